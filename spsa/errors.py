@@ -1,0 +1,100 @@
+"""Every error of the tuner, in one tree.
+
+A message carries the names and numbers a person needs to act. The class carries the exit code.
+Nothing else in the project decides how a failure ends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class TuningError(Exception):
+    """Something that the person running the tuner has to know; never shown as a traceback."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong in what a person wrote.
+
+    `line` counts from 1 and is None where a fault has no line, as with the environment.
+    """
+
+    file: str
+    line: int | None
+    name: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: [{self.name}] {self.found}; {self.remedy}"
+
+
+class InvalidInput(TuningError):
+    """A file, option or variable is wrong: all its faults in one go, nothing built or played."""
+
+    exit_code = 2
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class NothingToDo(TuningError):
+    """There is no work of the kind that was asked for."""
+
+    exit_code = 3
+
+
+class BuildFailed(TuningError):
+    """The compiler refused a source; the message has its own words and the values that caused it."""
+
+    exit_code = 4
+
+
+class SmokeTestFailed(BuildFailed):
+    """A fresh binary did not answer as a UCI engine does."""
+
+
+class SourceChanged(TuningError):
+    """The engine's source is no longer the one the run was started with."""
+
+
+class ArtifactMismatch(TuningError):
+    """The bytes of a binary do not hash to what the row names; it is not run."""
+
+
+class DatabaseUnreachable(TuningError):
+    """The database does not answer; the caller may wait and ask again with the same identifiers."""
+
+    exit_code = 5
+
+
+class SchemaMismatch(TuningError):
+    """The database has another schema than this program."""
+
+
+class IllegalTransition(TuningError):
+    """A row was not in a state from which the wanted one can be reached: a race was lost."""
+
+
+class MastershipLost(TuningError):
+    """Another master moves this run now; this one must stop touching it."""
+
+
+class LeaseLost(TuningError):
+    """The claim is no longer this worker's; its games are dropped, another plays them again."""
+
+
+class ReportConflict(TuningError):
+    """A batch that is done was reported again with other counts: a defect, never to be ignored."""
+
+
+class EngineFault(TuningError):
+    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}: {detail}")

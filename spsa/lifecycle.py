@@ -1,0 +1,75 @@
+"""The three lifecycles, spelled once.
+
+CHECK constraints, the guards of every UPDATE, the diagram in the README and the tests are derived
+from these tables or compared with them.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+
+
+class IterationStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETE = "complete"
+    ABANDONED = "abandoned"
+
+
+class BatchStatus(StrEnum):
+    READY = "ready"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Purpose(StrEnum):
+    """What an iteration's games are for: to move theta, or to measure one theta against another."""
+
+    TUNE = "tune"
+    VALIDATE = "validate"
+
+
+Status = TypeVar("Status", bound=StrEnum)
+
+RUN: Mapping[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.RUNNING: frozenset({RunStatus.PAUSED, RunStatus.FINISHED, RunStatus.STOPPED}),
+    RunStatus.PAUSED: frozenset({RunStatus.RUNNING, RunStatus.STOPPED}),
+    RunStatus.FINISHED: frozenset(),
+    RunStatus.STOPPED: frozenset(),
+}
+
+ITERATION: Mapping[IterationStatus, frozenset[IterationStatus]] = {
+    IterationStatus.PENDING: frozenset({IterationStatus.IN_PROGRESS, IterationStatus.ABANDONED}),
+    IterationStatus.IN_PROGRESS: frozenset({IterationStatus.COMPLETE, IterationStatus.ABANDONED}),
+    IterationStatus.COMPLETE: frozenset(),
+    IterationStatus.ABANDONED: frozenset(),
+}
+
+BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
+    BatchStatus.READY: frozenset({BatchStatus.LEASED}),
+    # leased -> leased: an expired lease is claimed by somebody else with the next attempt number
+    BatchStatus.LEASED: frozenset(
+        {BatchStatus.LEASED, BatchStatus.READY, BatchStatus.DONE, BatchStatus.FAILED}
+    ),
+    BatchStatus.DONE: frozenset(),
+    # failed -> ready: a person who has mended the cause resumes the run
+    BatchStatus.FAILED: frozenset({BatchStatus.READY}),
+}
+
+
+def sources(table: Mapping[Status, frozenset[Status]], to: Status) -> frozenset[Status]:
+    """The states from which `to` may be reached in one move."""
+    return frozenset(source for source, targets in table.items() if to in targets)
+
+
+def terminal(table: Mapping[Status, frozenset[Status]]) -> frozenset[Status]:
+    """The states that nothing leaves."""
+    return frozenset(status for status, targets in table.items() if not targets)

@@ -1,0 +1,1 @@
+"""The box that plays: openings, engines, games, pairs, and the loop that claims and reports."""
