@@ -1,0 +1,15 @@
+"""Runs the migrations on the connection that `spsa.migrate` hands over, inside its transaction."""
+
+from alembic import context
+
+from spsa.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    compare_type=True,
+    compare_server_default=True,
+)
+
+with context.begin_transaction():
+    context.run_migrations()

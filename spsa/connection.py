@@ -1,0 +1,146 @@
+"""How a database is reached: the URL, the engine and its pragmas, and foreign errors made ours.
+
+SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
+it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
+on the server's side. A password never leaves this module.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import log10
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError
+from sqlalchemy.exc import OperationalError as DriverError
+
+from spsa.errors import DatabaseUnreachable, Fault, InvalidInput
+
+BUSY_SECONDS = 30
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 30
+
+_REMEDY = "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database"
+_POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg2")
+
+
+def parse_url(text: str) -> sa.URL:
+    """A database URL with an explicit driver.
+
+    `postgres://` and `postgresql://` mean psycopg2, whatever SQLAlchemy's own default is.
+
+    Raises:
+        InvalidInput: it is no URL of a database this project works with; never quotes the URL,
+            which may hold a password.
+    """
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise _refused("is not a URL") from None
+    if url.drivername in _POSTGRESQL:
+        return url.set(drivername="postgresql+psycopg2")
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise _refused(f"names the database {url.drivername!r}")
+    if not url.database or url.database == ":memory:":
+        raise _refused("is an SQLite database without a file, which no second process can reach")
+    return url.set(drivername="sqlite")
+
+
+def _refused(found: str) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file="DATABASE_URL", line=None, name="database.url", found=found, remedy=_REMEDY)]
+    )
+
+
+def displayed(url: sa.URL) -> str:
+    """The URL as it may be shown: without password and query."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def create_engine(url: sa.URL, *, durable: bool) -> sa.Engine:
+    """An engine whose transactions are those this project counts on.
+
+    Args:
+        durable: whether a commit waits for the disk. A worker's need not: under leases a lost
+            commit costs games played again, never a wrong count.
+    """
+    try:
+        if url.get_backend_name() == "sqlite":
+            return _sqlite(url, durable)
+        return _postgresql(url, durable)
+    except NoSuchModuleError:
+        raise _refused("needs a driver that is not installed") from None
+
+
+def _sqlite(url: sa.URL, durable: bool) -> sa.Engine:
+    folder = Path(str(url.database)).resolve().parent
+    if not folder.is_dir():
+        raise DatabaseUnreachable(f"{displayed(url)}: there is no folder {folder}")
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+        for pragma in (
+            "journal_mode = WAL",
+            "foreign_keys = ON",
+            f"synchronous = {'FULL' if durable else 'NORMAL'}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        # an SQLite built without mathematical functions lacks the one the views need
+        connection.create_function("log10", 1, _log10, deterministic=True)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        reads = connection.get_execution_options().get("reads_only", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _log10(x: float | None) -> float | None:
+    return None if x is None else log10(x)
+
+
+def _postgresql(url: sa.URL, durable: bool) -> sa.Engine:
+    engine = sa.create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=2,
+        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "spsa-tuner"},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
+            cursor.execute("SET TIME ZONE 'UTC'")
+            cursor.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        connection.commit()
+
+    return engine
+
+
+@contextmanager
+def translated(url: sa.URL) -> Iterator[None]:
+    """Turn 'the database does not answer' of any driver into DatabaseUnreachable.
+
+    The outcome of the transaction that was cut off is unknown; whoever asks again does so with the
+    same identifiers.
+    """
+    try:
+        yield
+    except (DriverError, InterfaceError) as error:
+        raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+        raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+
+
+def _first_line(error: DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__

@@ -1,0 +1,90 @@
+"""Brings a database to the tables of `schema`, and refuses to work with any others."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from spsa.connection import create_engine, parse_url, translated
+from spsa.errors import SchemaMismatch
+from spsa.schema import REVISION
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+# one number that every upgrade locks, so that processes started together take turns
+_UPGRADE_LOCK = 0x5B5A
+
+
+def upgrade(url: str) -> bool:
+    """Bring the database at `url` to this program's schema; True if anything had to be done.
+
+    Safe to run by any number of processes at once: they take turns, and all but one find it done.
+    """
+    target = parse_url(url)
+    engine = create_engine(target, durable=True)
+    with translated(target), engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+        before = revision(connection)
+        _refuse_newer(before)
+        if before != REVISION:
+            _run_migrations(connection)
+    engine.dispose()
+    return before != REVISION
+
+
+def revision(connection: sa.Connection) -> str | None:
+    """The migration a database is at; None where there has been none."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return version
+
+
+def check(connection: sa.Connection) -> None:
+    """Refuse a database that is not at this program's schema.
+
+    Raises:
+        SchemaMismatch: says which of the two has to be upgraded, and how.
+    """
+    found = revision(connection)
+    _refuse_newer(found)
+    if found != REVISION:
+        state = "has no tables of the tuner yet" if found is None else f"is at schema {found}"
+        raise SchemaMismatch(
+            f"the database {state}, this program needs {REVISION}: run `spsa-master db upgrade`"
+        )
+
+
+def _refuse_newer(found: str | None) -> None:
+    if found is not None and found > REVISION:
+        raise SchemaMismatch(
+            f"the database is at schema {found}, newer than this program's {REVISION}: "
+            "install the newer version of the tuner here"
+        )
+
+
+def _run_migrations(connection: sa.Connection) -> None:
+    from alembic import command  # half a second to import, and only ever needed here
+
+    config = configuration()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def configuration() -> "Config":
+    """Alembic's configuration for the migrations that belong to this program."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_migrations()))
+    return config
+
+
+def _migrations() -> Path:
+    packaged = Path(str(files("spsa"))) / "_migrations"
+    checkout = Path(__file__).resolve().parent.parent / "migrations"
+    return checkout if (checkout / "env.py").is_file() else packaged

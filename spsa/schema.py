@@ -1,0 +1,339 @@
+"""The tables and views: the newest state that the migrations lead to.
+
+Column names of the seed's `spsa_iteration` keep their names and meaning, because people query them.
+CHECK constraints on statuses are computed from `lifecycle`. Every time is UTC and comes from the
+database's own clock; the clocks of masters and workers decide nothing.
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Table, UniqueConstraint
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy.types import TypeDecorator
+
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+
+REVISION = "0001"
+"""The migration that leads to just these tables; a program works only with a database at it."""
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# json, not jsonb: text keeps every float to the bit, and the order of the parameters
+Json = sa.JSON(none_as_null=True)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware UTC time: timestamptz on PostgreSQL, sortable text in milliseconds on SQLite."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(sa.TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(sa.Text())
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
+        if value is None:
+            return None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class seconds_from_now(GenericFunction[datetime]):  # noqa: N801
+    """The database's clock plus some seconds: `seconds_from_now(0)` is now."""
+
+    type = UtcTime()
+    inherit_cache = True
+
+
+@compiles(seconds_from_now, "postgresql")
+def _postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"(clock_timestamp() + make_interval(secs => CAST({seconds} AS double precision)))"
+
+
+@compiles(seconds_from_now, "sqlite")
+def _sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"strftime('%Y-%m-%d %H:%M:%f', 'now', {seconds} || ' seconds')"
+
+
+def one_of(column: str, values: type[StrEnum], name: str) -> CheckConstraint:
+    """A CHECK that allows just the words of an enumeration."""
+    words = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({words})", name=name)
+
+
+def _counts() -> list[Column[Any]]:
+    # NOT NULL matters: a CHECK over a NULL count passes
+    names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)), "void_games")
+    return [Column(name, sa.Integer, nullable=False, server_default="0") for name in names]
+
+
+def _created() -> Column[Any]:
+    return Column(
+        "created_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")
+    )
+
+
+PAIRS = "(ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4)"
+GAMES = "(plus_wins + minus_wins + draws)"
+HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"
+
+runs = Table(
+    "spsa_run",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("name", sa.Text, nullable=False, unique=True),
+    Column("status", sa.Text, nullable=False, server_default=RunStatus.RUNNING),
+    Column("reason", sa.Text),  # why it is paused or stopped
+    Column("seed", sa.BigInteger, nullable=False),
+    Column("algorithm", sa.Text, nullable=False),
+    Column("settings", Json, nullable=False),
+    Column("space", Json, nullable=False),
+    Column("terms", Json, nullable=False),
+    Column("source_sha256", sa.Text),
+    Column("max_iterations", sa.Integer, nullable=False),
+    Column("start_theta", Json, nullable=False),
+    Column("theta", Json, nullable=False),
+    Column("state", Json, nullable=False),
+    Column("applied", sa.Integer, nullable=False, server_default="0"),
+    Column("master_id", sa.Text),
+    Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
+    Column("lease_expires_at", UtcTime),
+    _created(),
+    Column("finished_at", UtcTime),
+    one_of("status", RunStatus, "status"),
+    CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
+    CheckConstraint(
+        "(status IN ('finished', 'stopped')) = (finished_at IS NOT NULL)", name="finished"
+    ),
+)
+
+engines = Table(
+    "spsa_engine",
+    metadata,
+    Column("sha256", sa.Text, primary_key=True),
+    Column("build_key", sa.Text, nullable=False),
+    Column("target", sa.Text, nullable=False),
+    Column("size", sa.BigInteger, nullable=False),
+    Column("bench", sa.BigInteger),
+    Column("path", sa.Text, nullable=False),
+    Column("bytes", sa.LargeBinary),
+    _created(),
+    CheckConstraint("length(sha256) = 64", name="sha256"),
+)
+
+iterations = Table(
+    "spsa_iteration",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
+    Column("iteration_number", sa.Integer, nullable=False),
+    Column("purpose", sa.Text, nullable=False, server_default=Purpose.TUNE),
+    Column("k", sa.Integer),  # position in the gain schedule; none for a validation
+    Column("opened_on", sa.Integer, nullable=False),  # theta held the results through this k
+    Column("in_flight", sa.Integer, nullable=False),
+    Column("a_k", sa.Double),
+    Column("c_k", sa.Double),
+    Column("plus_engine_path", sa.Text, nullable=False),
+    Column("minus_engine_path", sa.Text, nullable=False),
+    Column("plus_sha256", ForeignKey("spsa_engine.sha256"), nullable=False),
+    Column("minus_sha256", ForeignKey("spsa_engine.sha256"), nullable=False),
+    Column("plus_options", Json, nullable=False),
+    Column("minus_options", Json, nullable=False),
+    Column("terms", Json, nullable=False),
+    Column("timelow_ms", sa.Integer, nullable=False),
+    Column("timehigh_ms", sa.Integer, nullable=False),
+    Column("first_pair", sa.BigInteger, nullable=False),
+    Column("rng_seed", sa.BigInteger, nullable=False),
+    Column("target_games", sa.Integer, nullable=False),
+    Column("games_played", sa.Integer, nullable=False, server_default="0"),
+    *_counts(),
+    Column("status", sa.Text, nullable=False, server_default=IterationStatus.PENDING),
+    Column("base_parameters", Json, nullable=False),
+    Column("plus_parameters", Json, nullable=False),
+    Column("minus_parameters", Json, nullable=False),
+    Column("perturbation_signs", Json, nullable=False),
+    Column("gradient_estimate", Json),
+    Column("elo_diff", sa.Double),
+    Column("opened_by_epoch", sa.BigInteger, nullable=False),
+    Column("completed_by_epoch", sa.BigInteger),
+    _created(),
+    Column("completed_at", UtcTime),
+    UniqueConstraint("run_id", "iteration_number"),
+    UniqueConstraint("run_id", "k"),
+    one_of("status", IterationStatus, "status"),
+    one_of("purpose", Purpose, "purpose"),
+    CheckConstraint("(purpose = 'tune') = (k IS NOT NULL)", name="k"),
+    CheckConstraint("target_games > 0 AND target_games % 2 = 0", name="whole_pairs"),
+    CheckConstraint(
+        f"games_played = {GAMES} AND games_played = 2 * {PAIRS} AND games_played <= target_games"
+        f" AND {HALF_POINTS_AGREE}",
+        name="counts",
+    ),
+    CheckConstraint(
+        "status <> 'complete' OR (games_played = target_games AND completed_at IS NOT NULL)",
+        name="complete",
+    ),
+)
+
+Index(
+    "ix_spsa_iteration_open",
+    iterations.c.run_id,
+    iterations.c.id,
+    sqlite_where=sa.text("status IN ('pending', 'in_progress')"),
+    postgresql_where=sa.text("status IN ('pending', 'in_progress')"),
+)
+
+workers = Table(
+    "spsa_worker",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("name", sa.Text, nullable=False, unique=True),
+    Column("host", sa.Text, nullable=False),
+    Column("platform", sa.Text, nullable=False),
+    Column("cores", sa.Integer, nullable=False),
+    Column("concurrency", sa.Integer, nullable=False),
+    Column("nps", sa.Double),
+    Column("version", sa.Text, nullable=False),
+    Column("first_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    Column("last_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+)
+
+batches = Table(
+    "spsa_batch",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("iteration_id", ForeignKey("spsa_iteration.id"), nullable=False),
+    Column("seq", sa.Integer, nullable=False),
+    Column("games", sa.Integer, nullable=False),
+    Column("first_pair", sa.BigInteger, nullable=False),
+    Column("seed", sa.BigInteger, nullable=False),
+    Column("status", sa.Text, nullable=False, server_default=BatchStatus.READY),
+    Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    Column("max_attempts", sa.Integer, nullable=False),
+    Column("claim_id", sa.Text),
+    Column("worker_id", ForeignKey("spsa_worker.id")),
+    Column("leased_at", UtcTime),
+    Column("lease_expires_at", UtcTime),
+    *_counts(),
+    Column("voids", Json),
+    Column("plus_nodes", sa.BigInteger, nullable=False, server_default="0"),
+    Column("minus_nodes", sa.BigInteger, nullable=False, server_default="0"),
+    Column("moves", sa.BigInteger, nullable=False, server_default="0"),
+    Column("plus_time_losses", sa.Integer, nullable=False, server_default="0"),
+    Column("minus_time_losses", sa.Integer, nullable=False, server_default="0"),
+    Column("seconds", sa.Double, nullable=False, server_default="0"),
+    Column("reported_at", UtcTime),
+    Column("last_error", sa.Text),
+    UniqueConstraint("iteration_id", "seq"),
+    one_of("status", BatchStatus, "status"),
+    CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),
+    CheckConstraint("attempt >= 0 AND attempt <= max_attempts", name="attempt"),
+    CheckConstraint(
+        "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
+        " AND worker_id IS NOT NULL)",
+        name="leased",
+    ),
+    CheckConstraint(
+        f"CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND {GAMES} = games"
+        f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END",
+        name="counts",
+    ),
+    CheckConstraint(
+        "plus_wins >= 0 AND minus_wins >= 0 AND draws >= 0 AND void_games >= 0"
+        " AND ptnml_0 >= 0 AND ptnml_1 >= 0 AND ptnml_2 >= 0 AND ptnml_3 >= 0 AND ptnml_4 >= 0",
+        name="not_negative",
+    ),
+)
+
+Index(
+    "ix_spsa_batch_open",
+    batches.c.iteration_id,
+    batches.c.seq,
+    sqlite_where=sa.text("status IN ('ready', 'leased')"),
+    postgresql_where=sa.text("status IN ('ready', 'leased')"),
+)
+Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
+Index("ix_spsa_batch_worker_id", batches.c.worker_id)
+
+steps = Table(
+    "spsa_step",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
+    Column("iteration_id", ForeignKey("spsa_iteration.id"), nullable=False, unique=True),
+    Column("k", sa.Integer, nullable=False),
+    Column("theta_before", Json, nullable=False),
+    Column("delta", Json, nullable=False),
+    Column("theta_after", Json, nullable=False),
+    Column("bounded", sa.Boolean, nullable=False),
+    Column("epoch", sa.BigInteger, nullable=False),
+    _created(),
+    UniqueConstraint("run_id", "k"),
+)
+
+events = Table(
+    "spsa_event",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    Column("run_id", ForeignKey("spsa_run.id")),
+    Column("kind", sa.Text, nullable=False),
+    Column("actor", sa.Text, nullable=False),
+    Column("detail", Json, nullable=False),
+)
+
+VIEWS = {
+    "spsa_progress": """
+SELECT r.name AS run, i.iteration_number, i.purpose, i.k, i.status,
+       i.games_played, i.target_games,
+       CAST(100.0 * i.games_played / i.target_games AS DOUBLE PRECISION) AS percent_done,
+       i.plus_wins, i.minus_wins, i.draws,
+       i.ptnml_0, i.ptnml_1, i.ptnml_2, i.ptnml_3, i.ptnml_4, i.void_games,
+       CASE WHEN i.games_played > 0
+            THEN CAST((i.plus_wins + 0.5 * i.draws) / i.games_played AS DOUBLE PRECISION)
+            END AS score,
+       CASE WHEN i.plus_wins + 0.5 * i.draws > 0 AND i.minus_wins + 0.5 * i.draws > 0
+            THEN CAST(400.0 * log10((i.plus_wins + 0.5 * i.draws)
+                                    / (i.minus_wins + 0.5 * i.draws)) AS DOUBLE PRECISION)
+            END AS elo,
+       i.elo_diff AS elo_used, i.a_k, i.c_k, i.opened_on, i.created_at, i.completed_at
+  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+""",
+    "spsa_param_history": """
+SELECT r.name AS run, 0 AS k, p.key AS name,
+       CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION) AS value, r.created_at AS at
+  FROM spsa_run r, json_each(r.start_theta) AS p
+ UNION ALL
+SELECT r.name, s.k, p.key, CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION), s.created_at
+  FROM spsa_step s JOIN spsa_run r ON r.id = s.run_id, json_each(s.theta_after) AS p
+""",
+    "spsa_worker_stats": """
+SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.version,
+       w.first_seen_at, w.last_seen_at,
+       COALESCE(SUM(CASE WHEN b.status = 'done' THEN 1 ELSE 0 END), 0) AS batches,
+       COALESCE(SUM(CASE WHEN b.status = 'done' THEN b.games ELSE 0 END), 0) AS games,
+       COALESCE(SUM(CASE WHEN b.status = 'leased' THEN b.games ELSE 0 END), 0) AS games_leased,
+       COALESCE(SUM(b.void_games), 0) AS void_games,
+       COALESCE(SUM(b.plus_time_losses + b.minus_time_losses), 0) AS time_losses,
+       COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at
+  FROM spsa_worker w LEFT JOIN spsa_batch b ON b.worker_id = w.id
+ GROUP BY w.id
+""",
+}

@@ -1,0 +1,75 @@
+"""The one place that speaks SQL to a running tuner: one method is one transaction.
+
+A worker uses the verbs of `work`, a master those of `mastership`, a person those of `runs`, and
+anybody may read the `ledger`.
+"""
+
+from spsa.store.ledger import Ledger
+from spsa.store.mastership import MasterDesk
+from spsa.store.opening import derived_seed
+from spsa.store.rows import (
+    BatchResult,
+    BatchRow,
+    Claim,
+    Engine,
+    EngineRow,
+    Event,
+    Iteration,
+    Mastership,
+    NewEngine,
+    NewIteration,
+    NewRun,
+    NewStep,
+    Run,
+    RunView,
+    Step,
+    Values,
+    WorkerInfo,
+    WorkerRow,
+)
+from spsa.store.runs import OwnerDesk
+from spsa.store.work import WorkerDesk
+
+
+class Store(WorkerDesk, MasterDesk, OwnerDesk, Ledger):
+    """All verbs on one database."""
+
+
+def open_store(url: str, *, durable: bool = True) -> Store:
+    """Open the database at `url`.
+
+    Args:
+        durable: whether commits wait for the disk; a worker's need not, because a report that is
+            lost with the server is played again from its seed.
+
+    Raises:
+        InvalidInput: it is no URL of PostgreSQL or of an SQLite file.
+        DatabaseUnreachable: it does not answer.
+        SchemaMismatch: its tables are older or newer than this program's.
+    """
+    return Store(url, durable=durable)
+
+
+__all__ = [
+    "BatchResult",
+    "BatchRow",
+    "Claim",
+    "Engine",
+    "EngineRow",
+    "Event",
+    "Iteration",
+    "Mastership",
+    "NewEngine",
+    "NewIteration",
+    "NewRun",
+    "NewStep",
+    "Run",
+    "RunView",
+    "Step",
+    "Store",
+    "Values",
+    "WorkerInfo",
+    "WorkerRow",
+    "derived_seed",
+    "open_store",
+]

@@ -1,0 +1,83 @@
+"""One database, opened: transactions, the schema check, and the guard of every lifecycle."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Any, Self, TypeVar
+
+import sqlalchemy as sa
+
+from spsa import migrate
+from spsa.connection import create_engine, displayed, parse_url, translated
+from spsa.lifecycle import sources
+from spsa.scoring import Tally
+
+Status = TypeVar("Status", bound=StrEnum)
+
+
+class Database:
+    """A connection to the tuner's database.
+
+    One method of a store is one transaction. A transaction whose outcome is unknown raises
+    DatabaseUnreachable; every method may then be called again with the same arguments.
+    """
+
+    def __init__(self, url: str, *, durable: bool = True) -> None:
+        self._url = parse_url(url)
+        self._engine = create_engine(self._url, durable=durable)
+        self._readers = self._engine.execution_options(reads_only=True)
+        with self._read() as connection:
+            migrate.check(connection)
+
+    @property
+    def where(self) -> str:
+        """The database's address without its password."""
+        return displayed(self._url)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether only processes of this machine can reach it."""
+        return self._url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        with translated(self._url), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with translated(self._url), self._readers.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def may_become(
+    column: sa.ColumnElement[str], table: Mapping[Status, frozenset[Status]], to: Status
+) -> sa.ColumnElement[bool]:
+    """The guard of an UPDATE to `to`: the row is in a state from which it can be reached."""
+    return column.in_(sorted(sources(table, to)))
+
+
+def tally_of(row: Any) -> Tally:
+    """The counts of an iteration's or a batch's row."""
+    pentanomial = (row.ptnml_0, row.ptnml_1, row.ptnml_2, row.ptnml_3, row.ptnml_4)
+    return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
+
+
+def counts_of(tally: Tally) -> dict[str, int]:
+    """The columns that hold a tally."""
+    pentanomial = {f"ptnml_{i}": n for i, n in enumerate(tally.pentanomial)}
+    return {
+        "plus_wins": tally.wins,
+        "minus_wins": tally.losses,
+        "draws": tally.draws,
+        **pentanomial,
+    }

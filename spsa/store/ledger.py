@@ -1,0 +1,176 @@
+"""Everything that is only read: runs, iterations, the log of steps, workers, events."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select
+
+from spsa.errors import NothingToDo
+from spsa.lifecycle import BatchStatus, Purpose
+from spsa.schema import batches, engines, events, iterations, runs, seconds_from_now, steps, workers
+from spsa.scoring import Tally
+from spsa.store.database import Database, tally_of
+from spsa.store.mastership import iteration_of
+from spsa.store.rows import BatchRow, EngineRow, Event, Iteration, Run, Step, WorkerRow
+from spsa.store.runs import run_of
+
+
+class Ledger(Database):
+    """What anybody may ask."""
+
+    def find_run(self, name: str) -> Run | None:
+        """The run of this name, if there is one."""
+        with self._read() as connection:
+            row = connection.execute(select(runs).where(runs.c.name == name)).one_or_none()
+            return None if row is None else run_of(row)
+
+    def run(self, name: str | None = None) -> Run:
+        """The run of this name, or the youngest one.
+
+        Raises:
+            NothingToDo: there is none; names those there are.
+        """
+        chosen = select(runs).order_by(runs.c.id.desc()).limit(1)
+        if name is not None:
+            chosen = chosen.where(runs.c.name == name)
+        with self._read() as connection:
+            row = connection.execute(chosen).one_or_none()
+            if row is not None:
+                return run_of(row)
+            names = connection.scalars(select(runs.c.name).order_by(runs.c.id)).all()
+        known = f"; there are: {', '.join(names)}" if names else ""
+        wanted = "there is no run yet" if name is None else f"there is no run named {name!r}"
+        raise NothingToDo(wanted + known)
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        with self._read() as connection:
+            return [run_of(row) for row in connection.execute(select(runs).order_by(runs.c.id))]
+
+    def iterations(
+        self, run_id: int, *, purpose: Purpose | None = None, last: int | None = None
+    ) -> list[Iteration]:
+        """The iterations of a run in order; only the `last` ones if a number is given."""
+        statement = select(iterations).where(iterations.c.run_id == run_id)
+        if purpose is not None:
+            statement = statement.where(iterations.c.purpose == purpose)
+        statement = statement.order_by(iterations.c.iteration_number.desc()).limit(last)
+        with self._read() as connection:
+            return [iteration_of(row) for row in connection.execute(statement)][::-1]
+
+    def steps(self, run_id: int) -> list[Step]:
+        """The log of everything that moved theta, in order."""
+        statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.k)
+        with self._read() as connection:
+            return [_step(row) for row in connection.execute(statement)]
+
+    def totals(self, run_id: int) -> Tally:
+        """All tuning games of a run that count, plus against minus."""
+        names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+        sums = [func.coalesce(func.sum(iterations.c[name]), 0).label(name) for name in names]
+        tuned = sa.and_(iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+        with self._read() as connection:
+            row = connection.execute(select(*sums).where(tuned)).one()
+            return tally_of(row)
+
+    def games_in_the_last(self, run_id: int, seconds: float) -> int:
+        """How many games of a run were reported within the last `seconds`."""
+        statement = (
+            select(func.coalesce(func.sum(batches.c.games), 0))
+            .join(iterations)
+            .where(
+                iterations.c.run_id == run_id,
+                batches.c.status == BatchStatus.DONE,
+                batches.c.reported_at > seconds_from_now(-seconds),
+            )
+        )
+        with self._read() as connection:
+            return int(connection.scalar(statement) or 0)
+
+    def batches(self, run_id: int) -> list[BatchRow]:
+        """Every batch of a run, in order of iteration and sequence."""
+        statement = (
+            select(batches, iterations.c.iteration_number)
+            .join(iterations)
+            .where(iterations.c.run_id == run_id)
+            .order_by(iterations.c.iteration_number, batches.c.seq)
+        )
+        with self._read() as connection:
+            return [_batch(row) for row in connection.execute(statement)]
+
+    def engines(self, run_id: int) -> list[EngineRow]:
+        """The binaries that a run's iterations name, with how many still open ones need each."""
+        statement = (
+            select(engines.c.sha256, engines.c.path, engines.c.build_key, engines.c.size)
+            .join(
+                iterations,
+                sa.or_(
+                    iterations.c.plus_sha256 == engines.c.sha256,
+                    iterations.c.minus_sha256 == engines.c.sha256,
+                ),
+            )
+            .where(iterations.c.run_id == run_id)
+            .distinct()
+        )
+        with self._read() as connection:
+            return [EngineRow(**row._mapping) for row in connection.execute(statement)]
+
+    def workers(self) -> list[WorkerRow]:
+        """All workers with what they have done, those heard of last first."""
+        with self._read() as connection:
+            return [_worker(row) for row in connection.execute(_workers())]
+
+    def events(self, run_id: int, last: int = 100) -> list[Event]:
+        """Who did what with a run, oldest first."""
+        statement = (
+            select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
+        )
+        with self._read() as connection:
+            return [_event(row) for row in connection.execute(statement)][::-1]
+
+
+def _step(row: Any) -> Step:
+    return Step(**{name: getattr(row, name) for name in Step.__dataclass_fields__})
+
+
+def _event(row: Any) -> Event:
+    return Event(**{name: getattr(row, name) for name in Event.__dataclass_fields__})
+
+
+def _batch(row: Any) -> BatchRow:
+    names = set(BatchRow.__dataclass_fields__) - {"tally", "status"}
+    values = {name: getattr(row, name) for name in names}
+    return BatchRow(tally=tally_of(row), status=BatchStatus(row.status), **values)
+
+
+def _worker(row: Any) -> WorkerRow:
+    names = set(WorkerRow.__dataclass_fields__) - {"seconds_since_seen"}
+    silence = (row.now - row.last_seen_at).total_seconds()
+    return WorkerRow(
+        seconds_since_seen=max(0.0, silence), **{name: getattr(row, name) for name in names}
+    )
+
+
+def _workers() -> sa.Select[Any]:
+    def games(status: BatchStatus) -> sa.ColumnElement[int]:
+        counted = sa.case((batches.c.status == status, batches.c.games), else_=0)
+        return func.coalesce(func.sum(counted), 0)
+
+    done = sa.case((batches.c.status == BatchStatus.DONE, 1), else_=0)
+    lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version")
+    return (
+        select(
+            *(workers.c[name] for name in names),
+            workers.c.last_seen_at,
+            seconds_from_now(0).label("now"),
+            func.coalesce(func.sum(done), 0).label("batches"),
+            games(BatchStatus.DONE).label("games"),
+            games(BatchStatus.LEASED).label("games_leased"),
+            func.coalesce(func.sum(batches.c.void_games), 0).label("void_games"),
+            func.coalesce(func.sum(lost_on_time), 0).label("time_losses"),
+        )
+        .join(batches, batches.c.worker_id == workers.c.id, isouter=True)
+        .group_by(workers.c.id)
+        .order_by(workers.c.last_seen_at.desc())
+    )

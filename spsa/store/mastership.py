@@ -1,0 +1,278 @@
+"""The verbs of a master: acquire, tick, open, apply, finish.
+
+Every write is guarded by the mastership (a lease row with an epoch) and by compare-and-set on what
+it was decided on; a guard that matches no row is an error, never silence.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select, update
+
+from spsa.errors import IllegalTransition, MastershipLost
+from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.schema import batches, engines, iterations, runs, seconds_from_now, steps, workers
+from spsa.store.database import Database, may_become, tally_of
+from spsa.store.opening import insert_iteration, keep_engine, number_of
+from spsa.store.rows import Iteration, Mastership, NewIteration, NewStep, RunView
+from spsa.store.runs import move_run, run_of
+from spsa.store.work import pause_for_failure
+
+SEEN_LATELY_SECONDS = 120
+"""A worker that has not been heard of for this long is not counted as playing."""
+
+
+class MasterDesk(Database):
+    """What a master may do with the run it moves."""
+
+    def acquire(self, run_id: int, master_id: str, lease_seconds: float) -> Mastership:
+        """Become the master of a run.
+
+        Raises:
+            MastershipLost: another master's lease is live.
+        """
+        with self._write() as connection:
+            epoch = connection.scalar(
+                update(runs)
+                .where(
+                    runs.c.id == run_id,
+                    sa.or_(
+                        runs.c.master_id.is_(None),
+                        runs.c.master_id == master_id,
+                        runs.c.lease_expires_at < seconds_from_now(0),
+                    ),
+                )
+                .values(
+                    epoch=runs.c.epoch + 1,
+                    master_id=master_id,
+                    lease_expires_at=seconds_from_now(lease_seconds),
+                )
+                .returning(runs.c.epoch)
+            )
+            if epoch is None:
+                holder = connection.scalar(select(runs.c.master_id).where(runs.c.id == run_id))
+                raise MastershipLost(f"the run is moved by the master {holder}")
+            return Mastership(run_id=run_id, master_id=master_id, epoch=epoch)
+
+    def resign(self, mastership: Mastership) -> None:
+        """Give the mastership up, so that the next master need not wait for the lease to end."""
+        with self._write() as connection:
+            connection.execute(
+                update(runs)
+                .where(runs.c.id == mastership.run_id, runs.c.epoch == mastership.epoch)
+                .values(master_id=None, lease_expires_at=None)
+            )
+
+    def tick(self, mastership: Mastership, lease_seconds: float) -> RunView:
+        """Renew the mastership, give up batches that are out of attempts, and look at the run."""
+        with self._write() as connection:
+            _lead(connection, mastership, lease_seconds=lease_seconds)
+            _fail_exhausted(connection, mastership.run_id)
+            return _view(connection, mastership.run_id)
+
+    def open_iteration(self, mastership: Mastership, new: NewIteration) -> int:
+        """Write an iteration with its engines and all its batches; its number.
+
+        Doing it again after an unknown outcome finds the row by its k and changes nothing.
+
+        Raises:
+            MastershipLost: another master moves this run.
+            IllegalTransition: the run holds other results than this iteration was decided on.
+        """
+        with self._write() as connection:
+            run = _lead(connection, mastership)
+            known = number_of(connection, run.id, new.k)
+            if known is not None:
+                return known
+            if new.purpose is Purpose.TUNE and run.applied != new.opened_on:
+                raise IllegalTransition(
+                    f"iteration k={new.k} was decided on {new.opened_on} results, "
+                    f"the run holds {run.applied}"
+                )
+            for engine in (new.plus, new.minus):
+                keep_engine(connection, engine)
+            return insert_iteration(connection, run, mastership.epoch, new)
+
+    def apply(self, mastership: Mastership, iteration_id: int, step: NewStep) -> None:
+        """Complete an iteration and move theta by it, in one transaction.
+
+        Raises:
+            MastershipLost: another master moves this run.
+            IllegalTransition: it is not the run's next iteration, or has not all its games.
+        """
+        with self._write() as connection:
+            run = _lead(connection, mastership)
+            if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
+                raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
+            _complete(connection, mastership.epoch, iteration_id, step.gradient, step.elo)
+            connection.execute(
+                steps.insert().values(
+                    run_id=run.id,
+                    iteration_id=iteration_id,
+                    k=step.k,
+                    theta_before=dict(step.theta_before),
+                    delta=dict(step.delta),
+                    theta_after=dict(step.theta_after),
+                    bounded=step.bounded,
+                    epoch=mastership.epoch,
+                )
+            )
+            connection.execute(
+                update(runs)
+                .where(runs.c.id == run.id)
+                .values(theta=dict(step.theta_after), state=dict(step.state), applied=step.k)
+            )
+
+    def complete_validation(self, mastership: Mastership, iteration_id: int, elo: float) -> None:
+        """Close a validation that has all its games; theta does not move."""
+        with self._write() as connection:
+            _lead(connection, mastership)
+            _complete(connection, mastership.epoch, iteration_id, None, elo)
+
+    def finish(self, mastership: Mastership) -> None:
+        """End a run that has applied all its iterations."""
+        with self._write() as connection:
+            run = _lead(connection, mastership)
+            if run.applied != run.max_iterations:
+                raise IllegalTransition(f"run {run.name} has iterations left")
+            move_run(connection, run.name, RunStatus.FINISHED, "master")
+
+    def drop_engines(self, keep: Sequence[str]) -> None:
+        """Forget the bytes of binaries that no open iteration needs."""
+        with self._write() as connection:
+            connection.execute(
+                update(engines)
+                .where(engines.c.bytes.is_not(None), engines.c.sha256.not_in(keep))
+                .values(bytes=None)
+            )
+
+
+def iteration_of(row: Any) -> Iteration:
+    """The value of a row of `spsa_iteration`."""
+    names = set(Iteration.__dataclass_fields__) - {"tally"}
+    values = {name: getattr(row, name) for name in names}
+    values["status"] = IterationStatus(row.status)
+    values["purpose"] = Purpose(row.purpose)
+    return Iteration(tally=tally_of(row), **values)
+
+
+def _lead(
+    connection: sa.Connection, mastership: Mastership, *, lease_seconds: float | None = None
+) -> Any:
+    """The run's row, locked, if this mastership still holds; else MastershipLost."""
+    changed: dict[str, Any] = {"epoch": runs.c.epoch}
+    if lease_seconds is not None:
+        changed["lease_expires_at"] = seconds_from_now(lease_seconds)
+    row = connection.execute(
+        update(runs)
+        .where(
+            runs.c.id == mastership.run_id,
+            runs.c.epoch == mastership.epoch,
+            runs.c.master_id == mastership.master_id,
+        )
+        .values(changed)
+        .returning(*runs.c)
+    ).one_or_none()
+    if row is None:
+        raise MastershipLost("another master has taken over this run; this one stops")
+    return row
+
+
+def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
+    """Batches whose last allowed lease ran out: every worker that tried them died or went away."""
+    open_ones = select(iterations.c.id).where(
+        iterations.c.run_id == run_id, iterations.c.status == IterationStatus.IN_PROGRESS
+    )
+    failed = connection.execute(
+        update(batches)
+        .where(
+            batches.c.iteration_id.in_(open_ones),
+            batches.c.status == BatchStatus.LEASED,
+            batches.c.attempt >= batches.c.max_attempts,
+            batches.c.lease_expires_at < seconds_from_now(0),
+        )
+        .values(
+            status=BatchStatus.FAILED,
+            last_error=func.coalesce(
+                batches.c.last_error, "every worker that claimed it went away without reporting"
+            ),
+        )
+        .returning(batches.c.iteration_id, batches.c.seq, batches.c.attempt)
+    ).all()
+    for row in failed:
+        pause_for_failure(
+            connection,
+            run_id,
+            f"batch {row.seq} of iteration row {row.iteration_id} was claimed {row.attempt} times "
+            "and never reported: do the engines bring the worker down?",
+        )
+
+
+def _view(connection: sa.Connection, run_id: int) -> RunView:
+    opened = connection.scalar(select(func.max(iterations.c.k)).where(_of(run_id)))
+    open_rows = connection.execute(
+        select(iterations)
+        .where(
+            _of(run_id),
+            iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS]),
+        )
+        .order_by(iterations.c.iteration_number)
+    ).all()
+    ids = [open_row.id for open_row in open_rows]
+    failures = connection.scalars(
+        select(batches.c.last_error).where(
+            batches.c.iteration_id.in_(ids), batches.c.status == BatchStatus.FAILED
+        )
+    ).all()
+    leased = connection.scalar(
+        select(func.coalesce(func.sum(batches.c.games), 0)).where(
+            batches.c.iteration_id.in_(ids), batches.c.status == BatchStatus.LEASED
+        )
+    )
+    seen = connection.execute(
+        select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
+            workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS)
+        )
+    ).one()
+    run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+    return RunView(
+        run=run,
+        opened=opened or 0,
+        open=[iteration_of(open_row) for open_row in open_rows],
+        failures=[text or "" for text in failures],
+        leased_games=int(leased or 0),
+        active_workers=seen[0],
+        active_slots=int(seen[1]),
+    )
+
+
+def _of(run_id: int) -> sa.ColumnElement[bool]:
+    return iterations.c.run_id == run_id
+
+
+def _complete(
+    connection: sa.Connection,
+    epoch: int,
+    iteration_id: int,
+    gradient: Mapping[str, float] | None,
+    elo: float,
+) -> None:
+    row = connection.execute(
+        update(iterations)
+        .where(
+            iterations.c.id == iteration_id,
+            iterations.c.games_played == iterations.c.target_games,
+            may_become(iterations.c.status, ITERATION, IterationStatus.COMPLETE),
+        )
+        .values(
+            status=IterationStatus.COMPLETE,
+            gradient_estimate=None if gradient is None else dict(gradient),
+            elo_diff=elo,
+            completed_by_epoch=epoch,
+            completed_at=seconds_from_now(0),
+        )
+        .returning(iterations.c.id)
+    ).one_or_none()
+    if row is None:
+        raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")

@@ -1,0 +1,284 @@
+"""What goes into the database and comes out of it, as frozen values; no SQL here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.scoring import Tally
+from spsa.terms import Terms
+
+Values = Mapping[str, float]
+"""Parameter name -> value in the parameter's own unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """Who plays; `name` is unique per process."""
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One side of a match: the binary by its hash, and the values that are sent to it."""
+
+    sha256: str
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A batch of whole pairs that is this worker's until its lease runs out."""
+
+    claim_id: str
+    batch_id: int
+    run_id: int
+    run_name: str
+    run_seed: int
+    iteration_id: int
+    iteration_number: int
+    seq: int
+    attempt: int
+    first_pair: int
+    pairs: int
+    seed: int
+    plus: Engine
+    minus: Engine
+    terms: Terms
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What a worker reports of one batch: the counts, and what the games cost."""
+
+    tally: Tally
+    voids: Mapping[str, int] = field(default_factory=dict)
+    plus_nodes: int = 0
+    minus_nodes: int = 0
+    moves: int = 0
+    plus_time_losses: int = 0
+    minus_time_losses: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What a run is from its first moment on, and never changes."""
+
+    name: str
+    seed: int
+    algorithm: str
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    terms: Terms
+    source_sha256: str | None
+    max_iterations: int
+    theta: Values
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as it stands; `applied` is the number of results that theta holds."""
+
+    id: int
+    name: str
+    status: RunStatus
+    reason: str | None
+    seed: int
+    algorithm: str
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    terms: Terms
+    source_sha256: str | None
+    max_iterations: int
+    start_theta: Values
+    theta: Values
+    state: Mapping[str, Any]
+    applied: int
+    master_id: str | None
+    epoch: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mastership:
+    """The right to move a run; `epoch` tells it from that of any other master, past or future."""
+
+    run_id: int
+    master_id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEngine:
+    """A published binary; `content` only where boxes without the shared folder need it."""
+
+    sha256: str
+    build_key: str
+    target: str
+    size: int
+    bench: int | None
+    path: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIteration:
+    """A perturbation with its games, cut into batches before anybody plays them."""
+
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    in_flight: int
+    a_k: float | None
+    c_k: float | None
+    plus: NewEngine
+    minus: NewEngine
+    plus_options: Mapping[str, str]
+    minus_options: Mapping[str, str]
+    terms: Terms
+    target_games: int
+    batch_games: int
+    max_attempts: int
+    base_parameters: Values
+    plus_parameters: Values
+    minus_parameters: Values
+    perturbation_signs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """An iteration as it stands."""
+
+    id: int
+    run_id: int
+    iteration_number: int
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    in_flight: int
+    a_k: float | None
+    c_k: float | None
+    plus_sha256: str
+    minus_sha256: str
+    target_games: int
+    games_played: int
+    tally: Tally
+    void_games: int
+    status: IterationStatus
+    base_parameters: Values
+    plus_parameters: Values
+    minus_parameters: Values
+    gradient_estimate: Values | None
+    elo_diff: float | None
+    created_at: datetime
+    completed_at: datetime | None
+
+    @property
+    def played_out(self) -> bool:
+        return self.games_played == self.target_games
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """What one completed iteration does to theta, and the state of the rule after it."""
+
+    k: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    state: Mapping[str, Any]
+    gradient: Values
+    elo: float
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One row of the append-only log."""
+
+    k: int
+    iteration_id: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    bounded: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """All that the master decides on: the run, its open iterations in order, and broken batches."""
+
+    run: Run
+    opened: int  # the highest k that has an iteration
+    open: Sequence[Iteration]
+    failures: Sequence[str]
+    leased_games: int
+    active_workers: int
+    active_slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A worker with what it has done."""
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    nps: float | None
+    version: str
+    seconds_since_seen: float
+    batches: int
+    games: int
+    games_leased: int
+    void_games: int
+    time_losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    at: datetime
+    kind: str
+    actor: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRow:
+    """A batch as it stands."""
+
+    iteration_id: int
+    iteration_number: int
+    seq: int
+    games: int
+    first_pair: int
+    seed: int
+    status: BatchStatus
+    attempt: int
+    tally: Tally
+    void_games: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow:
+    """A binary that some iteration of a run names."""
+
+    sha256: str
+    path: str
+    build_key: str
+    size: int

@@ -1,0 +1,150 @@
+"""What a person tells a run: start, pause, resume, stop, extend."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select, update
+
+from spsa.errors import IllegalTransition
+from spsa.lifecycle import BATCH, ITERATION, RUN, BatchStatus, IterationStatus, RunStatus
+from spsa.schema import batches, events, iterations, runs, seconds_from_now
+from spsa.store.database import Database, may_become
+from spsa.store.rows import NewRun, Run
+from spsa.terms import Terms
+
+
+class OwnerDesk(Database):
+    """What the person who owns a run may do with it."""
+
+    def create_run(self, new: NewRun) -> Run:
+        """Start a run.
+
+        Raises:
+            IllegalTransition: a run of this name exists.
+        """
+        with self._write() as connection:
+            if connection.scalar(select(runs.c.id).where(runs.c.name == new.name)) is not None:
+                raise IllegalTransition(f"there is a run named {new.name} already")
+            row = connection.execute(
+                runs.insert()
+                .values(
+                    name=new.name,
+                    seed=new.seed,
+                    algorithm=new.algorithm,
+                    settings=dict(new.settings),
+                    space=dict(new.space),
+                    terms=new.terms.to_json(),
+                    source_sha256=new.source_sha256,
+                    max_iterations=new.max_iterations,
+                    start_theta=dict(new.theta),
+                    theta=dict(new.theta),
+                    state=dict(new.state),
+                )
+                .returning(*runs.c)
+            ).one()
+            write_event(connection, row.id, "start", "master", {"seed": new.seed})
+            return run_of(row)
+
+    def pause(self, name: str, actor: str, reason: str) -> None:
+        """Hand out nothing more of a run until it is resumed; games in play still count."""
+        with self._write() as connection:
+            move_run(connection, name, RunStatus.PAUSED, actor, reason)
+
+    def resume(self, name: str, actor: str) -> None:
+        """Go on with a paused run; its failed batches may be tried again."""
+        with self._write() as connection:
+            run_id = move_run(connection, name, RunStatus.RUNNING, actor)
+            mine = select(iterations.c.id).where(iterations.c.run_id == run_id)
+            connection.execute(
+                update(batches)
+                .where(
+                    batches.c.iteration_id.in_(mine),
+                    may_become(batches.c.status, BATCH, BatchStatus.READY),
+                    batches.c.status == BatchStatus.FAILED,
+                )
+                .values(status=BatchStatus.READY, attempt=0)
+            )
+
+    def stop(self, name: str, actor: str, reason: str) -> None:
+        """End a run early: its open iterations are abandoned, what was applied stays."""
+        with self._write() as connection:
+            run_id = move_run(connection, name, RunStatus.STOPPED, actor, reason)
+            connection.execute(
+                update(iterations)
+                .where(
+                    iterations.c.run_id == run_id,
+                    may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
+                )
+                .values(status=IterationStatus.ABANDONED)
+            )
+
+    def extend(self, name: str, actor: str, max_iterations: int) -> None:
+        """Give a run that has not ended another length.
+
+        Raises:
+            IllegalTransition: the run has ended, or has opened more iterations than that.
+        """
+        with self._write() as connection:
+            opened = (
+                select(func.coalesce(func.max(iterations.c.k), 0))
+                .where(iterations.c.run_id == runs.c.id)
+                .scalar_subquery()
+            )
+            row = connection.execute(
+                update(runs)
+                .where(
+                    runs.c.name == name,
+                    runs.c.status.in_([RunStatus.RUNNING, RunStatus.PAUSED]),
+                    opened <= max_iterations,
+                )
+                .values(max_iterations=max_iterations)
+                .returning(runs.c.id)
+            ).one_or_none()
+            if row is None:
+                raise IllegalTransition(
+                    f"run {name} does not exist, has ended, or is past {max_iterations} iterations"
+                )
+            write_event(connection, row.id, "extend", actor, {"max_iterations": max_iterations})
+
+    def note(self, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]) -> None:
+        """Write an event."""
+        with self._write() as connection:
+            write_event(connection, run_id, kind, actor, detail)
+
+
+def run_of(row: Any) -> Run:
+    """The value of a row of `spsa_run`."""
+    names = Run.__dataclass_fields__
+    values = {name: getattr(row, name) for name in names}
+    values["status"] = RunStatus(row.status)
+    values["terms"] = Terms.from_json(row.terms)
+    return Run(**values)
+
+
+def write_event(
+    connection: sa.Connection, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]
+) -> None:
+    """Add a row to the run's events, in the transaction that did what it tells of."""
+    connection.execute(
+        events.insert().values(run_id=run_id, kind=kind, actor=actor, detail=dict(detail))
+    )
+
+
+def move_run(
+    connection: sa.Connection, name: str, to: RunStatus, actor: str, reason: str | None = None
+) -> int:
+    """Change a run's status if its lifecycle allows it, and say who did; the run's id."""
+    ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
+    row = connection.execute(
+        update(runs)
+        .where(runs.c.name == name, may_become(runs.c.status, RUN, to))
+        .values(status=to, reason=reason, finished_at=seconds_from_now(0) if ended else None)
+        .returning(runs.c.id)
+    ).one_or_none()
+    if row is None:
+        status = connection.scalar(select(runs.c.status).where(runs.c.name == name))
+        state = "there is no such run" if status is None else f"it is {status}"
+        raise IllegalTransition(f"run {name} cannot become {to}: {state}")
+    write_event(connection, row.id, str(to), actor, {} if reason is None else {"reason": reason})
+    return int(row.id)
