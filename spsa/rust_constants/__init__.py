@@ -1,0 +1,33 @@
+"""Rust sources as text: which numbers their constants hold, and the same text with others.
+
+Pure: it reads and writes no file. Everything is found in the syntax tree; no pattern is matched
+against source text, so comments, strings and macros cannot be mistaken for constants.
+"""
+
+from spsa.rust_constants.literal import Literal
+from spsa.rust_constants.lookup import ConstantRefused, Element, constant, element, elements
+from spsa.rust_constants.patch import unified_patch
+from spsa.rust_constants.rewriting import RewriteDiffers, render, rewrite, sources_of
+from spsa.rust_constants.shape import Group, Opaque, Shape
+from spsa.rust_constants.syntax import Comment, RustConstant, RustFile, parse
+
+__all__ = [
+    "Comment",
+    "ConstantRefused",
+    "Element",
+    "Group",
+    "Literal",
+    "Opaque",
+    "RewriteDiffers",
+    "RustConstant",
+    "RustFile",
+    "Shape",
+    "constant",
+    "element",
+    "elements",
+    "parse",
+    "render",
+    "rewrite",
+    "sources_of",
+    "unified_patch",
+]
