@@ -1,0 +1,182 @@
+"""One game between two players, and one pair: the same opening and time, colours swapped.
+
+It knows chess, and neither SPSA nor SQL nor processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import chess
+
+from spsa.errors import EngineFault
+from spsa.scoring import Tally
+from spsa.terms import Adjudication, TimeControl
+from worker.adjudication import Judge
+from worker.clock import Timekeeper, timekeeper
+from worker.openings import Opening
+from worker.rules import Ending, Position, Termination, won_by
+from worker.uci import Answer, Limit, Patience
+
+
+class Player(Protocol):
+    """What a game asks of an engine; every method may raise EngineFault."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self) -> None: ...
+
+    def await_ready(self) -> None: ...
+
+    def search(self, position: bytes, limit: Limit) -> Answer: ...
+
+
+class VoidGame(EngineFault):
+    """A game that counts for nobody, because an engine did what no engine may."""
+
+    def __init__(self, culprit: str, fault: EngineFault) -> None:
+        super().__init__(fault.reason, "")
+        self.culprit = culprit
+        self.args = (f"{culprit}: {fault}",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What all games of a job are played under."""
+
+    time_control: TimeControl
+    adjudication: Adjudication
+    patience: Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Which pair this is, from where it starts, and the time drawn for it (see TimeControl)."""
+
+    number: int
+    opening: Opening
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A finished game; `first` is the side that made the first of its moves."""
+
+    ending: Ending
+    moves: tuple[Answer, ...]
+    first: chess.Color
+
+    def nodes(self, side: chess.Color) -> int:
+        return sum(answer.nodes for answer in self.moves[side != self.first :: 2])
+
+    def lost_on_time_by(self, side: chess.Color) -> bool:
+        return self.ending == won_by(not side, Termination.TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two finished games from one opening: plus plays White in the first, Black in the second."""
+
+    pairing: Pairing
+    first: Game
+    second: Game
+
+    @property
+    def games(self) -> tuple[Game, Game]:
+        return self.first, self.second
+
+    @property
+    def tally(self) -> Tally:
+        return Tally.of_pair(self.first.ending.white, 2 - self.second.ending.white)
+
+    @property
+    def moves(self) -> int:
+        """Plies of both games."""
+        return len(self.first.moves) + len(self.second.moves)
+
+    @property
+    def seconds(self) -> float:
+        """What both engines took to think."""
+        return sum(answer.seconds for game in self.games for answer in game.moves)
+
+    def nodes(self) -> tuple[int, int]:
+        """Of plus and of minus."""
+        return (
+            self.first.nodes(chess.WHITE) + self.second.nodes(chess.BLACK),
+            self.first.nodes(chess.BLACK) + self.second.nodes(chess.WHITE),
+        )
+
+    def time_losses(self) -> tuple[int, int]:
+        """Of plus and of minus."""
+        return (
+            self.first.lost_on_time_by(chess.WHITE) + self.second.lost_on_time_by(chess.BLACK),
+            self.first.lost_on_time_by(chess.BLACK) + self.second.lost_on_time_by(chess.WHITE),
+        )
+
+
+def play_pair(plus: Player, minus: Player, pairing: Pairing, conditions: Conditions) -> Pair:
+    """Play both games; VoidGame when either has to be thrown away, and then both are."""
+    return Pair(
+        pairing,
+        play_game(plus, minus, pairing, conditions),
+        play_game(minus, plus, pairing, conditions),
+    )
+
+
+def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
+    """One game; it depends on nothing but its arguments if the players are deterministic."""
+    players = (black, white)  # indexed by chess.Color, where White is True
+    blame = (_Blame(black), _Blame(white))
+    position = Position(pairing.opening)
+    clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
+    judge = Judge(conditions.adjudication)
+    first, ending, moves = position.turn, None, list[Answer]()
+    _make_ready(players, blame)
+    while ending is None:
+        side = position.turn
+        with blame[side]:
+            answer, ending = _move(players[side], position, clock, judge)
+        moves.append(answer)
+    return Game(ending, tuple(moves), first)
+
+
+class _Blame:
+    """Turns a fault into a void game that names the player at fault."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, EngineFault):
+            raise VoidGame(self._player.name, error) from None
+
+
+def _make_ready(players: Sequence[Player], blame: Sequence[_Blame]) -> None:
+    # Both are asked before either is waited for: what one forgets, the other forgets meanwhile.
+    for player, blamed in zip(players, blame, strict=True):
+        with blamed:
+            player.prepare()
+    for player, blamed in zip(players, blame, strict=True):
+        with blamed:
+            player.await_ready()
+
+
+def _move(
+    player: Player, position: Position, clock: Timekeeper, judge: Judge
+) -> tuple[Answer, Ending | None]:
+    side = position.turn
+    answer = player.search(position.command, clock.limit(side))
+    if clock.flag_falls(side, answer.seconds):
+        return answer, won_by(not side, Termination.TIME)
+    move = position.legal(answer.move)
+    if move is None:
+        raise EngineFault("illegal move", _why_illegal(position, answer.move))
+    return answer, position.push(move) or judge.hear(position, answer.score)
+
+
+def _why_illegal(position: Position, move: str) -> str:
+    return f"{move} in {position.board.fen()}"

@@ -1,0 +1,70 @@
+"""Books of openings: read once, every line checked, known by the hash of their bytes."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+
+from spsa.errors import Fault, InvalidInput
+from spsa.terms import Book
+from worker.openings.draws import opening_number
+from worker.openings.formats import Opening, read_pgn, read_positions
+
+BUILTIN = "builtin"
+_BUILTIN_FILE = "balanced.epd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpeningBook:
+    """`sha256` is that of the file the openings were read from."""
+
+    openings: tuple[Opening, ...]
+    sha256: str
+
+    def opening(self, seed: int, pair: int) -> Opening:
+        """The opening of pair number `pair` in the run with `seed`, on any box."""
+        return self.openings[opening_number(seed, pair, len(self.openings))]
+
+
+def load(terms: Book) -> OpeningBook:
+    """The book that the terms of a run name; InvalidInput when it is missing, wrong or another.
+
+    An empty hash in the terms pins nothing.
+    """
+    data = _bytes(terms.name)
+    digest = sha256(data).hexdigest()
+    if terms.sha256 not in ("", digest):
+        raise _fault(
+            terms.name, f"its SHA-256 is {digest}", f"the run was made with {terms.sha256}"
+        )
+    return OpeningBook(openings=_openings(terms, _text(terms.name, data)), sha256=digest)
+
+
+def _openings(terms: Book, text: str) -> tuple[Opening, ...]:
+    if terms.name.lower().endswith(".pgn"):
+        found = read_pgn(terms.name, text, terms.plies)
+    else:
+        found = read_positions(terms.name, text)
+    if not found:
+        raise _fault(terms.name, "it holds no opening", "one position or game at least")
+    return found
+
+
+def _bytes(name: str) -> bytes:
+    if name == BUILTIN:
+        return files(__package__).joinpath(_BUILTIN_FILE).read_bytes()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise _fault(name, f"cannot be read: {error.strerror}", 'a file, or "builtin"') from None
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _fault(name, f"byte {error.start} is not UTF-8", "an EPD, FEN or PGN text") from None
+
+
+def _fault(name: str, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput([Fault(file=name, line=None, name="book", found=found, remedy=remedy)])

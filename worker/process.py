@@ -1,0 +1,201 @@
+"""One engine process: started so that it cannot outlive its worker, and reaped for certain.
+
+It knows pipes and process groups, and nothing of UCI.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+from spsa.errors import EngineFault
+
+PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
+"""The variables an engine gets; whatever else the worker's environment holds stays there."""
+
+CHUNK = 65_536
+_PR_SET_PDEATHSIG = 1
+_BUSY_TRIES = 20
+_BUSY_PAUSE = 0.025
+_EXIT_PATIENCE = 1.0
+
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Overdue(Exception):  # noqa: N818 - it is no error: the caller knows what lateness means
+    """A deadline passed before the engine had written anything more."""
+
+
+class Stopped(Exception):  # noqa: N818 - nothing is wrong: the slot was told to stop
+    """The alarm rang while an engine was being waited for."""
+
+
+class Alarm:
+    """A pipe by which one thread wakes another out of its wait for an engine."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+
+    def fileno(self) -> int:
+        return self._read
+
+    def ring(self) -> None:
+        os.write(self._write, b"!")
+
+    def silence(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._read, CHUNK)
+
+    @property
+    def rung(self) -> bool:
+        return bool(select.select([self._read], [], [], 0)[0])
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+class EngineProcess:
+    """The pipes of one engine, with a deadline on every wait.
+
+    The kernel kills the engine when the *thread* that made this object ends (Linux), so it has to
+    be made by a thread that lives as long as the worker plays.
+    """
+
+    def __init__(self, path: str, alarm: Alarm) -> None:
+        self._process = _spawn(path)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in = self._process.stdin.fileno()
+        self._out = self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        self._alarm = alarm.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._poll.register(self._alarm, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def write(self, data: bytes) -> None:
+        """Hand `data` over; an engine that leaves 64 KiB of commands unread hangs."""
+        try:
+            written = os.write(self._in, data)
+        except BlockingIOError:
+            written = 0
+        except BrokenPipeError:
+            raise self._ended() from None
+        if written < len(data):
+            raise EngineFault("hang", "it does not read its commands")
+
+    def read(self, deadline: float) -> bytes:
+        """What the engine writes next; Overdue when the monotonic clock reaches `deadline`."""
+        ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            raise Overdue
+        if any(descriptor == self._alarm for descriptor, _ in ready):
+            raise Stopped
+        chunk = os.read(self._out, CHUNK)
+        if not chunk:
+            raise self._ended()
+        return chunk
+
+    def unread(self) -> bytes:
+        """What the engine has written that nobody waited for, at most one chunk of it."""
+        try:
+            return os.read(self._out, CHUNK)
+        except BlockingIOError:
+            return b""
+
+    def close(self, farewell: bytes, patience: float) -> None:
+        """Say `farewell`, wait for the end of the output, then kill the group and reap."""
+        try:
+            if patience > 0:
+                self._part(farewell, time.monotonic() + patience)
+        finally:
+            self._kill()
+
+    def _part(self, farewell: bytes, deadline: float) -> None:
+        # The end of its output comes as a fault, as it would in a game; here it is what is wanted.
+        with suppress(EngineFault, Overdue, Stopped):
+            self.write(farewell)
+            while time.monotonic() < deadline:
+                self.read(deadline)
+
+    def _kill(self) -> None:
+        # The leader is not reaped before its group is signalled, so its number is still its own.
+        # When nobody is left of it, Linux says so and macOS refuses.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _ended(self) -> EngineFault:
+        """The fault of an engine whose pipes are closed."""
+        try:
+            status = self._process.wait(_EXIT_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return EngineFault("exit", "it closed its output and runs on")
+        if status < 0:
+            return EngineFault("crash", f"killed by {_signal_name(-status)}")
+        if status > 0:
+            return EngineFault("crash", f"exit status {status}")
+        return EngineFault("exit", "it left with status 0")
+
+
+def _spawn(path: str) -> "subprocess.Popen[bytes]":
+    for _ in range(_BUSY_TRIES):
+        try:
+            return subprocess.Popen(
+                [path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+                env=clean_environment(os.environ),
+                preexec_fn=_leash(os.getpid()),
+            )
+        except OSError as error:
+            # A child that another thread is forking may hold a fresh binary open for writing.
+            if error.errno != errno.ETXTBSY:
+                raise EngineFault("cannot start", f"{path}: {error.strerror}") from None
+        except subprocess.SubprocessError as error:
+            raise EngineFault("cannot start", f"{path}: {error}") from None
+        time.sleep(_BUSY_PAUSE)
+    raise EngineFault("cannot start", f"{path}: it is still open for writing")
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in PASSED_ON if name in environment}
+
+
+def _leash(worker: int) -> Callable[[], None] | None:
+    return None if _libc is None else partial(_die_with, worker, _libc)
+
+
+def _die_with(worker: int, libc: ctypes.CDLL) -> None:
+    """In the child before exec: ask for SIGKILL on the parent's death, which may just have been."""
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != worker:
+        os._exit(127)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,226 @@
+"""One UCI engine: the handshake, options, and the only two things read of a search.
+
+Of all that an engine prints while it thinks, the `bestmove` line and the last line with a score
+are read; the rest is passed over unparsed. Every wait has a deadline and every line a length.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spsa.errors import EngineFault
+from worker.engine_options import Declarations
+from worker.process import Alarm, EngineProcess, Overdue
+
+LINE_CAP = 65_536
+MATE = 100_000
+"""Centipawns of a mate at hand; a mate in n moves is worth n less."""
+
+_SCORE = re.compile(rb" score (cp|mate) (-?\d+)")
+_NODES = re.compile(rb" nodes (\d+)")
+_DEPTH = re.compile(rb" depth (\d+)")
+_MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a worker waits, in seconds.
+
+    `start` for `uciok`, `ready` for `readyok`, `grace` beyond the time of a move before the engine
+    counts as hung, `quit` for it to leave by itself, `depth` for a move limited by depth only.
+    An engine that searches fewer than `slowest` nodes a second hangs when it plays by nodes.
+    """
+
+    start: float = 30.0
+    ready: float = 30.0
+    grace: float = 5.0
+    quit: float = 1.0
+    depth: float = 300.0
+    slowest: float = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """What to start: an executable file, and the options it gets before its games."""
+
+    name: str
+    path: str
+    options: Mapping[str, str]
+
+
+class Limit(NamedTuple):
+    """One move's allowance: the `go` line, seconds to wait, then seconds to obey `stop`."""
+
+    go: bytes
+    seconds: float
+    stop_seconds: float = 0.0
+
+
+class Answer(NamedTuple):
+    """One move: UCI text, the last score (mover's centipawns), and what it took."""
+
+    move: str
+    score: int | None
+    nodes: int
+    depth: int
+    seconds: float
+
+
+class UciEngine:
+    """A running engine; made, used and closed by one thread.
+
+    Faults are EngineFault with the engine's name in the detail.
+    """
+
+    def __init__(self, spec: EngineSpec, alarm: Alarm, patience: Patience) -> None:
+        self.name = spec.name
+        self.path = spec.path
+        self.options: dict[str, str] = {}
+        self._patience = patience
+        self._rest = b""
+        self._declared = Declarations()
+        self._process = EngineProcess(spec.path, alarm)
+        try:
+            self._handshake()
+            self.configure(spec)
+        except BaseException:
+            self.close(at_once=True)
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def configure(self, spec: EngineSpec) -> None:
+        """Send those of `spec`'s options that differ from what the engine has."""
+        self.name = spec.name
+        new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
+        self._process.write(b"".join(self._declared.command(n, v) for n, v in new.items()))
+        self.options.update(new)
+
+    def serves(self, spec: EngineSpec) -> bool:
+        """Whether this process can play as `spec`: no option would keep an older value."""
+        return self.path == spec.path and self.options.keys() <= spec.options.keys()
+
+    def prepare(self) -> None:
+        """Ask for a new game; `await_ready` waits, so that two engines can get ready at once."""
+        self._process.write(b"ucinewgame\nisready\n")
+
+    def await_ready(self) -> None:
+        self._await_line(b"readyok", self._patience.ready, lambda line: None)
+
+    def search(self, position: bytes, limit: Limit) -> Answer:
+        """Let it move. Seconds run from writing `go` to having read `bestmove`."""
+        self._refuse_unasked_move()
+        started = time.monotonic()
+        self._process.write(position + b"\n" + limit.go)
+        line, info = self._bestmove(started, limit)
+        seconds = time.monotonic() - started
+        return Answer(
+            _move(line), _score(info), _number(_NODES, info), _number(_DEPTH, info), seconds
+        )
+
+    def close(self, *, at_once: bool = False) -> None:
+        self._process.close(b"quit\n", 0.0 if at_once else self._patience.quit)
+
+    def _handshake(self) -> None:
+        self._process.write(b"uci\n")
+        self._await_line(b"uciok", self._patience.start, self._declared.hear)
+
+    def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
+        deadline = time.monotonic() + seconds
+        try:
+            while (line := self._line(deadline)) != wanted:
+                hear(line.decode("utf-8", "replace"))
+        except Overdue:
+            raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
+
+    def _line(self, deadline: float) -> bytes:
+        while b"\n" not in self._rest:
+            self._rest = _capped(self._rest) + self._process.read(deadline)
+        line, self._rest = self._rest.split(b"\n", 1)
+        if time.monotonic() > deadline:
+            raise Overdue
+        return line.strip()
+
+    def _refuse_unasked_move(self) -> None:
+        stale = self._rest + self._process.unread()
+        if b"bestmove" in stale:
+            raise EngineFault("garbage", "a second bestmove nobody asked for")
+        self._rest = b""
+
+    def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
+        """The `bestmove` line and the last line with a score before it."""
+        try:
+            return self._read_search(started + limit.seconds, b"")
+        except Overdue:
+            if not limit.stop_seconds:
+                raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
+        return self._stopped_move(limit.stop_seconds)
+
+    def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
+        # Its flag has fallen. Whether it is only late, or hangs, shows in whether it obeys.
+        self._process.write(b"stop\n")
+        try:
+            return self._read_search(time.monotonic() + seconds, b"")
+        except Overdue:
+            raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
+
+    def _read_search(self, deadline: float, info: bytes) -> tuple[bytes, bytes]:
+        while True:
+            data = self._rest + self._process.read(deadline)
+            start = 0 if data.startswith(b"bestmove") else data.find(b"\nbestmove") + 1
+            end = data.find(b"\n", start)
+            found = data.startswith(b"bestmove", start) and end >= 0
+            whole = start if found else data.rfind(b"\n") + 1
+            info = _last_info(data, whole) or info
+            if found:
+                self._rest = data[end + 1 :]
+                return data[start:end], info
+            self._rest = _capped(data[whole:])
+            if time.monotonic() > deadline:
+                raise Overdue
+
+
+def _capped(unfinished: bytes) -> bytes:
+    if len(unfinished) > LINE_CAP:
+        raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")
+    return unfinished
+
+
+def _last_info(data: bytes, end: int) -> bytes:
+    """The last whole `info` line with a score in data[:end]; empty when there is none."""
+    while (at := data.rfind(b" score ", 0, end)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        line = data[start : data.find(b"\n", at)]
+        if line.startswith(b"info ") and not line.startswith(b"info string"):
+            return line
+        end = start
+    return b""
+
+
+def _move(line: bytes) -> str:
+    words = line.split()
+    move = words[1].decode("ascii", "replace") if len(words) > 1 else ""
+    if move in ("(none)", "0000", ""):
+        raise EngineFault("no move", repr(line.decode("ascii", "replace").strip()))
+    if not _MOVE.fullmatch(move):
+        raise EngineFault("garbage", repr(line[:80].decode("ascii", "replace").strip()))
+    return move
+
+
+def _score(info: bytes) -> int | None:
+    found = _SCORE.search(info)
+    if found is None:
+        return None
+    value = int(found[2])
+    if found[1] == b"cp":
+        return value
+    return MATE - value if value > 0 else -MATE - value
+
+
+def _number(pattern: "re.Pattern[bytes]", info: bytes) -> int:
+    found = pattern.search(info)
+    return int(found[1]) if found else 0
