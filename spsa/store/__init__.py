@@ -6,7 +6,6 @@ anybody may read the `ledger`.
 
 from spsa.store.ledger import Ledger
 from spsa.store.mastership import MasterDesk
-from spsa.store.opening import derived_seed
 from spsa.store.rows import (
     BatchResult,
     BatchRow,
@@ -23,6 +22,7 @@ from spsa.store.rows import (
     Run,
     RunView,
     Step,
+    Totals,
     Values,
     WorkerInfo,
     WorkerRow,
@@ -67,9 +67,9 @@ __all__ = [
     "RunView",
     "Step",
     "Store",
+    "Totals",
     "Values",
     "WorkerInfo",
     "WorkerRow",
-    "derived_seed",
     "open_store",
 ]

@@ -6,12 +6,11 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.errors import NothingToDo
-from spsa.lifecycle import BatchStatus, Purpose
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 from spsa.schema import batches, engines, events, iterations, runs, seconds_from_now, steps, workers
-from spsa.scoring import Tally
 from spsa.store.database import Database, tally_of
 from spsa.store.mastership import iteration_of
-from spsa.store.rows import BatchRow, EngineRow, Event, Iteration, Run, Step, WorkerRow
+from spsa.store.rows import BatchRow, EngineRow, Event, Iteration, Run, Step, Totals, WorkerRow
 from spsa.store.runs import run_of
 
 
@@ -64,14 +63,42 @@ class Ledger(Database):
         with self._read() as connection:
             return [_step(row) for row in connection.execute(statement)]
 
-    def totals(self, run_id: int) -> Tally:
+    def open_iterations(self, run_id: int) -> list[Iteration]:
+        """The iterations that are pending or being played, in order."""
+        statement = (
+            select(iterations)
+            .where(
+                iterations.c.run_id == run_id,
+                iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS]),
+            )
+            .order_by(iterations.c.iteration_number)
+        )
+        with self._read() as connection:
+            return [iteration_of(row) for row in connection.execute(statement)]
+
+    def totals(self, run_id: int) -> Totals:
         """All tuning games of a run that count, plus against minus."""
         names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
-        sums = [func.coalesce(func.sum(iterations.c[name]), 0).label(name) for name in names]
+        sums = [
+            func.coalesce(func.sum(iterations.c[name]), 0).label(name)
+            for name in (*names, "void_games")
+        ]
         tuned = sa.and_(iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+        bounded = select(func.count()).where(steps.c.run_id == run_id, steps.c.bounded)
         with self._read() as connection:
             row = connection.execute(select(*sums).where(tuned)).one()
-            return tally_of(row)
+            return Totals(
+                tally=tally_of(row),
+                void_games=int(row.void_games),
+                bounded_steps=connection.scalar(bounded) or 0,
+            )
+
+    def age_seconds(self, run_id: int) -> float:
+        """How long ago a run was started, by the database's clock."""
+        statement = select(runs.c.created_at, seconds_from_now(0).label("now"))
+        with self._read() as connection:
+            row = connection.execute(statement.where(runs.c.id == run_id)).one()
+            return float((row.now - row.created_at).total_seconds())
 
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""

@@ -1,20 +1,14 @@
 """The rows of a new iteration: its engines, its batches and the seeds of its games."""
 
-import hashlib
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
 from spsa.schema import batches, engines, iterations
+from spsa.seeds import derived_seed
 from spsa.store.rows import NewEngine, NewIteration
 from spsa.terms import Terms, TimeKind
-
-
-def derived_seed(*parts: object) -> int:
-    """A 63-bit seed that is a pure function of its parts, the same on every machine."""
-    text = "/".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
 def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | None:

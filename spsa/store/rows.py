@@ -282,3 +282,12 @@ class EngineRow:
     path: str
     build_key: str
     size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All tuning games of a run, and how many of its steps were bounded."""
+
+    tally: Tally
+    void_games: int
+    bounded_steps: int

@@ -1,0 +1,57 @@
+# Two commands do everything: `make demo` and `make test`. Both make their own virtual environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint format engine-test chaos gain clean
+
+help:
+	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
+	@echo "make test         lint, types, import contracts, all tests of the tuner and of the engine"
+	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
+	@echo "make gain         five demos with five seeds, and their validation matches pooled"
+	@echo "make format       let ruff format the code"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "venv is missing; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing the tuner into $(VENV)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.test-installed: pyproject.toml | $(VENV)/bin/python
+	@echo "installing the tuner and its test tools into $(VENV)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	@$(BIN)/spsa-master demo $(ARGS)
+
+gain: $(VENV)/.installed
+	@$(BIN)/spsa-master demo --seeds 1,2,3,4,5 $(ARGS)
+
+lint: $(VENV)/.test-installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test-installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+engine-test:
+	cd engine && cargo test --release --quiet
+
+test: lint engine-test
+	$(BIN)/python -m pytest $(ARGS)
+
+chaos: $(VENV)/.test-installed
+	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) engine/target .tuning

@@ -1,0 +1,93 @@
+"""`spsa-master`: every command is a module of its own, loaded only when it is called."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from spsa import __version__
+from spsa.errors import InvalidInput, TuningError
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
+    "run": ("spsa.cli.run", "Tune: start a run, or go on with the one that was left."),
+    "status": ("spsa.cli.status", "How far, how good, who is playing."),
+    "watch": ("spsa.cli.status", "The status again and again, until Ctrl-C."),
+    "params": ("spsa.cli.params", "The parameter space and what it does to the source."),
+    "validate": ("spsa.cli.validate", "Play the tuned values against those of the start."),
+    "pause": ("spsa.cli.owner", "Hand out no more games of a run."),
+    "resume": ("spsa.cli.owner", "Go on with a paused run."),
+    "stop": ("spsa.cli.owner", "End a run early; what was applied stays."),
+    "extend": ("spsa.cli.owner", "Give a run another number of iterations."),
+    "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
+    "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
+    "demo": ("spsa.cli.demo", "A real tuning run of the bundled engine, start to result."),
+}
+
+
+class Commands(click.Group):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="spsa-tuner")
+def cli() -> None:
+    """Tunes the parameters of a chess engine by playing games: the master.
+
+    Workers that play are started with `compete --spsa -c 8`, on any box that reaches the database.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script: every failure ends in one sentence and its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of `spsa-master ARGUMENTS`."""
+    try:
+        result = cli.main(list(arguments), prog_name="spsa-master", standalone_mode=False)
+    except TuningError as error:
+        return _failed(error)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  the edge of the program: a person gets no traceback
+        if os.environ.get("SPSA_DEBUG"):
+            raise
+        click.echo(
+            f"spsa-master: a defect of this program: {type(error).__name__}: {error}\n"
+            "set SPSA_DEBUG=1 for its traceback, and please report it",
+            err=True,
+        )
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _failed(error: TuningError) -> int:
+    if isinstance(error, InvalidInput):
+        click.echo(str(error), err=True)
+        count = len(error.faults)
+        click.echo(
+            f"{count} fault{'s' if count > 1 else ''}; nothing was built or played", err=True
+        )
+    else:
+        click.echo(f"spsa-master: {error}", err=True)
+    return error.exit_code

@@ -1,0 +1,105 @@
+"""How values get into engines: by rewriting and building a source, or over UCI into one binary."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from spsa.build import Builder, BuiltEngine, Rendered, adopt
+from spsa.params import Space
+from spsa.rust_constants import render
+from spsa.store import NewEngine
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Two engines that are ready to be named in a row."""
+
+    plus: NewEngine
+    minus: NewEngine
+    plus_options: Mapping[str, str] = field(default_factory=dict)
+    minus_options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Delivery(Protocol):
+    """Makes the two engines of an iteration; everything else is the same for all deliveries."""
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        """Two engines with these values, published and tried. May take minutes.
+
+        Raises:
+            BuildFailed: with the compiler's or the engine's own words and the values.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Make a `prepare` that runs in another thread end soon."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BuildDelivery:
+    """Constants of a Rust source are rewritten in private copies; cargo makes two binaries."""
+
+    space: Space
+    builder: Builder
+    sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
+    keep_bytes: bool  # whether boxes get the binaries out of the database
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        built = self.builder.build(self._rendered(plus), self._rendered(minus))
+        first, second = (self._published(engine) for engine in built)
+        return Sides(plus=first, minus=second)
+
+    def cancel(self) -> None:
+        self.builder.cancel()
+
+    def _rendered(self, values: Values) -> Rendered:
+        return Rendered(files=render(self.space, values, self.sources), values=dict(values))
+
+    def _published(self, engine: BuiltEngine) -> NewEngine:
+        return new_engine(engine, keep_bytes=self.keep_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class UciDelivery:
+    """One binary; the values are sent by `setoption` before the first game."""
+
+    space: Space
+    engine: BuiltEngine
+    keep_bytes: bool
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
+        return Sides(
+            plus=binary,
+            minus=binary,
+            plus_options=self._options(plus),
+            minus_options=self._options(minus),
+        )
+
+    def cancel(self) -> None:
+        """Nothing runs."""
+
+    def _options(self, values: Values) -> dict[str, str]:
+        return {name: str(number) for name, number in self.space.options(values).items()}
+
+
+def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> NewEngine:
+    """A published binary as a row will name it."""
+    return NewEngine(
+        sha256=engine.sha256,
+        build_key=engine.build_key,
+        target=engine.target,
+        size=engine.size,
+        bench=engine.bench,
+        path=str(engine.path),
+        content=engine.path.read_bytes() if keep_bytes else None,
+    )
+
+
+def adopted(engine: Path, engines_path: Path) -> BuiltEngine:
+    """A ready binary, published as it is for the delivery over UCI."""
+    return adopt(engine, engines_path)

@@ -1,0 +1,166 @@
+"""How a run stands, in one frozen value: how far, how good, who is playing."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spsa.lifecycle import Purpose
+from spsa.params import Space
+from spsa.scoring import Estimate, Tally, elo
+from spsa.store import Iteration, Run, Store, WorkerRow
+
+RATE_SECONDS = 300.0
+"""Games per second are those of the last five minutes."""
+
+AT_BOUND_STEPS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """One parameter: where it started and where theta has it now."""
+
+    name: str
+    group: str
+    active: bool
+    start: float
+    value: float
+    played: float
+    minimum: float
+    maximum: float
+    step: float
+
+    @property
+    def steps_moved(self) -> float:
+        return (self.value - self.start) / self.step
+
+    @property
+    def bound(self) -> str:
+        """Which bound theta is at, within half a step; empty if at none."""
+        near = AT_BOUND_STEPS * self.step
+        if self.value - self.minimum < near:
+            return "min"
+        return "max" if self.maximum - self.value < near else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All that `status` shows."""
+
+    run: Run
+    games: Tally
+    void_games: int
+    games_per_second: float
+    seconds_left: float | None
+    open: tuple[Iteration, ...]
+    validations: tuple[Iteration, ...]
+    parameters: tuple[Tuned, ...]
+    workers: tuple[WorkerRow, ...]
+    bounded: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: plain names and numbers."""
+        run = self.run
+        return {
+            "run": run.name,
+            "status": run.status,
+            "reason": run.reason,
+            "algorithm": run.algorithm,
+            "seed": run.seed,
+            "iterations_applied": run.applied,
+            "max_iterations": run.max_iterations,
+            "games": _tally(self.games),
+            "void_games": self.void_games,
+            "bounded_steps": self.bounded,
+            "games_per_second": self.games_per_second,
+            "seconds_left": self.seconds_left,
+            "open": [_iteration(iteration) for iteration in self.open],
+            "validations": [_iteration(iteration) for iteration in self.validations],
+            "parameters": [
+                asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound}
+                for p in self.parameters
+            ],
+            "workers": [asdict(worker) for worker in self.workers],
+        }
+
+
+def status(store: Store, run: Run) -> Status:
+    """Look at a run; reads only."""
+    open_ones = tuple(store.open_iterations(run.id))
+    totals = store.totals(run.id)
+    rate = _rate(store, run)
+    return Status(
+        run=run,
+        games=totals.tally,
+        void_games=totals.void_games,
+        games_per_second=rate,
+        seconds_left=_seconds_left(run, totals.tally, rate),
+        open=open_ones,
+        validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5)),
+        parameters=parameters(run),
+        workers=tuple(store.workers()),
+        bounded=totals.bounded_steps,
+    )
+
+
+def parameters(run: Run) -> tuple[Tuned, ...]:
+    """Every parameter of a run with its start and its present value."""
+    space = Space.from_json(run.space)
+    played: Mapping[str, float] = space.rounded(space.steps(run.theta))
+    return tuple(
+        Tuned(
+            name=p.name,
+            group=p.group,
+            active=p.active,
+            start=run.start_theta[p.name],
+            value=run.theta[p.name],
+            played=played[p.name],
+            minimum=p.minimum,
+            maximum=p.maximum,
+            step=p.step,
+        )
+        for p in space.parameters
+    )
+
+
+def estimate(tally: Tally) -> Estimate | None:
+    """Elo of plus over minus with its error; None before the first pair."""
+    return elo(tally) if tally.pairs else None
+
+
+def _rate(store: Store, run: Run) -> float:
+    age = store.age_seconds(run.id)
+    window = max(1.0, min(RATE_SECONDS, age))
+    return store.games_in_the_last(run.id, window) / window
+
+
+def _seconds_left(run: Run, games: Tally, rate: float) -> float | None:
+    if rate <= 0.0:
+        return None
+    wanted = run.max_iterations * int(run.settings["games_per_iteration"])
+    return max(0, wanted - games.games) / rate
+
+
+def _tally(tally: Tally) -> dict[str, Any]:
+    found = estimate(tally)
+    return {
+        "games": tally.games,
+        "wins": tally.wins,
+        "losses": tally.losses,
+        "draws": tally.draws,
+        "pentanomial": tally.pentanomial,
+        "elo": None if found is None else found.value,
+        "elo_error": None if found is None else found.error,
+    }
+
+
+def _iteration(iteration: Iteration) -> dict[str, Any]:
+    return {
+        "iteration_number": iteration.iteration_number,
+        "k": iteration.k,
+        "purpose": iteration.purpose,
+        "status": iteration.status,
+        "games_played": iteration.games_played,
+        "target_games": iteration.target_games,
+        "void_games": iteration.void_games,
+        "result": _tally(iteration.tally),
+    }

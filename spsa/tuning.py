@@ -1,0 +1,157 @@
+"""A rule applied to a space: from theta to what two engines play, and from games back to theta.
+
+Pure: the same run seed, state and counts give the same numbers, bit for bit, on any machine. The
+master acts on what this module decides; `doctor` decides it once more and compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, nextafter
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms import Outcome, Perturbation, Problem, Rule, create
+from spsa.params import Played, Space, Vector
+from spsa.scoring import Tally
+from spsa.seeds import derived_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What iteration k plays: values in the units of params.toml, by the parameter's name."""
+
+    k: int
+    a_k: float
+    c_k: float
+    base: Mapping[str, float]
+    played: Played
+    signs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Games:
+    """What an iteration's row says of games that were played: enough to move theta by."""
+
+    k: int
+    a_k: float
+    c_k: float
+    played: Played
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the games of iteration k do to theta; every mapping runs over all parameters."""
+
+    state: Mapping[str, Any]
+    delta: Mapping[str, float]
+    theta: Mapping[str, float]
+    gradient: Mapping[str, float]
+    elo: float
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """One run's space, rule and seed."""
+
+    space: Space
+    rule: Rule
+    seed: int
+
+    def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
+        """Theta in the units of params.toml, and the rule's state, before any game."""
+        return self.space.natural(self.space.start()), self.rule.dump(self.rule.start())
+
+    def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
+        """What iteration k plays when it is opened on this state."""
+        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "perturb", k)))
+        perturbation = self.rule.ask(self.rule.load(state), k, generator)
+        return Proposal(
+            k=k,
+            a_k=perturbation.a_k,
+            c_k=perturbation.c_k,
+            base=dict(theta),
+            played=self._realise(perturbation, k),
+            signs=self._signs(perturbation.offset),
+        )
+
+    def answer(self, state: Mapping[str, Any], theta: Mapping[str, float], games: Games) -> Answer:
+        """Where theta goes from `theta` by the result of iteration k.
+
+        The state and theta hold every result before k; what was played may have been opened on
+        older ones.
+        """
+        before = self.rule.load(state)
+        after, move = self.rule.tell(before, self._outcome(games))
+        delta = self._delta(theta, self.rule.theta(after))
+        return Answer(
+            state=self.rule.dump(after),
+            delta=delta,
+            theta={name: theta[name] + delta[name] for name in theta},
+            gradient=self._by_name(move.gradient),
+            elo=move.elo,
+            bounded=move.bounded,
+        )
+
+    def _realise(self, perturbation: Perturbation, k: int) -> Played:
+        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))
+        uniform = generator.random(len(self.space.active))
+        return self.space.realise(perturbation.centre, perturbation.offset, uniform)
+
+    def _outcome(self, games: Games) -> Outcome:
+        return Outcome(
+            k=games.k,
+            centre=self.space.midpoint(games.played),
+            difference=self.space.difference(games.played),
+            tally=games.tally,
+            a_k=games.a_k,
+            c_k=games.c_k,
+        )
+
+    def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
+        """The step to the log: theta plus it is the new theta by definition, and inside bounds."""
+        goal = self.space.natural(self.space.clip(wanted))
+        bounds = {p.name: (p.minimum, p.maximum) for p in self.space.active}
+        return {
+            name: _inside(theta[name], goal[name], *bounds.get(name, (-inf, inf))) for name in goal
+        }
+
+    def _signs(self, offset: Vector) -> dict[str, int]:
+        signs = np.sign(offset).astype(int).tolist()
+        return {p.name: sign for p, sign in zip(self.space.active, signs, strict=True)}
+
+    def _by_name(self, vector: Vector) -> dict[str, float]:
+        return {p.name: x for p, x in zip(self.space.active, vector.tolist(), strict=True)}
+
+
+def tuning(
+    space: Space,
+    algorithm: str,
+    settings: Mapping[str, object],
+    *,
+    iterations: int,
+    pairs: int,
+    seed: int,
+) -> Tuning:
+    """The named rule on this space, for a run of so many iterations of so many pairs."""
+    problem = Problem(
+        start=space.start(),
+        lower=space.lower,
+        upper=space.upper,
+        unit=space.unit,
+        iterations=iterations,
+        pairs=pairs,
+    )
+    return Tuning(space, create(algorithm, settings, problem), seed)
+
+
+def _inside(before: float, goal: float, minimum: float, maximum: float) -> float:
+    """goal - before, nudged so that before + it stays inside the bounds in floating point too."""
+    delta = goal - before
+    while before + delta > maximum:
+        delta = nextafter(delta, -inf)
+    while before + delta < minimum:
+        delta = nextafter(delta, inf)
+    return delta
