@@ -1,0 +1,5 @@
+"""`python -m worker` is `compete`."""
+
+from worker.cli import main
+
+main()

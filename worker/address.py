@@ -1,0 +1,50 @@
+"""Where the database is: flag, then DATABASE_URL, then `[database] url` of config.toml."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from spsa.errors import Fault, InvalidInput
+
+_SQLITE = "sqlite:///"
+
+
+def database_url(flag: str | None, environment: Mapping[str, str]) -> str:
+    """The URL to open. A relative SQLite path in config.toml is meant from that file's folder.
+
+    InvalidInput when nothing names a database.
+    """
+    if found := flag or environment.get("DATABASE_URL"):
+        return found
+    named = environment.get("SPSA_CONFIG")
+    config = Path(named or "config.toml")
+    if named is None and not config.exists():
+        raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
+    url = _configured(config)
+    if url is None:
+        raise _fault(str(config), "it has no url in [database] and DATABASE_URL is not set")
+    return _from_folder(url, config.resolve().parent)
+
+
+def _configured(config: Path) -> str | None:
+    try:
+        table = tomllib.loads(config.read_text(encoding="utf-8")).get("database", {})
+    except OSError as error:
+        raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _fault(str(config), f"it is no TOML: {error}") from None
+    url = table.get("url") if isinstance(table, dict) else None
+    return url if isinstance(url, str) and url else None
+
+
+def _from_folder(url: str, folder: Path) -> str:
+    if url.startswith(_SQLITE):
+        return _SQLITE + str(folder / url.removeprefix(_SQLITE))
+    return url
+
+
+def _fault(file: str, found: str) -> InvalidInput:
+    remedy = "name one, as in sqlite:///spsa.db or postgresql://user:password@host/database"
+    return InvalidInput(
+        [Fault(file=file, line=None, name="database.url", found=found, remedy=remedy)]
+    )

@@ -1,0 +1,190 @@
+"""The command `compete`: a worker with --spsa, a plain match with two engines.
+
+Whatever is heavy (chess, SQL) is imported once the command line has been found right, so that
+--help and a mistyped option are answered in a blink.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from spsa import __version__
+from spsa.errors import TuningError
+from worker.cores import default_concurrency, usable_cores
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+_COUNT = click.IntRange(min=1)
+
+_SHARED = (
+    click.option(
+        "-c",
+        "--concurrency",
+        type=_COUNT,
+        help="Games at a time.  [default: one a physical core]",
+    ),
+    click.option("--force", is_flag=True, help="Allow more games at a time than cores."),
+    click.option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
+)
+_WORKER = (
+    click.option("--spsa", is_flag=True, help="Play for the runs of a database."),
+    click.option("--database-url", help="Database.  [env: DATABASE_URL; else config.toml]"),
+    click.option("--name", help="Name of this worker.  [default: host-pid-random]"),
+    click.option("--once", is_flag=True, help="Leave when no work is left; 3 if there was none."),
+    click.option("--idle-timeout", type=_SECONDS, help="Leave after so many seconds without work."),
+    click.option("--max-batches", type=_COUNT, help="Leave after so many batches."),
+    click.option(
+        "--drain",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        help="Seconds that games in play may go on after the first Ctrl-C.",
+    ),
+    click.option(
+        "--lease",
+        type=click.FloatRange(min=1),
+        default=60.0,
+        show_default=True,
+        help="Seconds until a batch goes to others when this box falls silent.",
+    ),
+    click.option(
+        "--engines-cache",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for engines.  [default: the user's cache]",
+    ),
+)
+_MATCH = (
+    click.option("--games", type=click.IntRange(min=2), help="Games of a match; an even number."),
+    click.option("--movetime", type=_SECONDS, help="Seconds a move.  [default: 0.1]"),
+    click.option("--tc", metavar="BASE+INC", help="Seconds a game and a move, as in 10+0.1."),
+    click.option(
+        "--margin",
+        type=click.FloatRange(min=0),
+        default=0.05,
+        show_default=True,
+        help="Seconds by which a clock may be overstepped.",
+    ),
+    click.option("--nodes", type=_COUNT, help="Nodes a move."),
+    click.option("--depth", type=_COUNT, help="Plies of depth a move."),
+    click.option("--book", default="builtin", show_default=True, help="EPD, FEN or PGN file."),
+    click.option("--plies", type=_COUNT, help="Plies of each game of a PGN book.  [default: all]"),
+    click.option("--seed", default=1, show_default=True, help="Decides openings and their order."),
+    click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
+    click.option("--option1", multiple=True, metavar="NAME=VALUE", help="... for the first."),
+    click.option("--option2", multiple=True, metavar="NAME=VALUE", help="... for the second."),
+    click.option(
+        "--draw",
+        type=(int, int, int),
+        default=(34, 8, 20),
+        show_default=True,
+        metavar="MOVE COUNT CP",
+        help="Draw from move MOVE after COUNT moves a side within CP centipawns.",
+    ),
+    click.option(
+        "--resign",
+        type=(int, int),
+        default=(3, 600),
+        show_default=True,
+        metavar="COUNT CP",
+        help="Resign after COUNT moves a side on which both see CP centipawns.",
+    ),
+    click.option("--max-moves", type=_COUNT, default=200, show_default=True, help="Then a draw."),
+    click.option("--no-adjudication", is_flag=True, help="Play by the rules of chess alone."),
+    click.option("--pgn", type=click.Path(dir_okay=False, path_type=Path), help="Append games."),
+    click.option("--json", "as_json", is_flag=True, help="The final report as JSON."),
+    click.option("--progress", type=_COUNT, default=10, show_default=True, help="Pairs a line."),
+)
+
+
+def _options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("engines", nargs=-1, type=_FILE, metavar="[ENGINE1 ENGINE2]")
+@_options(_WORKER, _MATCH, _SHARED)
+@click.version_option(__version__)
+def compete(engines: tuple[Path, ...], **given: Any) -> int:
+    """Play chess engines against each other.
+
+    \b
+    compete --spsa -c 8                     play for the tuning runs of a database
+    compete ENGINE1 ENGINE2 --games 100     play a match and say who is stronger
+
+    A match is played in pairs: the same opening and time with colours swapped.
+    """
+    given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
+    if given["spsa"]:
+        if engines:
+            raise click.UsageError("--spsa takes its engines from the database")
+        return _serve(given)
+    if len(engines) != 2:
+        raise click.UsageError("give two engines for a match, or --spsa for a worker")
+    return _match(engines, given)
+
+
+def _concurrency(wanted: int | None, *, force: bool) -> int:
+    cores = usable_cores()
+    if wanted is not None and wanted > cores and not force:
+        raise click.UsageError(
+            f"-c {wanted} on {cores} cores makes engines share a core and lose on time; "
+            f"use at most {cores}, or --force"
+        )
+    return wanted or default_concurrency()
+
+
+def _serve(given: dict[str, Any]) -> int:
+    # Imported late: SQL and chess take longer to load than --help takes to print.
+    from worker.address import database_url
+    from worker.logs import set_up
+    from worker.loop import Habits
+    from worker.service import Service, serve
+
+    set_up(given["log_format"], verbose=given["verbose"])
+    habits = Habits(
+        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
+    )
+    service = Service(
+        database_url=database_url(given["database_url"], os.environ),
+        concurrency=given["concurrency"],
+        name=given["name"],
+        lease=given["lease"],
+        engines_cache=given["engines_cache"],
+        habits=habits,
+    )
+    return serve(service)
+
+
+def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
+    # Imported late: chess takes longer to load than --help takes to print.
+    from worker.arena import Arena, hold
+
+    first, second = engines
+    return hold(Arena.of(first, second, given))
+
+
+def main() -> None:
+    """Run the command; errors leave as a sentence and an exit code, never as a traceback."""
+    try:
+        code = compete.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        code = 130
+    except TuningError as error:
+        click.echo(f"compete: {error}", err=True)
+        code = error.exit_code
+    sys.exit(code)

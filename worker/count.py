@@ -1,0 +1,45 @@
+"""What finished pairs add up to, for a batch and for a match."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from spsa.scoring import Tally
+from worker.game import Pair
+
+
+@dataclass(slots=True)
+class Count:
+    """What the pairs of one batch or match have added up to so far."""
+
+    tally: Tally = field(default_factory=Tally)
+    voids: Counter[str] = field(default_factory=Counter)
+    plus_nodes: int = 0
+    minus_nodes: int = 0
+    moves: int = 0
+    plus_time_losses: int = 0
+    minus_time_losses: int = 0
+    think_seconds: float = 0.0
+
+    def add(self, pair: Pair) -> None:
+        self.tally += pair.tally
+        plus_nodes, minus_nodes = pair.nodes()
+        self.plus_nodes += plus_nodes
+        self.minus_nodes += minus_nodes
+        plus_losses, minus_losses = pair.time_losses()
+        self.plus_time_losses += plus_losses
+        self.minus_time_losses += minus_losses
+        self.moves += pair.moves
+        self.think_seconds += pair.seconds
+
+    def add_void(self, reason: str) -> None:
+        """Count the game that was spoilt; a first game thrown away with it is not a void game."""
+        self.voids[reason] += 1
+
+    def nps(self) -> float | None:
+        """Nodes a second of one engine while it thinks."""
+        return (self.plus_nodes + self.minus_nodes) / self.think_seconds if self.moves else None
+
+    def __str__(self) -> str:
+        tally = self.tally
+        counts = " ".join(str(count) for count in tally.pentanomial)
+        return f"+{tally.wins} -{tally.losses} ={tally.draws} [{counts}]"

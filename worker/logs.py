@@ -1,0 +1,39 @@
+"""What the box says while it works: to stderr, a line an event, plain or JSON."""
+
+import json
+import logging
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time (UTC), level, logger, message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(
+            {
+                "time": round(record.created, 3),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": record.getMessage(),
+            }
+        )
+
+
+class PlainLines(logging.Formatter):
+    """The message, with a stamp; the trace of a defect only where one asked for details."""
+
+    def __init__(self, *, detailed: bool) -> None:
+        super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
+        self._detailed = detailed
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the base class's name
+        return super().formatException(ei) if self._detailed else ""  # type: ignore[arg-type]
+
+
+def set_up(log_format: str, *, verbose: bool) -> None:
+    """Send the box's own log lines to stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if log_format == "json" else PlainLines(detailed=verbose))
+    root = logging.getLogger("worker")
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    root.propagate = False

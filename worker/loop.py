@@ -1,0 +1,246 @@
+"""Claim, play, renew, report: the life of a worker.
+
+The main thread is here, and it alone talks to the database, through the clerk; the slots play.
+"""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from random import Random
+
+from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput, TuningError
+from spsa.store import Claim
+from spsa.terms import Book
+from worker.artifacts import EngineCache
+from worker.batch import Binaries, job_of, result_of
+from worker.clerk import Clerk, Letter
+from worker.count import Count
+from worker.interrupts import Interrupts
+from worker.openings import OpeningBook, load
+from worker.pauses import POLL, Pace, Pauses
+from worker.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
+
+log = logging.getLogger(__name__)
+
+NOTHING_TO_DO = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How a worker comes and goes. Times in seconds; None is never or without limit.
+
+    `drain` is how long batches in play may go on after the first interrupt. `once` ends the worker
+    when no run has work left, `idle_timeout` when it has had none for so long.
+    """
+
+    drain: float = 60.0
+    once: bool = False
+    idle_timeout: float | None = None
+    max_batches: int | None = None
+    poll: Pace = POLL
+
+
+@dataclass(slots=True)
+class InPlay:
+    """A claimed batch while its games are played."""
+
+    claim: Claim
+    started: float
+    count: Count = field(default_factory=Count)
+
+    @property
+    def on_last_pair(self) -> bool:
+        return self.claim.pairs > 1 and self.claim.pairs - self.count.tally.pairs <= 1
+
+    def letter(self, end: Ended) -> Letter:
+        """What the database has to hear of how it ended."""
+        if isinstance(end, JobDone):
+            return Letter(
+                claim=self.claim, result=result_of(self.count, time.monotonic() - self.started)
+            )
+        if isinstance(end, JobFailed):
+            voids = self.count.voids.total()
+            return Letter(claim=self.claim, failure=end.reason, void_games=voids)
+        return Letter(claim=self.claim)
+
+    def __str__(self) -> str:
+        return f"it {self.claim.iteration_number} batch {self.claim.seq}"
+
+
+class Worker:
+    """One process that plays for whoever is in the database."""
+
+    def __init__(
+        self,
+        clerk: Clerk,
+        pool: Pool,
+        engines: EngineCache,
+        habits: Habits,
+        interrupts: Interrupts,
+    ) -> None:
+        self._clerk = clerk
+        self._pool = pool
+        self._engines = engines
+        self._habits = habits
+        self._interrupts = interrupts
+        self._in_play: dict[str, InPlay] = {}
+        self._books: dict[Book, OpeningBook] = {}
+        self._claimed = 0
+        self._nps: float | None = None
+        self._broken: TuningError | None = None
+        self._no_work = False
+        self._stop_at: float | None = None
+        self._polls = Pauses(habits.poll, Random())
+        self._idle_since = self._ask_at = time.monotonic()
+
+    def run(self) -> int:
+        """Play until told to stop, or until there is nothing to stay for; the exit code."""
+        self._interrupts.on_each(self._pool.wake)
+        while True:
+            self._obey()
+            self._speak()
+            if self._finished():
+                return self._verdict()
+            self._hear(self._pool.next_event(self._time_to_next_duty()))
+
+    def _verdict(self) -> int:
+        if self._broken is not None:
+            raise self._broken
+        if self._clerk.unanswered:
+            raise DatabaseUnreachable(
+                f"{self._clerk.unanswered} batches could not be reported; others will play them"
+            )
+        if self._interrupts.count:
+            return self._interrupts.exit_code
+        if self._clerk.trouble is not None:
+            raise self._clerk.trouble
+        return 0 if self._claimed else NOTHING_TO_DO
+
+    def _finished(self) -> bool:
+        if self._in_play:
+            return False
+        if self._clerk.unanswered:
+            return self._breaking_off
+        return self._leaving or self._nothing_to_stay_for
+
+    @property
+    def _leaving(self) -> bool:
+        """Whether no more batches are to be claimed."""
+        enough = self._habits.max_batches is not None and self._claimed >= self._habits.max_batches
+        return bool(self._interrupts.count) or enough or self._broken is not None
+
+    @property
+    def _breaking_off(self) -> bool:
+        """Whether nothing is to be waited for any longer: asked twice, or drained long enough."""
+        late = self._stop_at is not None and time.monotonic() >= self._stop_at
+        return late or self._interrupts.count > 1
+
+    @property
+    def _nothing_to_stay_for(self) -> bool:
+        patience = self._habits.idle_timeout
+        idle = time.monotonic() - self._idle_since
+        return self._no_work or (patience is not None and idle >= patience)
+
+    def _obey(self) -> None:
+        if self._interrupts.count and self._stop_at is None:
+            self._stop_at = time.monotonic() + self._habits.drain
+            log.info("no more claims; interrupt again to stop at once")
+        if self._breaking_off:
+            for key in self._in_play:
+                self._pool.stop(key)
+
+    def _speak(self) -> None:
+        if self._clerk.silent and not self._breaking_off:
+            return
+        with self._clerk.patiently():
+            self._clerk.deliver()
+            self._drop(self._clerk.renew(self._in_play, self._nps))
+            self._claim()
+
+    def _drop(self, lost: frozenset[str]) -> None:
+        for key in lost:
+            log.warning("%s: lease lost, its games are dropped", self._in_play[key])
+            self._pool.stop(key)
+
+    def _claim(self) -> None:
+        while self._wants_more and time.monotonic() >= self._ask_at:
+            claim = self._clerk.claim()
+            if claim is None:
+                self._come_back_later()
+            else:
+                self._polls.reset()
+                self._claimed += 1
+                self._begin(claim)
+
+    def _come_back_later(self) -> None:
+        self._ask_at = time.monotonic() + self._polls.next()
+        if self._habits.once and not self._in_play:
+            self._no_work = not self._clerk.work_left()
+
+    @property
+    def _wants_more(self) -> bool:
+        """One batch a slot, and the next one while a slot is on its last pair."""
+        ahead = any(batch.on_last_pair for batch in self._in_play.values())
+        return not self._leaving and len(self._in_play) < len(self._pool) + ahead
+
+    def _begin(self, claim: Claim) -> None:
+        batch = InPlay(claim, time.monotonic())
+        try:
+            binaries = Binaries(
+                plus=self._engines.path(claim.plus), minus=self._engines.path(claim.minus)
+            )
+            job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.patience)
+        except (ArtifactMismatch, InvalidInput) as error:
+            # A box that cannot play a run says so and leaves, rather than use up every attempt.
+            self._broken = error
+            self._clerk.post(Letter(claim=claim, failure=str(error)))
+            return
+        except DatabaseUnreachable:
+            self._clerk.post(Letter(claim=claim))
+            raise
+        self._in_play[claim.claim_id] = batch
+        self._pool.submit(job)
+        log.info("%s: claimed, %d pairs", batch, claim.pairs)
+
+    def _book(self, terms: Book) -> OpeningBook:
+        if terms not in self._books:
+            self._books[terms] = load(terms)
+        return self._books[terms]
+
+    def _hear(self, event: Event | None) -> None:
+        if event is None:
+            return
+        batch = self._in_play[event.key]
+        match event:
+            case PairPlayed(pair=pair):
+                batch.count.add(pair)
+            case PairVoid(detail=detail):
+                batch.count.add_void(event.reason)
+                log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
+            case _:
+                self._end(event, self._in_play.pop(event.key))
+
+    def _end(self, event: Ended, batch: InPlay) -> None:
+        self._idle_since = self._ask_at = time.monotonic()
+        self._clerk.post(batch.letter(event))
+        if isinstance(event, JobDone):
+            self._nps = batch.count.nps()
+            log.info("%s: %s", batch, batch.count)
+        elif isinstance(event, JobFailed):
+            log.error("%s: failed, %s", batch, event.reason)
+        else:
+            log.info("%s: handed back", batch)
+
+    def _time_to_next_duty(self) -> float:
+        return max(0.0, min(self._duties()) - time.monotonic())
+
+    def _duties(self) -> list[float]:
+        """When something is next to be done, though no game ends."""
+        duties = [self._clerk.silent_until if self._clerk.silent else self._clerk.renew_at]
+        if self._wants_more and not self._clerk.silent:
+            duties.append(self._ask_at)
+        if self._stop_at is not None and not self._breaking_off:
+            duties.append(self._stop_at)
+        if self._habits.idle_timeout is not None and not self._in_play:
+            duties.append(self._idle_since + self._habits.idle_timeout)
+        return duties

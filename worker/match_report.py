@@ -1,0 +1,82 @@
+"""What a match says when it is over: for a person, and as JSON for a program."""
+
+from typing import Any
+
+from spsa.scoring import elo, los, normalized_elo
+from worker.match import Match, Played
+
+
+def as_json(match: Match, played: Played) -> dict[str, Any]:
+    """Counts are from the first engine's side; Elo errors are 95 % half-widths."""
+    count, tally = played.count, played.count.tally
+    return {
+        "first": match.first.name,
+        "second": match.second.name,
+        "games": tally.games,
+        "wins": tally.wins,
+        "losses": tally.losses,
+        "draws": tally.draws,
+        "pentanomial": list(tally.pentanomial),
+        **_estimates(played),
+        "voids": dict(count.voids),
+        "time_losses": [count.plus_time_losses, count.minus_time_losses],
+        "moves": count.moves,
+        "nodes": [count.plus_nodes, count.minus_nodes],
+        "seconds": round(played.seconds, 3),
+        "games_per_second": round(_rate(played), 3),
+        "seed": match.seed,
+        "book_sha256": match.book.sha256,
+        "complete": tally.pairs == match.pairs,
+        "failure": played.failure,
+    }
+
+
+def as_text(match: Match, played: Played) -> str:
+    count, tally = played.count, played.count.tally
+    lines = [
+        f"{match.first.name} against {match.second.name}: {tally.games} of {2 * match.pairs} games",
+        f"W-L-D        {tally.wins}-{tally.losses}-{tally.draws}",
+        f"Ptnml(0-2)   {', '.join(str(n) for n in tally.pentanomial)}",
+        *_estimate_lines(played),
+        f"void games   {_voids(played)}",
+        f"time losses  {count.plus_time_losses} / {count.minus_time_losses}",
+        f"speed        {_rate(played):.2f} games/s, {count.moves} moves in {played.seconds:.1f} s",
+    ]
+    if played.failure is not None:
+        lines.append(f"ended early  {played.failure}")
+    return "\n".join(lines)
+
+
+def _estimates(played: Played) -> dict[str, Any]:
+    tally = played.count.tally
+    if not tally.pairs:
+        return {"elo": None, "elo_error": None, "nelo": None, "nelo_error": None, "los": None}
+    plain, normalized = elo(tally), normalized_elo(tally)
+    return {
+        "elo": plain.value,
+        "elo_error": plain.error,
+        "nelo": normalized.value,
+        "nelo_error": normalized.error,
+        "los": los(tally),
+    }
+
+
+def _estimate_lines(played: Played) -> list[str]:
+    tally = played.count.tally
+    if not tally.pairs:
+        return []
+    plain, normalized = elo(tally), normalized_elo(tally)
+    return [
+        f"Elo          {plain.value:+.1f} ± {plain.error:.1f} (95 %)",
+        f"nElo         {normalized.value:+.1f} ± {normalized.error:.1f} (95 %)",
+        f"LOS          {100 * los(tally):.1f} %",
+    ]
+
+
+def _voids(played: Played) -> str:
+    voids = played.count.voids
+    return ", ".join(f"{n} x {reason}" for reason, n in sorted(voids.items())) or "none"
+
+
+def _rate(played: Played) -> float:
+    return played.count.tally.games / played.seconds if played.seconds else 0.0

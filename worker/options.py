@@ -1,0 +1,76 @@
+"""Texts of the command line to values: time controls, option settings, adjudication rules."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from spsa.terms import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+
+
+def time_control(
+    *, movetime: float | None, tc: str | None, nodes: int | None, depth: int | None, margin: float
+) -> TimeControl:
+    """Exactly one of the four; 0.1 s a move when none is given."""
+    given = [value for value in (movetime, tc, nodes, depth) if value is not None]
+    if len(given) > 1:
+        raise click.UsageError("give one of --movetime, --tc, --nodes and --depth")
+    if tc is not None:
+        base, increment = _base_and_increment(tc)
+        return TimeControl(
+            kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
+        )
+    if nodes is not None:
+        return TimeControl(kind=TimeKind.NODES, low=nodes, high=nodes)
+    if depth is not None:
+        return TimeControl(kind=TimeKind.DEPTH, low=depth, high=depth)
+    seconds = 0.1 if movetime is None else movetime
+    return TimeControl(kind=TimeKind.MOVETIME, low=seconds, high=seconds)
+
+
+def adjudication(
+    *, none: bool, draw: tuple[int, int, int], resign: tuple[int, int], max_moves: int
+) -> Adjudication:
+    """The rules that --draw, --resign and --max-moves name, or none of them."""
+    if none:
+        return Adjudication(draw=None, resign=None, max_moves=None)
+    move_number, draw_count, draw_score = draw
+    resign_count, resign_score = resign
+    return Adjudication(
+        draw=DrawRule(move_number=move_number, count=draw_count, score=draw_score),
+        resign=ResignRule(count=resign_count, score=resign_score),
+        max_moves=max_moves,
+    )
+
+
+def settings(*groups: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE texts as a mapping; a later group overrides an earlier one."""
+    found = {}
+    for text in (text for group in groups for text in group):
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip()):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def engine_names(first: Path, second: Path) -> tuple[str, str]:
+    """File names, or as much of the paths as tells the two apart."""
+    if first.name != second.name:
+        return first.name, second.name
+    if first.resolve() != second.resolve():
+        return str(first), str(second)
+    return f"{first.name} (1)", f"{second.name} (2)"
+
+
+def _base_and_increment(text: str) -> tuple[float, float]:
+    base, _, increment = text.partition("+")
+    try:
+        seconds, gain = float(base), float(increment or 0)
+    except ValueError:
+        seconds, gain = 0.0, 0.0
+    if not (seconds > 0 and gain >= 0):
+        raise click.BadParameter(
+            f"{text!r} is not BASE+INC in seconds, as in 10+0.1", param_hint="--tc"
+        )
+    return seconds, gain

@@ -1,0 +1,89 @@
+"""`compete --spsa`: what a worker process is put together from."""
+
+import os
+import platform
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from socket import gethostname
+from uuid import uuid4
+
+from spsa import __version__
+from spsa.errors import DatabaseUnreachable
+from spsa.store import Store, WorkerInfo, open_store
+from worker.artifacts import EngineCache, default_folder
+from worker.clerk import Clerk, log
+from worker.cores import usable_cores
+from worker.interrupts import Interrupts, interrupts
+from worker.loop import Habits, Worker
+from worker.pauses import RECONNECT, Pauses
+from worker.pool import Pool
+from worker.uci import Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The settings of one worker process; times in seconds."""
+
+    database_url: str
+    concurrency: int
+    name: str | None = None
+    lease: float = 60.0
+    engines_cache: Path | None = None
+    habits: Habits = field(default_factory=Habits)
+    patience: Patience = field(default_factory=Patience)
+
+
+def serve(service: Service) -> int:
+    """Play for the runs of a database; the exit code."""
+    with interrupts() as heard:
+        store = _reached(service, heard)
+        if store is None:
+            return heard.exit_code
+        with store, Pool(service.concurrency, service.patience) as pool:
+            return _worker(service, store, pool, heard).run()
+
+
+def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
+    folder = service.engines_cache or default_folder()
+    return Worker(
+        Clerk(store, _info(service), service.lease, RECONNECT),
+        pool,
+        EngineCache(folder, store.engine_bytes),
+        service.habits,
+        heard,
+    )
+
+
+def _reached(service: Service, heard: Interrupts) -> Store | None:
+    """The store, waited for; None when the wait was interrupted."""
+    pauses = Pauses(RECONNECT, Random())
+    began = time.monotonic()
+    while not heard.count:
+        try:
+            return open_store(service.database_url, durable=False)
+        except DatabaseUnreachable as error:
+            if service.habits.once or _waited_enough(service.habits, began):
+                raise
+            pause = pauses.next()
+            log.warning("%s; asking again in %.1f s", error, pause)
+            heard.wait(pause)
+    return None
+
+
+def _waited_enough(habits: Habits, began: float) -> bool:
+    limit = habits.idle_timeout
+    return limit is not None and time.monotonic() - began >= limit
+
+
+def _info(service: Service) -> WorkerInfo:
+    host = gethostname()
+    return WorkerInfo(
+        name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
+        host=host,
+        platform=f"{platform.system()} {platform.machine()}",
+        cores=usable_cores(),
+        concurrency=service.concurrency,
+        version=__version__,
+    )
