@@ -1,12 +1,7 @@
-"""What games add up to: tallies of game pairs, the pentanomial, and Elo with its error.
-
-Everything is seen from plus's side; the other side is `-tally`. Pure: no numpy, because a worker
-box starts without it.
-"""
+"""What games add up to: tallies of game pairs and their pentanomial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10, sqrt
 from typing import Self
 
 Pentanomial = tuple[int, int, int, int, int]
