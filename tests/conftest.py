@@ -1,0 +1,149 @@
+"""What the tests of everything that touches a database share.
+
+`database_url`        a fresh, migrated database; every test runs on SQLite and on PostgreSQL
+`empty_database_url`  the same without any table
+`store`               `database_url`, opened
+`sqlite_url`          a fresh, migrated SQLite database, where one kind is enough
+`sql`                 runs SQL text on the database of the test: `sql("UPDATE ...", name=value)`
+`expire`              makes leases run out: `expire(claim.batch_id)`, `expire(run_id=...)`
+
+The examples to fill them with are plain functions of `builders`: `new_run(**over)`,
+`new_iteration(**over)`, `stage(store)`, ...
+
+PostgreSQL is the server of SPSA_TEST_DATABASE_URL (a URL without a database's name, of somebody who
+may create databases), else one that is started for this session from the binaries of the machine.
+Without binaries its tests are skipped; with CI=true they fail, because there it has to be there.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from postgres_server import binaries, running_server
+
+from spsa.connection import create_engine, parse_url
+from spsa.migrate import upgrade
+from spsa.store import Store, open_store
+
+DATABASES = ("sqlite", "postgresql")
+PAST = {
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now', '-60 seconds')",
+    "postgresql": "clock_timestamp() - interval '60 seconds'",
+}
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a server where databases may be made, without a database's name."""
+    given = os.environ.get("SPSA_TEST_DATABASE_URL")
+    if given:
+        yield given.rstrip("/")
+        return
+    folder = binaries()
+    if folder is None:
+        reason = "no PostgreSQL: neither SPSA_TEST_DATABASE_URL nor initdb in PATH"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    with running_server(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: str) -> Iterator[str]:
+    """The name of a migrated database that others are copied from."""
+    with _postgresql_database(postgresql_server) as url:
+        upgrade(url)
+        yield url.rpartition("/")[2]
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database file that others are copied from."""
+    path = tmp_path_factory.mktemp("template") / "spsa.db"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'spsa.db')}"
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
+    with _postgresql_database(postgresql_server, postgresql_template) as url:
+        yield url
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest) -> str:
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+@pytest.fixture
+def empty_postgresql_url(postgresql_server: str) -> Iterator[str]:
+    with _postgresql_database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture(params=DATABASES)
+def empty_database_url(request: pytest.FixtureRequest) -> str:
+    return request.getfixturevalue(f"empty_{request.param}_url")
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with open_store(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sql(request: pytest.FixtureRequest) -> Iterator[Callable[..., list[Any]]]:
+    """Statements as somebody with a shell on the database would write them."""
+    wanted = "database_url" if "database_url" in request.fixturenames else "sqlite_url"
+    engine = create_engine(parse_url(request.getfixturevalue(wanted)), durable=False)
+
+    def run(text: str, **values: Any) -> list[Any]:
+        with engine.begin() as connection:
+            result = connection.execute(sa.text(text), values)
+            return list(result) if result.returns_rows else []
+
+    run.dialect = engine.dialect.name
+    yield run
+    engine.dispose()
+
+
+@pytest.fixture
+def expire(sql: Callable[..., list[Any]]) -> Callable[..., None]:
+    """Time passes for one lease: a batch's, or a master's."""
+
+    def run_out(batch_id: int | None = None, *, run_id: int | None = None) -> None:
+        past = f"SET lease_expires_at = {PAST[sql.dialect]} WHERE"
+        sql(f"UPDATE spsa_batch {past} id = :id AND status = 'leased'", id=batch_id)
+        sql(f"UPDATE spsa_run {past} id = :id AND master_id IS NOT NULL", id=run_id)
+
+    return run_out
+
+
+@contextmanager
+def _postgresql_database(server: str, template: str = "template1") -> Iterator[str]:
+    """A database of a random name that is dropped in the end, whoever is still connected."""
+    name = f"spsa_test_{uuid.uuid4().hex[:12]}"
+    engine = sa.create_engine(
+        parse_url(f"{server}/postgres"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield f"{server}/{name}"
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,0 +1,98 @@
+"""A PostgreSQL server for the tests, from the machine's own binaries, gone when they are.
+
+It listens on a free port of 127.0.0.1 only, keeps nothing safe from a power cut, and never runs as
+root. A shell that reads a pipe of ours stops it: the pipe ends with this process, whatever ends it.
+"""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg2
+
+START_SECONDS = 60
+_WATCHED = '"$@" & server=$!; cat >/dev/null; kill -INT $server; wait $server; rm -rf "$FOLDER"'
+_SETTINGS = (
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=60",
+    "log_min_messages=fatal",
+)
+
+
+def binaries() -> Path | None:
+    """The folder of the newest server on this machine."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    installed = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    return max(installed, key=lambda path: float(path.parent.name), default=None)
+
+
+@contextmanager
+def running_server(folder_of_binaries: Path) -> Iterator[str]:
+    """The URL of a fresh server, without a database's name."""
+    folder = Path(tempfile.mkdtemp(prefix="spsa-postgresql-"))
+    account = _account()
+    if account:
+        shutil.chown(folder, account["user"], account["group"])
+    data, port = folder / "data", _free_port()
+    initdb = [folder_of_binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"]
+    subprocess.run(
+        [*initdb, "-E", "UTF8", "--locale=C"], cwd="/", check=True, capture_output=True, **account
+    )
+    settings = [word for setting in (*_SETTINGS, f"port={port}") for word in ("-c", setting)]
+    watched = subprocess.Popen(
+        ["sh", "-c", _WATCHED, "sh", folder_of_binaries / "postgres", "-D", data, *settings],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.defpath, "FOLDER": str(folder)},
+        cwd="/",
+        start_new_session=True,  # Ctrl-C is for the tests; the server ends after their clean-up
+        **account,
+    )
+    try:
+        _await_answer(port)
+        yield f"postgresql://postgres@127.0.0.1:{port}"
+    finally:
+        watched.stdin.close()
+        watched.wait(START_SECONDS)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _account() -> dict[str, str]:
+    """Whom to run as: PostgreSQL refuses root."""
+    if os.geteuid() != 0:
+        return {}
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _await_answer(port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg2.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres").close()
+        except psycopg2.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
