@@ -1,0 +1,22 @@
+"""The methods that move theta, behind one ask and tell interface; one module a method."""
+
+from spsa.algorithms.method import Method
+from spsa.algorithms.registry import algorithms, create, method, settings_faults
+from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.algorithms.settings import Setting
+
+__all__ = [
+    "Method",
+    "Move",
+    "Outcome",
+    "Perturbation",
+    "Problem",
+    "Rule",
+    "Setting",
+    "State",
+    "Vector",
+    "algorithms",
+    "create",
+    "method",
+    "settings_faults",
+]

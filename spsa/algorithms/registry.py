@@ -1,0 +1,40 @@
+"""The methods by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from spsa.algorithms import spsa
+from spsa.algorithms.method import Method
+from spsa.algorithms.rule import Problem, Rule
+from spsa.algorithms.settings import Found, faults, suggestion, values
+
+_METHODS: Mapping[str, Method] = MappingProxyType({m.name: m for m in (spsa.METHOD,)})
+
+
+def algorithms() -> tuple[str, ...]:
+    """The names that `create` knows."""
+    return tuple(_METHODS)
+
+
+def method(algorithm: str) -> Method:
+    """A method's description and settings, for help texts. Raises KeyError for an unknown name."""
+    return _METHODS[algorithm]
+
+
+def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Found]:
+    """Everything that is wrong as (key, found, remedy); the key of a wrong name is "algorithm"."""
+    if algorithm not in _METHODS:
+        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _METHODS))]
+    return list(faults(_METHODS[algorithm].settings, settings))
+
+
+def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> Rule:
+    """The named rule for one problem.
+
+    Raises ValueError with every fault in `settings_faults`; ask those first where the settings
+    come from a person, who has to be told file and line.
+    """
+    if wrong := settings_faults(algorithm, settings):
+        raise ValueError("; ".join(f"{key}: {found}; {remedy}" for key, found, remedy in wrong))
+    chosen = _METHODS[algorithm]
+    return chosen.build(problem, values(chosen.settings, settings))

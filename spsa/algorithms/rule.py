@@ -1,0 +1,115 @@
+"""What a rule is told, what it asks for, and what it answers: ask and tell.
+
+All vectors are float64 arrays of shape (n,) over the active parameters, in units of each one's
+step. Rules are pure: no clock, no file, and no random number but from the generator they are
+handed. Everything a rule remembers is in its state.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spsa.scoring import Tally
+
+Vector = npt.NDArray[np.float64]
+
+State = Any
+"""A rule's memory: its own frozen value, opaque to everybody else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is to be tuned, and the budget that is planned for it.
+
+    `unit` is the smallest change that an engine can see, 0 where a parameter is continuous. The
+    plan is `iterations` results of `pairs` game pairs each; gains may depend on it, but a run may
+    stop before or go on after it.
+    """
+
+    start: Vector
+    lower: Vector
+    upper: Vector
+    unit: Vector
+    iterations: int
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbation:
+    """Two points to be played: plus at centre + offset, minus at centre - offset.
+
+    `offset` is c_k * delta. a_k and c_k are the gains of iteration k, kept with the iteration.
+    """
+
+    centre: Vector
+    offset: Vector
+    a_k: float
+    c_k: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of iteration k, with what was really played.
+
+    `difference` is plus - minus and `centre` the point between them, as the engines had them:
+    after bounds, constraints and rounding. A difference of 0 says that the games tell nothing
+    about that parameter.
+    """
+
+    k: int
+    centre: Vector
+    difference: Vector
+    tally: Tally
+    a_k: float
+    c_k: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What a result did: theta after it, the gradient in Elo per step, and the Elo it came from.
+
+    `bounded` says that the tally's own Elo was larger in size than the rule believed it.
+    """
+
+    theta: Vector
+    gradient: Vector
+    elo: float
+    bounded: bool
+
+
+class Rule(Protocol):
+    """A method that moves theta. k counts from 1.
+
+    Results are told in order of k, once each, but what they were played with may have been asked
+    for on an older state: iteration k is asked while results before it are still out.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self) -> State:
+        """The state before any result."""
+        ...
+
+    def theta(self, state: State) -> Vector:
+        """The best theta known, inside the bounds."""
+        ...
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        """What iteration k should play. Equal generators give equal perturbations."""
+        ...
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
+        """The state after one more result, and what changed."""
+        ...
+
+    def dump(self, state: State) -> dict[str, Any]:
+        """The state as JSON values; `load` gives it back to the last bit."""
+        ...
+
+    def load(self, data: Mapping[str, Any]) -> State:
+        """The state that `dump` wrote."""
+        ...
