@@ -120,7 +120,7 @@ impl Position {
         Ok(())
     }
 
-    pub fn to_fen(&self) -> String {
+    pub fn fen(&self) -> String {
         let board: Vec<String> = (0..8).rev().map(|rank| self.rank_text(rank)).collect();
         let side = if self.side == Color::White { 'w' } else { 'b' };
         let rights: String = "KQkq"
@@ -173,7 +173,7 @@ impl Position {
             }
             text.push('\n');
         }
-        format!("{text}\n   a b c d e f g h\n\nFen: {}\nKey: {:016x}", self.to_fen(), self.key)
+        format!("{text}\n   a b c d e f g h\n\nFen: {}\nKey: {:016x}", self.fen(), self.key)
     }
 
     /// Colours exchanged, board turned: the same game seen from the other side.
@@ -220,7 +220,7 @@ mod tests {
             "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3",
             "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 12 40",
         ] {
-            assert_eq!(Position::from_fen(fen).unwrap().to_fen(), fen);
+            assert_eq!(Position::from_fen(fen).unwrap().fen(), fen);
         }
     }
 
@@ -246,6 +246,6 @@ mod tests {
     #[test]
     fn rights_that_cannot_be_are_dropped() {
         let position = Position::from_fen("4k3/8/8/8/8/8/8/4K2R w KQkq e6 0 1").unwrap();
-        assert_eq!(position.to_fen(), "4k3/8/8/8/8/8/8/4K2R w K - 0 1");
+        assert_eq!(position.fen(), "4k3/8/8/8/8/8/8/4K2R w K - 0 1");
     }
 }

@@ -84,7 +84,7 @@ mod tests {
 
     fn walk(position: &Position, depth: u32) {
         assert_eq!((position.key, position.pawn_key), position.keys_from_scratch());
-        assert_eq!(Position::from_fen(&position.to_fen()).as_ref(), Ok(position));
+        assert_eq!(Position::from_fen(&position.fen()).as_ref(), Ok(position));
         if depth == 0 {
             return;
         }

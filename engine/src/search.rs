@@ -75,7 +75,7 @@ impl Searcher {
             seldepth: 0,
             root_depth: 0,
             stopped: false,
-            pv: vec![Vec::with_capacity(MAX_PLY); MAX_PLY + 8],
+            pv: vec![Vec::new(); MAX_PLY + 8],
             root_best: None,
             node_limit: u64::MAX,
             deadline: Deadline::default(),

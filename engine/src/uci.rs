@@ -246,7 +246,7 @@ fn read_position(arguments: &[&str]) -> Result<(Position, Vec<u64>), String> {
     for text in moves.iter().skip(1) {
         let list = legal_moves(&position);
         let found = list.as_slice().iter().find(|mv| mv.to_string() == *text);
-        let mv = *found.ok_or(format!("illegal move {text} in {}", position.to_fen()))?;
+        let mv = *found.ok_or(format!("illegal move {text} in {}", position.fen()))?;
         game.push(position.key);
         position = position.after(mv);
     }
@@ -299,9 +299,7 @@ mod tests {
     fn positions_are_read_with_their_moves() {
         let (position, game) = read_position(&words("startpos moves e2e4 e7e5 g1f3")).unwrap();
         assert_eq!(game.len(), 3);
-        assert!(position
-            .to_fen()
-            .starts_with("rnbqkbnr/pppp1ppp/8/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R b"));
+        assert!(position.fen().starts_with("rnbqkbnr/pppp1ppp/8/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R b"));
         assert!(read_position(&words("startpos moves e2e5")).is_err());
         assert!(read_position(&words("fen")).is_err());
         assert!(read_position(&[]).is_err());
