@@ -30,22 +30,27 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
 
 
 def render(
-    space: Space, values: Mapping[str, float], texts: Mapping[str, str], constants_file: str
+    space: Space,
+    values: Mapping[str, float],
+    texts: Mapping[str, str],
+    constants_file: str | None = None,
 ) -> dict[str, str]:
     """The sources of an engine that has `values`: file -> text, for every file of `texts`.
 
-    `texts` are the untouched sources by path inside the tree. Raises as `rewrite` does, and
-    KeyError for a file that `texts` lacks.
+    `texts` are the untouched sources by path inside the tree, as `sources_of` names them; the
+    constants file is the first when it is not given. Raises as `rewrite` does, and KeyError for a
+    file that `texts` lacks.
     """
+    usual = next(iter(texts)) if constants_file is None else constants_file
     files = {name: parse(text, name) for name, text in texts.items()}
 
     def current(location: Location) -> dict[Location, Number]:
-        found = elements(files[location.file or constants_file], location)
+        found = elements(files[location.file or usual], location)
         return {place: one.literal.number for place, one in found.items()}
 
     by_file: dict[str, dict[Location, Number]] = {name: {} for name in texts}
     for location, number in assignments(space, values, current).items():
-        by_file[location.file or constants_file][location] = number
+        by_file[location.file or usual][location] = number
     return {name: rewrite(texts[name], numbers, name) for name, numbers in by_file.items()}
 
 

@@ -1,0 +1,31 @@
+"""config.toml, params.toml and the environment, to frozen values or to all their faults."""
+
+from spsa.config.loading import check_files, load_config
+from spsa.config.projection import project_theta
+from spsa.config.settings import (
+    Build,
+    Config,
+    Delivery,
+    DeliveryKind,
+    Distribution,
+    Games,
+    Validation,
+)
+from spsa.config.source import check_against_source, read_sources
+from spsa.config.space import load_space
+
+__all__ = [
+    "Build",
+    "Config",
+    "Delivery",
+    "DeliveryKind",
+    "Distribution",
+    "Games",
+    "Validation",
+    "check_against_source",
+    "check_files",
+    "load_config",
+    "load_space",
+    "project_theta",
+    "read_sources",
+]

@@ -1,0 +1,104 @@
+"""A TOML file as a person wrote it: its values, and on which line each of them stands."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import tree_sitter_toml
+from tree_sitter import Language, Node, Parser
+
+from spsa.errors import Fault, InvalidInput
+
+Key = tuple[str, ...]
+
+_LANGUAGE = Language(tree_sitter_toml.language())
+_LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that parses. `lines` maps the path of every table and key to its line, from 1."""
+
+    path: Path
+    text: str
+    data: Mapping[str, object]
+    lines: Mapping[Key, int]
+
+
+def read_document(path: Path) -> Document:
+    """Read a TOML file. Raises InvalidInput when there is none or it is none."""
+    text = _text(path)
+    return Document(path, text, _data(path, text), _lines(text))
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _unreadable(
+            path, "does not exist", "write it, or let `spsa-master init` do it"
+        ) from None
+    except IsADirectoryError:
+        raise _unreadable(path, "is a folder", "name the file in it") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, f"cannot be read: {reason}", "make it readable") from None
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise _unreadable(path, "starts with a byte order mark", "save it as UTF-8 without one", 1)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _unreadable(path, "is not UTF-8", "save it as UTF-8", line) from None
+
+
+def _data(path: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise _unreadable(path, "is nested too deeply", "write plain tables") from None
+    except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
+        found = _LINE.search(str(error))
+        line = _line_of(text, found)
+        message = _LINE.sub("", str(error)).strip()
+        raise _unreadable(path, f"is not TOML: {message}", "mend this line", line) from None
+
+
+def _line_of(text: str, found: re.Match[str] | None) -> int | None:
+    if found is None:
+        return None
+    return int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
+
+
+def _unreadable(path: Path, found: str, remedy: str, line: int | None = None) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file=str(path), line=line, name=path.name, found=found, remedy=remedy)]
+    )
+
+
+def _lines(text: str) -> dict[Key, int]:
+    root = Parser(_LANGUAGE).parse(text.encode()).root_node
+    return dict(reversed([*_entries(root, ())]))  # reversed: the first of several wins
+
+
+def _entries(node: Node, outer: Key) -> Iterator[tuple[Key, int]]:
+    """Every key below `node`; `outer` is the path of the table that the node is in."""
+    for child in node.named_children:
+        if child.type not in ("pair", "table", "table_array_element"):
+            continue
+        key = outer + _key(child.named_children[0])
+        yield from ((key[:depth], child.start_point.row + 1) for depth in range(len(key), 0, -1))
+        inner = [value for value in child.named_children[1:] if value.type == "inline_table"]
+        for table in inner or ([] if child.type == "pair" else [child]):
+            yield from _entries(table, key)
+
+
+def _key(node: Node) -> Key:
+    if node.type == "dotted_key":
+        return tuple(name for part in node.named_children for name in _key(part))
+    text = (node.text or b"").decode()
+    if node.type == "quoted_key":
+        return (next(iter(tomllib.loads(f"{text} = 0"))),)
+    return (text,)

@@ -1,0 +1,97 @@
+"""config.toml and the environment to one frozen Config."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from spsa.config.database import read_url
+from spsa.config.document import Document, read_document
+from spsa.config.play import read_adjudication, read_book, read_options, read_time_control
+from spsa.config.section import Faults, Section
+from spsa.config.settings import Config, DeliveryKind
+from spsa.config.tuning import (
+    read_build,
+    read_delivery,
+    read_games,
+    read_settings,
+    read_validation,
+)
+from spsa.errors import Fault, InvalidInput
+from spsa.terms import Terms
+
+_SPSA_KEYS = ("algorithm", "max_iterations")
+
+
+def load_config(path: Path, environ: Mapping[str, str]) -> Config:
+    """Read config.toml; DATABASE_URL in `environ` goes before its [database] url.
+
+    Paths in it are relative to the file. Raises InvalidInput with all that is wrong. Whether what
+    the paths name is there is not asked here (a dashboard needs no source): see `check_files`.
+    """
+    document = read_document(path)
+    faults = Faults(document)
+    config = _config(document, Section(faults, (), dict(document.data)), environ)
+    faults.raise_any()
+    return config
+
+
+def check_files(config: Config) -> None:
+    """Raise InvalidInput for every file or folder that a run needs and that is not there."""
+    faults = [
+        Fault(
+            file=str(config.path), line=None, name=name, found=f"{path} is not there", remedy=remedy
+        )
+        for name, path, remedy in _needed(config)
+        if path is not None and not path.exists()
+    ]
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Config:
+    folder = document.path.resolve().parent
+    run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
+    engine = root.section("engine")
+    terms = Terms(
+        time_control=read_time_control(root.section("time_control")),
+        adjudication=read_adjudication(root.section("adjudication")),
+        book=read_book(games, folder),
+        engine_options=read_options(engine.section("options")),
+    )
+    engine.close()
+    delivery = read_delivery(root.section("delivery"), folder)
+    needs_source = delivery.kind is DeliveryKind.BUILD
+    config = Config(
+        path=document.path,
+        params_path=folder / run.text("params", "params.toml"),
+        name=run.text("name", folder.name) or folder.name,
+        seed=None if run.get("seed") is None else run.whole("seed"),
+        database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
+        terms=terms,
+        games=read_games(games),
+        algorithm=rule.text("algorithm", "spsa"),
+        max_iterations=rule.whole("max_iterations", 500, least=1),
+        settings=read_settings(rule, _SPSA_KEYS),
+        build=read_build(root.section("build"), folder, needed=needs_source),
+        delivery=delivery,
+        validation=read_validation(root.section("validation")),
+    )
+    for section in (run, rule, root):
+        section.close()
+    return config
+
+
+def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
+    source, book = config.build.source_path, config.terms.book.name
+    needed: list[tuple[str, Path | None, str]] = [
+        ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
+        ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
+        ("delivery.engine", config.delivery.engine, "build the engine first"),
+    ]
+    if config.delivery.kind is DeliveryKind.BUILD and source is not None:
+        constants = source / config.build.constants_file
+        manifest = source / "Cargo.toml"
+        needed += [
+            ("build.source_path", manifest, "name the folder that holds the engine's Cargo.toml"),
+            ("build.constants_file", constants, "name the file, relative to source_path"),
+        ]
+    return needed

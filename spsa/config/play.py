@@ -1,0 +1,127 @@
+"""The tables of config.toml that decide how games are played."""
+
+from hashlib import sha256
+from pathlib import Path
+
+from spsa.config.section import Section, shown
+from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
+
+BUILTIN = "builtin"
+
+
+def read_time_control(section: Section) -> TimeControl:
+    """[time_control]: `timelow`, `timehigh` in seconds, or `low`, `high` in nodes or plies."""
+    kind = TimeKind(section.choice("kind", tuple(TimeKind), TimeKind.MOVETIME))
+    timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
+    low, high = _seconds(section) if timed else _counts(section)
+    increment = section.number("increment", 0.0, least=0.0) if kind is TimeKind.CLOCK else 0.0
+    margin = section.number("margin", 0.05, least=0.0) if timed else 0.05
+    _refuse_others(section, kind)
+    if section.sound and low > high:
+        first, second = ("timelow", "timehigh") if timed else ("low", "high")
+        section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
+    return TimeControl(kind=kind, low=low, high=high, increment=increment, margin=margin)
+
+
+def _seconds(section: Section) -> tuple[float, float]:
+    low = float(section.number("timelow", 0.25, above=0.0))
+    return low, float(section.number("timehigh", max(low, 1.0), above=0.0))
+
+
+def _counts(section: Section) -> tuple[int, int]:
+    low = section.whole("low", least=1)
+    return low, section.whole("high", low or 1, least=1)
+
+
+def _refuse_others(section: Section, kind: TimeKind) -> None:
+    """Keys of another kind of time control get a fault of their own: they look right."""
+    kinds = {
+        "timelow": (TimeKind.MOVETIME, TimeKind.CLOCK),
+        "timehigh": (TimeKind.MOVETIME, TimeKind.CLOCK),
+        "margin": (TimeKind.MOVETIME, TimeKind.CLOCK),
+        "increment": (TimeKind.CLOCK,),
+        "low": (TimeKind.NODES, TimeKind.DEPTH),
+        "high": (TimeKind.NODES, TimeKind.DEPTH),
+    }
+    for key, owners in kinds.items():
+        if key in section and kind not in owners:
+            section.get(key)
+            listed = " or ".join(f'"{owner}"' for owner in owners)
+            section.fault(
+                key, f'{key} does not go with kind = "{kind}"', f"it needs kind = {listed}"
+            )
+    section.close()
+
+
+def read_book(section: Section, folder: Path) -> Book:
+    """`book` and `plies` of [games]. A file that is there is hashed; `check_files` misses it."""
+    name = section.text("book", BUILTIN)
+    plies = section.whole("plies", 0, least=1) or None
+    if name == BUILTIN:
+        return Book(name=name, plies=plies)
+    path = (folder / name).resolve()
+    return Book(name=str(path), sha256=_digest(path), plies=plies)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            digest = sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def read_adjudication(section: Section) -> Adjudication:
+    """[adjudication]: each rule a table or false, `max_moves` a number or false."""
+    usual = Adjudication()
+    moves = usual.max_moves if section.get("max_moves") is not False else None
+    if "max_moves" in section and moves is not None:
+        moves = section.whole("max_moves", moves, least=1)
+    adjudication = Adjudication(draw=_draw(section), resign=_resign(section), max_moves=moves)
+    section.close()
+    return adjudication
+
+
+def _draw(section: Section) -> DrawRule | None:
+    if section.get("draw") is False:
+        return None
+    usual, rule = DrawRule(), section.section("draw")
+    draw = DrawRule(
+        move_number=rule.whole("move_number", usual.move_number, least=0),
+        count=rule.whole("count", usual.count, least=1),
+        score=rule.whole("score", usual.score, least=0),
+    )
+    rule.close()
+    return draw
+
+
+def _resign(section: Section) -> ResignRule | None:
+    if section.get("resign") is False:
+        return None
+    usual, rule = ResignRule(), section.section("resign")
+    resign = ResignRule(
+        count=rule.whole("count", usual.count, least=1),
+        score=rule.whole("score", usual.score, least=1),
+    )
+    rule.close()
+    return resign
+
+
+def read_options(section: Section) -> dict[str, str]:
+    """[engine.options]: what both engines get by `setoption`, as UCI writes it."""
+    options: dict[str, str] = {}
+    for name in section.keys:
+        value = section.get(name)
+        if isinstance(value, bool | int | float | str) and not _breaks_lines(f"{name}{value}"):
+            options[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            remedy = "write a number, a text or true on one line"
+            section.fault(name, f"{name} = {shown(value)} is no value of an option", remedy)
+    return options
+
+
+def _breaks_lines(text: str) -> bool:
+    return any(mark in text for mark in "\r\n\0")

@@ -1,0 +1,89 @@
+"""Theta written back into params.toml: a projection of the run, with the person's layout kept."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from math import floor, log10
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from spsa.config.document import read_document
+from spsa.config.space import load_space
+from spsa.errors import Fault, InvalidInput
+from spsa.params import Parameter
+
+
+def project_theta(path: Path, values: Mapping[str, float]) -> bool:
+    """Write `values` as the parameters' `value` keys; True when the file had to be changed.
+
+    Only these numbers change: comments, order, line ends, mode and symbolic links stay. A value is
+    rounded to four digits below its step and kept inside its bounds. The file is replaced in one
+    move, so a reader sees the old or the new one, also after a crash. A name that the file does not
+    have is left out: what else no longer matches the run is told by `spsa.params.differences`.
+
+    Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
+    """
+    real = path.resolve()
+    known = {parameter.name: parameter for parameter in load_space(real).parameters}
+    before = read_document(real).text
+    document: Any = tomlkit.parse(before)
+    for name in known.keys() & values.keys():
+        _write(document[name], known[name], values[name])
+    after = tomlkit.dumps(document)
+    if after == before:
+        return False
+    try:
+        _replace(real, after)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return True
+
+
+def _write(table: Any, parameter: Parameter, value: float) -> None:
+    """Put `value` into the table, unless what is there already says it."""
+    readable = _readable(parameter, value)
+    if _readable(parameter, parameter.value) != readable:
+        whole = isinstance(parameter.value, int) and readable == int(readable)
+        table["value"] = int(readable) if whole else readable
+
+
+def _readable(parameter: Parameter, value: float) -> float:
+    digits = 4 - floor(log10(parameter.step))
+    return min(max(round(float(value), digits), float(parameter.minimum)), float(parameter.maximum))
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming itself durable, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidInput:
+    found = f"cannot be written: {error.strerror or error}"
+    remedy = "make the file and its folder writable"
+    return InvalidInput(
+        [Fault(file=str(path), line=None, name=path.name, found=found, remedy=remedy)]
+    )

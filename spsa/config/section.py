@@ -1,0 +1,210 @@
+"""Reading one table of a file key by key: every fault is noted, none is raised until the end."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from math import isfinite
+
+from spsa.config.document import Document, Key
+from spsa.errors import Fault, InvalidInput
+
+
+class Faults:
+    """What is wrong in one file so far."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._found: list[Fault] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def file(self) -> str:
+        return self._document.path.name
+
+    def note(self, key: Key, name: str, found: str, remedy: str) -> None:
+        """Note a fault on the line of `key`, or of the nearest table around it that is written."""
+        lines = self._document.lines
+        line = next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
+        self._found.append(
+            Fault(file=str(self._document.path), line=line, name=name, found=found, remedy=remedy)
+        )
+
+    def extend(self, faults: Sequence[Fault]) -> None:
+        self._found.extend(faults)
+
+    def raise_any(self) -> None:
+        """Raise InvalidInput with all the faults, in the order of the file; nothing if none."""
+        if self._found:
+            raise InvalidInput(sorted(self._found, key=lambda fault: fault.line or 0))
+
+
+class Section:
+    """One table. Every key that is asked for is a known one; `close` refuses all others.
+
+    A value that is missing where one is required, or wrong, is noted, and the default is returned
+    so that reading can go on.
+    """
+
+    def __init__(self, faults: Faults, path: Key, table: object) -> None:
+        self._faults = faults
+        self._path = path
+        self._known: set[str] = set()
+        self._wrong = 0
+        self._table: Mapping[str, object] = table if isinstance(table, dict) else {}
+        if not isinstance(table, dict):
+            self.fault(None, f"{shown(table)} is not a table", f"write [{self.name}] and its keys")
+
+    @property
+    def name(self) -> str:
+        """As messages call it: its path, or the file where it is the whole of it."""
+        return ".".join(self._path) or self._faults.file
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was wrong in this section so far."""
+        return self._wrong == 0
+
+    def fault(self, key: str | None, found: str, remedy: str) -> None:
+        self._wrong += 1
+        path = self._path if key is None else (*self._path, key)
+        self._faults.note(path, self.name, found, remedy)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are written, in the order of the file."""
+        return tuple(self._table)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._table
+
+    def get(self, key: str) -> object:
+        """The raw value, None when it is absent."""
+        self._known.add(key)
+        return self._table.get(key)
+
+    def section(self, key: str) -> "Section":
+        """The table `key` inside this one, empty when it is absent."""
+        return Section(
+            self._faults, (*self._path, key), {} if self.get(key) is None else self.get(key)
+        )
+
+    def number(
+        self,
+        key: str,
+        default: float | None = None,
+        *,
+        least: float | None = None,
+        above: float | None = None,
+    ) -> float:
+        """A finite number, at least `least`, greater than `above`. Required without a default."""
+        value = self._present(key, default, "a number")
+        if value is None:
+            return default or 0.0
+        number = as_number(value)
+        if number is None:
+            self.fault(
+                key, f"{key} = {shown(value)} is not a finite number", f"write {key} = 1.5, say"
+            )
+        elif least is not None and number < least:
+            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least:g}")
+        elif above is not None and number <= above:
+            self.fault(key, f"{key} = {shown(value)} is too small", f"use more than {above:g}")
+        else:
+            return value if isinstance(value, int) else number
+        return default or 0.0
+
+    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+        """A whole number of at least `least`. Required without a default."""
+        value = self._present(key, default, "a whole number")
+        if value is None:
+            return default or 0
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fault(
+                key,
+                f"{key} = {shown(value)} is not a whole number",
+                f"write {key} = {least + 1}, say",
+            )
+        elif value < least:
+            self.fault(key, f"{key} = {value} is too small", f"use at least {least}")
+        elif value >= 2**63:
+            self.fault(key, f"{key} = {shown(value)} is too large", "use less than 2^63")
+        else:
+            return value
+        return default or 0
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.get(key)
+        if value is None:
+            return default
+        if isinstance(value, str) and "\0" not in value:
+            return value
+        self.fault(key, f"{key} = {shown(value)} is not a text", f'write {key} = "..."')
+        return default
+
+    def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        value = self.get(key)
+        if value is None:
+            return default
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        self.fault(
+            key, f"{key} = {shown(value)} is not a list of texts", f'write {key} = ["...", "..."]'
+        )
+        return default
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.get(key)
+        if value is None or isinstance(value, bool):
+            return default if value is None else value
+        self.fault(key, f"{key} = {shown(value)} is neither true nor false", f"write {key} = true")
+        return default
+
+    def choice(self, key: str, choices: Sequence[str], default: str) -> str:
+        value = self.get(key)
+        if value is None or (isinstance(value, str) and value in choices):
+            return default if value is None else str(value)
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        self.fault(key, f"{key} = {shown(value)} is not known", f"use one of {listed}")
+        return default
+
+    def close(self) -> None:
+        """Note every key that nobody asked for."""
+        for key in self._table:
+            if key not in self._known:
+                self.fault(key, f"unknown key {key!r}", suggestion(key, self._known))
+
+    def _present(self, key: str, default: object, kind: str) -> object:
+        value = self.get(key)
+        if value is None and default is None:
+            self.fault(key, f"{key} is missing", f"give it {kind}: {key} = ...")
+        return value
+
+
+def as_number(value: object) -> float | None:
+    """`value` as a finite float, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: as TOML writes it, and not too long."""
+    text = (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def suggestion(word: str, known: Sequence[str] | set[str]) -> str:
+    """What to do about a word that is not among the known ones."""
+    close = get_close_matches(word, sorted(known), n=1)
+    return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(sorted(known))}"

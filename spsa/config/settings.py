@@ -1,0 +1,102 @@
+"""What config.toml says, as frozen values. Every path is absolute."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from spsa.terms import Terms, TimeControl
+
+
+class DeliveryKind(StrEnum):
+    """How values get into an engine: constants and a build, or `setoption`."""
+
+    BUILD = "build"
+    UCI = "uci"
+
+
+class Distribution(StrEnum):
+    """How workers get a binary: from a shared folder, or out of the database."""
+
+    PATH = "path"
+    DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Games:
+    """How games are cut into iterations and batches; both counts are even, pairs stay whole."""
+
+    per_iteration: int = 150
+    batch_size: int = 10
+    iterations_in_flight: int = 2
+    max_attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How binaries are made of the source.
+
+    `command` with `flags` behind it is what is run; `binary` is None for cargo's only one and
+    `target` None for this machine's triple. `timeout` and `smoke_timeout` are seconds; a fresh
+    binary has to search `smoke_nodes` nodes within the latter. `source_path` is None only where
+    nothing is built.
+    """
+
+    source_path: Path | None = None
+    constants_file: str = "src/engine_constants.rs"
+    engines_path: Path
+    binary: str | None = None
+    command: tuple[str, ...] = ("cargo", "build", "--release")
+    flags: tuple[str, ...] = ()
+    target: str | None = None
+    timeout: float = 1800.0
+    smoke_nodes: int = 10_000
+    smoke_timeout: float = 30.0
+    distribute: Distribution = Distribution.PATH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """`engine` is the one binary of the delivery over UCI, None for builds."""
+
+    kind: DeliveryKind = DeliveryKind.BUILD
+    engine: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """The match of the tuned values against the first ones; 0 games is none.
+
+    `time_control` is None for that of the tune.
+    """
+
+    games: int = 0
+    time_control: TimeControl | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One config.toml with the environment on top of it.
+
+    `seed` is None when the master is to draw one. `settings` are the rule's own keys of [spsa] as
+    they are written, known to exist and to be plain values.
+    """
+
+    path: Path
+    params_path: Path
+    name: str
+    seed: int | None
+    database_url: str
+    terms: Terms
+    games: Games
+    algorithm: str
+    max_iterations: int
+    settings: Mapping[str, object] = field(default_factory=dict)
+    build: Build
+    delivery: Delivery
+    validation: Validation
+
+    @property
+    def pairs(self) -> int:
+        """Game pairs in an iteration."""
+        return self.games.per_iteration // 2

@@ -1,0 +1,123 @@
+"""params.toml against the engine's source: everything that cargo would only find out later."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+
+from spsa.errors import Fault, InvalidInput
+from spsa.params import (
+    ArrayKnob,
+    ArrayRole,
+    Constant,
+    Location,
+    Parameter,
+    Space,
+    TableRole,
+    assignments,
+    target,
+)
+from spsa.rust_constants import ConstantRefused, Element, RustFile, elements, parse, sources_of
+from spsa.rust_constants import element as element_at
+
+_SECOND = (ArrayRole.PER_INDEX, TableRole.BIAS)
+
+
+def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[str, str]:
+    """The texts of the files that parameters stand in, the constants file first, line ends kept.
+
+    Raises InvalidInput for every file that is missing or no UTF-8.
+    """
+    texts: dict[str, str] = {}
+    faults: list[Fault] = []
+    for name in sources_of(space, constants_file):
+        try:
+            texts[name] = (source_path / name).read_bytes().decode("utf-8")
+        except OSError as error:
+            faults.append(_unreadable(source_path / name, error.strerror or str(error)))
+        except UnicodeDecodeError:
+            faults.append(_unreadable(source_path / name, "it is not UTF-8"))
+    if faults:
+        raise InvalidInput(faults)
+    return texts
+
+
+def check_against_source(
+    space: Space, texts: Mapping[str, str], constants_file: str, file: str = "params.toml"
+) -> tuple[Fault, ...]:
+    """All that keeps the parameters from being written into these sources.
+
+    `texts` are the sources by path inside the tree, `file` is what the faults are reported in. A
+    constant that is absent, there twice or derived; an index outside; a value anywhere in the
+    parameters' ranges that the Rust type cannot hold.
+    """
+    files = {name: parse(text, name) for name, text in texts.items()}
+    return tuple(
+        Fault(file=file, line=knobs[0].line, name=knobs[0].name, found=found, remedy=remedy)
+        for knobs in _by_target(space)
+        for found, remedy in _refusals(knobs, files, constants_file)
+    )
+
+
+def _unreadable(path: Path, reason: str) -> Fault:
+    remedy = "correct [build] source_path and constants_file, or the parameter's constant"
+    return Fault(
+        file=str(path), line=None, name=path.name, found=f"cannot be read: {reason}", remedy=remedy
+    )
+
+
+def _by_target(space: Space) -> list[tuple[Parameter, ...]]:
+    grouped: dict[Location, list[Parameter]] = {}
+    for parameter in space.parameters:
+        grouped.setdefault(target(parameter.place), []).append(parameter)
+    return [tuple(knobs) for knobs in grouped.values()]
+
+
+def _refusals(
+    knobs: tuple[Parameter, ...], files: Mapping[str, RustFile], constants_file: str
+) -> Iterator[tuple[str, str]]:
+    """At most one refusal for one place: the next would only repeat it."""
+    name = target(knobs[0].place).file or constants_file
+    if name not in files:
+        yield f"{name} is not among the sources", "name a file inside the source tree"
+        return
+    try:
+        _try_corners(knobs, files[name])
+    except ConstantRefused as refused:
+        yield refused.found, refused.remedy
+
+
+def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
+    """Write the extremes of every knob; a formula is linear in each, so nothing lies beyond."""
+    place = knobs[0].place
+    found = _elements(place.location, file) if isinstance(place, Constant) else None
+    found = elements(file, target(place)) if found is None else found
+    _check_range(knobs, len(found))
+    current = {location: one.literal.number for location, one in found.items()}
+    for corner in _corners(knobs):
+        for location, number in assignments(Space(knobs), corner, lambda _: current).items():
+            found[location].check(number)
+
+
+def _elements(location: Location, file: RustFile) -> dict[Location, Element]:
+    return {location: element_at(file, location)}
+
+
+def _check_range(knobs: tuple[Parameter, ...], size: int) -> None:
+    place = knobs[0].place
+    if not isinstance(place, ArrayKnob):
+        return
+    last = place.first + 1 if place.last is None else place.last
+    if last >= size:
+        raise ConstantRefused(
+            f"{place.array} has {size} elements and none at {last}",
+            f"use first and last within 0 to {size - 1}",
+        )
+
+
+def _corners(knobs: tuple[Parameter, ...]) -> Iterator[dict[str, float]]:
+    for corner in product(*(_extremes(knob) for knob in knobs)):
+        yield {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
+
+
+def _extremes(knob: Parameter) -> tuple[float, ...]:
+    return (knob.minimum, knob.maximum) if knob.active else (knob.nearest(knob.value),)

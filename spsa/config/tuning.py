@@ -1,0 +1,125 @@
+"""The tables of config.toml that decide what is run, how it moves, and what it is made of."""
+
+from pathlib import Path
+
+from spsa.config.play import read_time_control
+from spsa.config.section import Section, as_number, shown
+from spsa.config.settings import (
+    Build,
+    Delivery,
+    DeliveryKind,
+    Distribution,
+    Games,
+    Validation,
+)
+
+_USUAL = Games()
+
+
+def read_games(section: Section) -> Games:
+    """[games] without the book."""
+    per_iteration = _even(section, "games_per_iteration", _USUAL.per_iteration)
+    batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
+    in_flight = section.whole("iterations_in_flight", _USUAL.iterations_in_flight, least=1)
+    attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1)
+    section.close()
+    if section.sound and batch > per_iteration:
+        found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
+        section.fault("batch_size", found, f"use at most {per_iteration}")
+    return Games(
+        per_iteration=per_iteration,
+        batch_size=batch,
+        iterations_in_flight=in_flight,
+        max_attempts=attempts,
+    )
+
+
+def _even(section: Section, key: str, default: int, least: int = 2) -> int:
+    number = section.whole(key, default, least=least)
+    if number % 2:
+        remedy = f"games come in pairs: use {number - 1} or {number + 1}"
+        section.fault(key, f"{key} = {number} is odd", remedy)
+        return number + 1
+    return number
+
+
+def read_settings(section: Section, known: tuple[str, ...]) -> dict[str, object]:
+    """The keys of [spsa] that belong to the rule: everything but the `known` ones.
+
+    The rule itself says which of them it takes; here they only have to be plain finite values.
+    """
+    settings: dict[str, object] = {}
+    for key in section.keys:
+        if key in known:
+            continue
+        settings[key] = value = section.get(key)
+        if not isinstance(value, bool | str) and as_number(value) is None:
+            found = f"{key} = {shown(value)} is neither a finite number nor a text"
+            section.fault(key, found, f"write {key} = 1.5, say")
+    return settings
+
+
+def read_build(section: Section, folder: Path, *, needed: bool) -> Build:
+    """[build]; `needed` when binaries have to be made, and not only kept."""
+    usual = Build(engines_path=folder / "engines")
+    build = Build(
+        source_path=_source(section, folder, needed=needed),
+        constants_file=_constants_file(section, usual.constants_file),
+        engines_path=(folder / section.text("engines_path", "engines")).resolve(),
+        binary=section.text("binary") or None,
+        command=section.texts("command", usual.command),
+        flags=section.texts("flags"),
+        target=section.text("target") or None,
+        timeout=section.number("timeout", usual.timeout, above=0.0),
+        smoke_nodes=section.whole("smoke_nodes", usual.smoke_nodes, least=1),
+        smoke_timeout=section.number("smoke_timeout", usual.smoke_timeout, above=0.0),
+        distribute=Distribution(
+            section.choice("distribute", tuple(Distribution), usual.distribute)
+        ),
+    )
+    if not build.command:
+        section.fault(
+            "command", "command is empty", 'write command = ["cargo", "build", "--release"]'
+        )
+    section.close()
+    return build
+
+
+def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
+    """`source_path`, or `rusty_rival_path` as the first engine tuned this way had it."""
+    written, old = section.text("source_path"), section.text("rusty_rival_path")
+    if written and old:
+        section.fault("rusty_rival_path", "source_path is given too", "keep source_path")
+    elif needed and not written and not old:
+        remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml'
+        section.fault("source_path", "source_path is missing", remedy)
+    return (folder / (written or old)).resolve() if written or old else None
+
+
+def _constants_file(section: Section, usual: str) -> str:
+    name = section.text("constants_file", usual)
+    if name.startswith("/") or ".." in name.split("/") or not name.endswith(".rs"):
+        remedy = f'write it relative to source_path, as "{usual}"'
+        section.fault("constants_file", f"{shown(name)} is no Rust file inside the source", remedy)
+    return name
+
+
+def read_delivery(section: Section, folder: Path) -> Delivery:
+    """[delivery]."""
+    kind = DeliveryKind(section.choice("kind", tuple(DeliveryKind), DeliveryKind.BUILD))
+    engine = section.text("engine")
+    section.close()
+    if kind is DeliveryKind.UCI and not engine:
+        section.fault("engine", "engine is missing", "name the binary that takes the options")
+    if kind is DeliveryKind.BUILD and engine:
+        section.fault("engine", 'engine does not go with kind = "build"', 'it needs kind = "uci"')
+    return Delivery(kind=kind, engine=(folder / engine).resolve() if engine else None)
+
+
+def read_validation(section: Section) -> Validation:
+    """[validation] and, where it has one, [validation.time_control]."""
+    games = _even(section, "games", 0, least=0)
+    own = "time_control" in section
+    time_control = read_time_control(section.section("time_control")) if own else None
+    section.close()
+    return Validation(games=games, time_control=time_control)
