@@ -1,0 +1,216 @@
+"""From values to binaries: both sides built from a pinned copy of the source, each key once.
+
+The checkout is never written to. What a build needs to know about cargo is in `spsa.cargo`.
+"""
+
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from spsa.artifacts import sha256_of
+from spsa.cargo.commands import BuildCancelled, Commands
+from spsa.cargo.compiler import Compiled, Compiler
+from spsa.cargo.key import Toolchain, Workshop
+from spsa.cargo.pinned import Pinned, pin, resume, source_sha256
+from spsa.cargo.settings import BuildSettings, Rendered
+from spsa.cargo.shelf import BuiltEngine, Shelf
+from spsa.cargo.side import Side
+from spsa.cargo.smoke import Patience, examine
+from spsa.cargo.tree import Entry, Tree
+from spsa.errors import BuildFailed, Fault, InvalidInput
+
+__all__ = [
+    "BuildCancelled",
+    "BuildSettings",
+    "Builder",
+    "BuiltEngine",
+    "Patience",
+    "Pinned",
+    "Rendered",
+    "adopt",
+    "pin",
+    "resume",
+    "source_sha256",
+]
+
+_SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
+
+
+class Builder:
+    """Makes the engines of one run.
+
+    `work` has the private copies `plus` and `minus`, `engines_path` the published engines; several
+    builders may share both. `environment` is passed on to cargo, RUSTFLAGS and all, without what
+    gives access to the database: building an engine runs its build scripts.
+    """
+
+    def __init__(
+        self,
+        pinned: Pinned,
+        settings: BuildSettings,
+        work: Path,
+        engines_path: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        seen = {name: v for name, v in environment.items() if not _SECRET.fullmatch(name)}
+        self._pinned = pinned
+        self._settings = settings
+        self._work = work.resolve()
+        self._shelf = Shelf(engines_path.resolve())
+        self._workshop = Workshop(pinned, settings, seen, self._work)
+        self._commands = Commands(seen)
+        self._compiler = Compiler(settings, self._commands)
+
+    def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
+        """Both engines, built side by side; one build if they are the same.
+
+        Raises BuildFailed or SmokeTestFailed with the side, the values and the compiler's words,
+        SourceChanged if the pinned copy was altered, BuildCancelled after `cancel`.
+        """
+        if self.build_key(plus) == self.build_key(minus):
+            engine = self.build_one("plus", plus)
+            return engine, engine
+        with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
+            futures = (
+                pool.submit(self.build_one, "plus", plus),
+                pool.submit(self.build_one, "minus", minus),
+            )
+            return self._both(*futures)
+
+    def build_one(self, side: str, rendered: Rendered) -> BuiltEngine:
+        """One side's engine: found by its key, or compiled, tried and published."""
+        _refuse_unknown(self._pinned, rendered)
+        self._commands.wait(0)
+        self._pinned.verify()
+        toolchain = self._workshop.toolchain()
+        key = self._workshop.key(rendered, toolchain)
+        found = self._shelf.find(key)
+        if found is not None:
+            return found
+        with _explained(side, rendered):
+            return self._make(Side(self._work / side), key, rendered, toolchain)
+
+    def build_key(self, rendered: Rendered) -> str:
+        """The name under which the engine with these values is published."""
+        return self._workshop.key(rendered, self._workshop.toolchain())
+
+    def cancel(self) -> None:
+        """Kill every compiler that runs, from any thread; this builder builds nothing more."""
+        self._commands.stop()
+
+    def prune(self, keep: Collection[str]) -> tuple[str, ...]:
+        """Remove published engines whose build keys nobody refers to; returns those keys."""
+        return self._shelf.prune(keep)
+
+    def _both(
+        self, plus: Future[BuiltEngine], minus: Future[BuiltEngine]
+    ) -> tuple[BuiltEngine, BuiltEngine]:
+        """Wait for both; whatever interrupts the waiting stops the compilers as well."""
+        try:
+            return plus.result(), minus.result()
+        except BuildFailed as failure:
+            other = minus.exception()
+            if isinstance(other, BuildFailed) and other is not failure:
+                raise type(failure)(f"{failure}\n\n{other}") from failure
+            raise
+        finally:
+            if not (plus.done() and minus.done()):
+                self.cancel()
+
+    def _make(self, side: Side, key: str, rendered: Rendered, toolchain: Toolchain) -> BuiltEngine:
+        with side.locked(self._patience(side)):
+            side.lay_out(self._source(), self._placed(rendered))
+            compiled = self._compile(side)
+            return self._shelf.put(
+                key, compiled.executable, compiled.target or toolchain.host, self._examine
+            )
+
+    def _compile(self, side: Side) -> Compiled:
+        crate = side.tree / self._pinned.prefix
+        binary = self._compiler.binary(crate, side.home / "log")
+        return self._compiler.build(binary, crate, side.target, side.home / "log")
+
+    def _examine(self, binary: Path) -> int | None:
+        return examine(binary, self._settings.bench, self._settings.patience)
+
+    def _placed(self, rendered: Rendered) -> dict[str, str]:
+        return {self._pinned.prefix + name: text for name, text in rendered.files.items()}
+
+    def _source(self) -> dict[str, Entry]:
+        """The pinned source; with one Cargo.lock for the whole run where it came without."""
+        source = self._pinned.tree()
+        name = f"{self._pinned.prefix}Cargo.lock"
+        if name not in source:
+            source[name] = Entry(self._resolved(source))
+        return source
+
+    def _resolved(self, source: Tree) -> Path:
+        lock = self._pinned.path.with_name(f"{self._pinned.sha256}.lock")
+        side = Side(self._work / "resolve")
+        with side.locked(self._patience(side)):
+            if not lock.exists():
+                side.lay_out(source, {})
+                crate = side.tree / self._pinned.prefix
+                self._compiler.lock(crate, side.home / "log")
+                (crate / "Cargo.lock").replace(lock)
+        return lock
+
+    def _patience(self, side: Side) -> Callable[[float], None]:
+        """Wait for another builder, but no longer than a build may take."""
+        end = time.monotonic() + self._settings.timeout
+
+        def wait(seconds: float) -> None:
+            if time.monotonic() > end:
+                raise BuildFailed(f"another builder has kept {side.home} all the time")
+            self._commands.wait(seconds)
+
+        return wait
+
+
+def adopt(engine: Path, engines_path: Path, patience: Patience | None = None) -> BuiltEngine:
+    """Publish a binary that is tuned by UCI options, as it is; its key is the hash of its bytes."""
+    key = sha256_of(engine.resolve())
+    shelf = Shelf(engines_path.resolve())
+    found = shelf.find(key)
+    if found is not None:
+        return found
+    target = f"{platform.machine()}-{sys.platform}"
+    return shelf.put(
+        key, engine.resolve(), target, lambda path: examine(path, None, patience or Patience())
+    )
+
+
+@contextmanager
+def _explained(side: str, rendered: Rendered) -> Iterator[None]:
+    """Say of a failure which side it was and with what values."""
+    try:
+        yield
+    except BuildFailed as failure:
+        values = ", ".join(f"{name} = {value}" for name, value in rendered.values.items())
+        raise type(failure)(f"the {side} engine, with {values}: {failure}") from failure
+
+
+def _refuse_unknown(pinned: Pinned, rendered: Rendered) -> None:
+    """A file that the source does not have cannot hold a constant."""
+    faults = [
+        Fault(
+            file=name,
+            line=None,
+            name="file",
+            found="the engine's source has no such file",
+            remedy=f"give its path from {pinned.checkout.source}",
+        )
+        for name in rendered.files
+        if not _is_inside(pinned, name)
+    ]
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _is_inside(pinned: Pinned, name: str) -> bool:
+    return pinned.prefix + name in pinned.tree()

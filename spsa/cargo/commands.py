@@ -1,0 +1,117 @@
+"""Programs that run in process groups of their own, with a deadline, until they are all stopped.
+
+It knows nothing of cargo beyond how to install it.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from spsa.errors import BuildFailed, TuningError
+
+_INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
+
+
+class BuildCancelled(TuningError):  # noqa: N818 - named as the rest of the tree is
+    """The build was stopped on purpose; nothing is wrong with the source."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program wrote and how it ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Commands:
+    """Runs programs for any number of threads; `stop` ends them all and lets no other begin."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = threading.Event()
+        self._guard = threading.Lock()
+
+    def stop(self) -> None:
+        with self._guard:
+            self._stopped.set()
+            for process in self._running:
+                _kill(process)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; BuildCancelled as soon as `stop` is called."""
+        if self._stopped.wait(seconds):
+            raise BuildCancelled("the build was stopped")
+
+    def run(self, argv: Sequence[str], cwd: Path, logs: Path, timeout: float) -> Output:
+        """Run `argv` in `cwd` and return what it wrote, which is also left in `logs`.
+
+        The output goes to files, so that a daemon which the program starts (a compiler cache)
+        cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
+        there or does not end within `timeout` seconds.
+        """
+        logs.mkdir(parents=True, exist_ok=True)
+        out, err = logs / "stdout.log", logs / "stderr.log"
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
+        status = self._finish(process, argv, timeout)
+        self.wait(0)
+        return Output(status, _text(out), _text(err))
+
+    def _start(
+        self, argv: Sequence[str], cwd: Path, stdout: int, stderr: int
+    ) -> subprocess.Popen[bytes]:
+        with self._guard:
+            self.wait(0)
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise BuildFailed(_not_started(argv[0], error)) from error
+            self._running.add(process)
+            return process
+
+    def _finish(self, process: subprocess.Popen[bytes], argv: Sequence[str], timeout: float) -> int:
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired as expired:
+            words = " ".join(argv[:2])
+            raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds") from expired
+        finally:
+            with self._guard:
+                _kill(process)
+                self._running.discard(process)
+            process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group of a process that has not ended itself."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _not_started(program: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"`{program}` is not found; {_INSTALL}"
+    return f"`{program}` cannot be started: {error.strerror}"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,93 @@
+"""A tree of files as a value: what lies where, one hash over it, and copies of it.
+
+Modification times are no part of it; names, the right to execute, bytes and links are.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+Manifest = Mapping[str, str]
+"""Relative path -> "file:<sha256>", "program:<sha256>" or "link:<where to>"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a tree: a link to `link`, or the content of the file at `path`."""
+
+    path: Path
+    link: str | None = None
+
+    @property
+    def mode(self) -> int:
+        return 0o755 if self.path.stat().st_mode & 0o100 else 0o644
+
+    def fingerprint(self) -> str:
+        if self.link is not None:
+            return f"link:{self.link}"
+        with self.path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        return f"{'program' if self.mode == 0o755 else 'file'}:{content}"
+
+    def copy_to(self, target: Path) -> None:
+        """Make `target`, which does not exist; its directory does."""
+        if self.link is not None:
+            target.symlink_to(self.link)
+        else:
+            target.write_bytes(self.path.read_bytes())
+            target.chmod(self.mode)
+
+
+Tree = Mapping[str, Entry]
+"""Relative path with forward slashes -> what lies there."""
+
+
+def tree_at(root: Path) -> dict[str, Entry]:
+    """Everything below a directory that is ours; links are taken as links."""
+    return {path.relative_to(root).as_posix(): entry for path, entry in _entries(root)}
+
+
+def manifest(tree: Tree) -> dict[str, str]:
+    """What the tree holds now, in a form that can be kept and compared."""
+    return {relative: entry.fingerprint() for relative, entry in tree.items()}
+
+
+def digest(entries: Manifest) -> str:
+    """One hash over all names, modes and contents."""
+    canonical = json.dumps(sorted(entries.items()), separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
+    """The files that were changed, added or removed, each with the word for it."""
+    return tuple(
+        f"{relative} ({_change(before.get(relative), now.get(relative))})"
+        for relative in sorted(before.keys() | now.keys())
+        if before.get(relative) != now.get(relative)
+    )
+
+
+def copy(tree: Tree, destination: Path) -> None:
+    """Lay the tree out below `destination`, an empty directory."""
+    for relative, entry in tree.items():
+        target = destination / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        entry.copy_to(target)
+
+
+def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
+    for path in directory.iterdir():
+        if path.is_symlink():
+            yield path, Entry(path, str(path.readlink()))
+        elif path.is_dir():
+            yield from _entries(path)
+        else:
+            yield path, Entry(path)
+
+
+def _change(before: str | None, now: str | None) -> str:
+    if before is None:
+        return "added"
+    return "removed" if now is None else "changed"
