@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spsa.scoring import elo, los, normalized_elo
+from spsa.scoring import elo, los, nelo
 from worker.match import Match, Played
 
 
@@ -51,7 +51,7 @@ def _estimates(played: Played) -> dict[str, Any]:
     tally = played.count.tally
     if not tally.pairs:
         return {"elo": None, "elo_error": None, "nelo": None, "nelo_error": None, "los": None}
-    plain, normalized = elo(tally), normalized_elo(tally)
+    plain, normalized = elo(tally), nelo(tally)
     return {
         "elo": plain.value,
         "elo_error": plain.error,
@@ -65,7 +65,7 @@ def _estimate_lines(played: Played) -> list[str]:
     tally = played.count.tally
     if not tally.pairs:
         return []
-    plain, normalized = elo(tally), normalized_elo(tally)
+    plain, normalized = elo(tally), nelo(tally)
     return [
         f"Elo          {plain.value:+.1f} ± {plain.error:.1f} (95 %)",
         f"nElo         {normalized.value:+.1f} ± {normalized.error:.1f} (95 %)",

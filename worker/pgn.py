@@ -56,7 +56,7 @@ class Scoresheet:
             }
         )
         _write_moves(tree, opening, game)
-        return f"{tree}\n\n"
+        return tree.accept(chess.pgn.StringExporter(columns=80)) + "\n\n"
 
 
 def _write_moves(tree: chess.pgn.Game, opening: Opening, game: Game) -> None:

@@ -62,7 +62,10 @@ class Position:
 
     def legal(self, text: str) -> chess.Move | None:
         """The move that `text` (UCI) means here; None when the rules forbid it."""
-        move = chess.Move.from_uci(text)
+        try:
+            move = chess.Move.from_uci(text)
+        except chess.InvalidMoveError:
+            return None
         return move if self.board.is_legal(move) else None
 
     def push(self, move: chess.Move) -> Ending | None:

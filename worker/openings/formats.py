@@ -64,6 +64,8 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
     # The parser stops at the first bad move; that matters only where the opening would need it.
     if game.errors and (plies is None or len(moves) < plies):
         raise ValueError(str(game.errors[0]))
+    if not moves and "FEN" not in game.headers:
+        raise ValueError("neither a move nor a FEN header")
     _check(board)
     return Opening(start, tuple(moves))
 

@@ -1,0 +1,213 @@
+"""A UCI engine that does what it is told to, and all that an engine must not do.
+
+It moves by a fixed list, or the legal move that a hash of the position picks; at one ply of a game
+it may misbehave. It imports chess only where it has to find a legal move, to start quickly.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--moves", default="", help="what it plays, by the ply of the game")
+    parser.add_argument("--scores", default="", help="cp, mateN or -, by the ply of the game")
+    parser.add_argument("--option", action="append", default=[], help="an option it declares")
+    parser.add_argument("--sleep", type=float, default=0.0, help="seconds a move")
+    parser.add_argument("--think", type=float, help="seconds at --at-ply, unless told to stop")
+    parser.add_argument("--fault", default="", help="what goes wrong at --at-ply, or at the start")
+    parser.add_argument("--at-ply", type=int, default=0)
+    parser.add_argument("--only-once", default="", help="a file that says it has gone wrong")
+    parser.add_argument("--log", default="", help="a file for the commands it gets")
+    parser.add_argument("--child", default="", help="a file for the pid of a child it leaves")
+    return parser.parse_args()
+
+
+class Engine:
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.moves: list[str] = []
+        self.fen = "startpos"
+
+    def run(self) -> None:
+        if self.given.child:
+            self.leave_child()
+        while line := sys.stdin.readline():
+            self.note(line)
+            self.obey(line.split())
+        if self.given.fault == "ignore-quit":
+            hang()
+
+    def obey(self, words: list[str]) -> None:
+        match words:
+            case ["uci"]:
+                self.introduce()
+            case ["isready"]:
+                if self.given.fault != "no-readyok":
+                    say("readyok")
+            case ["position", *rest]:
+                self.set_up(rest)
+            case ["go", *_]:
+                self.go()
+            case ["quit"]:
+                if self.given.fault != "ignore-quit":
+                    sys.exit(0)
+                hang()
+
+    def introduce(self) -> None:
+        if self.given.fault == "no-uciok":
+            return
+        if self.given.fault == "crash-at-start":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        say("id name scripted")
+        for option in self.given.option:
+            say(f"option name {option}")
+        say("uciok")
+        if self.given.fault == "deaf":
+            hang()
+
+    def set_up(self, words: list[str]) -> None:
+        split = words.index("moves") if "moves" in words else len(words)
+        self.fen = "startpos" if words[0] == "startpos" else " ".join(words[1:split])
+        self.moves = words[split + 1 :]
+
+    def go(self) -> None:
+        ply = len(self.moves)
+        now = ply == self.given.at_ply and self.still_faulty()
+        if now and self.given.fault:
+            FAULTS.get(self.given.fault, lambda engine: None)(self)
+        if now and self.given.think is not None:
+            self.ponder_until_stop(self.given.think)
+        time.sleep(self.given.sleep)
+        self.tell_score(ply)
+        say(f"bestmove {self.choice(ply)}")
+
+    def still_faulty(self) -> bool:
+        marker = self.given.only_once
+        if not marker:
+            return True
+        first = not Path(marker).exists()
+        Path(marker).touch()
+        return first
+
+    def ponder_until_stop(self, seconds: float) -> None:
+        import select
+
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        if ready:
+            self.note(sys.stdin.readline())
+
+    def tell_score(self, ply: int) -> None:
+        scores = self.given.scores.split()
+        score = scores[ply % len(scores)] if scores else "0"
+        if score.startswith(("mate", "-mate")):
+            say(f"info depth 9 score mate {score.replace('mate', '')} nodes 77 pv a1a1")
+        elif score != "-":
+            say(f"info depth 9 seldepth 12 score cp {score} nodes 77 nps 1000 pv a1a1")
+        say("info string a score of 9999 is what this string is not about")
+
+    def choice(self, ply: int) -> str:
+        moves = self.given.moves.split()
+        if ply < len(moves):
+            return moves[ply]
+        board = self.board()
+        legal = sorted(move.uci() for move in board.legal_moves)
+        return legal[int.from_bytes(sha256(board.fen().encode()).digest()[:4]) % len(legal)]
+
+    def board(self):
+        import chess
+
+        board = chess.Board() if self.fen == "startpos" else chess.Board(self.fen)
+        for move in self.moves:
+            board.push_uci(move)
+        return board
+
+    def note(self, line: str) -> None:
+        if self.given.log:
+            with Path(self.given.log).open("a", encoding="utf-8") as file:
+                file.write(line)
+
+    def leave_child(self) -> None:
+        child = os.fork()
+        if child == 0:
+            hang()
+        Path(self.given.child).write_text(str(child))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def answer(text: str):
+    def fault(engine: Engine) -> None:
+        say(text)
+        hang()
+
+    return fault
+
+
+def crash(engine: Engine) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def flood(engine: Engine) -> None:
+    while True:
+        sys.stdout.write("x" * 4096)
+
+
+def babble(engine: Engine) -> None:
+    while True:
+        say("info depth 1 score cp 1 nodes 1 pv a1a1")
+
+
+def wrong_side(engine: Engine) -> None:
+    board = engine.board()
+    board.turn = not board.turn
+    say(f"bestmove {next(iter(board.legal_moves)).uci()}")
+    hang()
+
+
+def twice(engine: Engine) -> None:
+    move = engine.choice(len(engine.moves))
+    say(f"bestmove {move}")
+    say(f"bestmove {move}")
+    while sys.stdin.readline():
+        pass
+
+
+def close_output(engine: Engine) -> None:
+    os.close(1)
+    hang()
+
+
+def hang() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(60)
+
+
+FAULTS = {
+    "crash": crash,
+    "exit": lambda engine: os._exit(0),
+    "exit-3": lambda engine: os._exit(3),
+    "hang": lambda engine: hang(),
+    "illegal": answer("bestmove e1e8"),
+    "no-move": answer("bestmove (none)"),
+    "null": answer("bestmove 0000"),
+    "empty": answer("bestmove"),
+    "garbage": answer("bestmove \x01\x02garbage"),
+    "wrong-side": wrong_side,
+    "twice": twice,
+    "flood": flood,
+    "babble": babble,
+    "close-output": close_output,
+}
+
+if __name__ == "__main__":
+    Engine(arguments()).run()

@@ -1,0 +1,58 @@
+"""Engines of the tests as programs, and what a test wants to know of processes."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from worker.uci import EngineSpec, Patience
+
+SCRIPT = Path(__file__).with_name("scripted.py")
+IMPATIENT = Patience(start=5.0, ready=0.5, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
+
+FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
+SHUFFLE = "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
+
+
+def engine(folder: Path, name: str, **switches: object) -> Path:
+    """An executable that is the scripted engine with these switches."""
+    words = [sys.executable, "-S", "-E", str(SCRIPT)]
+    if "moves" not in switches or switches.get("fault") == "wrong-side":
+        words = [sys.executable, str(SCRIPT)]
+    for switch, value in switches.items():
+        for each in value if isinstance(value, list) else [value]:
+            words.append(f"--{switch.replace('_', '-')}={each}")
+    path = folder / name
+    path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
+    path.chmod(0o755)
+    return path
+
+
+def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
+    return EngineSpec(name=name, path=str(path), options=options)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def children() -> set[int]:
+    """The processes whose parent this one is, dead ones that nobody reaped included."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == os.getpid():
+            found.add(int(stat.parent.name))
+    return found
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

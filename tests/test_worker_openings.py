@@ -1,0 +1,174 @@
+"""The book that ships, other people's books, and what chance decides about a pair."""
+
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+
+import chess
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spsa.errors import InvalidInput
+from spsa.terms import Book, TimeControl, TimeKind
+from worker.openings import BUILTIN, Opening, OpeningBook, drawn_time, load, permutation
+
+MOVETIME = TimeControl(low=0.25, high=1.0)
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
+
+
+@pytest.fixture(scope="module")
+def builtin() -> OpeningBook:
+    return load(Book(name=BUILTIN))
+
+
+def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBook) -> None:
+    keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
+    assert len(keys) == len(builtin.openings) >= 500
+
+
+def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
+    boards = [chess.Board(opening.fen) for opening in builtin.openings]
+    assert all(board.ply() == 8 and board.turn == chess.WHITE for board in boards)
+    pawns = Counter(board.pawns & chess.BB_RANK_4 for board in boards)
+    assert len(pawns) > 20
+    assert max(pawns.values()) < len(boards) / 4
+
+
+def test_the_same_pair_has_the_same_opening_for_ever(builtin: OpeningBook) -> None:
+    """Numbers of today: a change of these replays no old batch as it was."""
+    assert permutation(7, 0, 6) == (4, 5, 2, 1, 3, 0)
+    assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
+    assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
+    assert builtin.sha256 == sha256(builtin_bytes()).hexdigest()
+
+
+def builtin_bytes() -> bytes:
+    import worker.openings
+
+    return (Path(worker.openings.__file__).parent / "balanced.epd").read_bytes()
+
+
+@given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))
+def test_no_opening_comes_again_before_all_were_played(
+    seed: int, size: int, round_number: int
+) -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(size)), sha256="")
+    played = [book.opening(seed, round_number * size + i) for i in range(size)]
+    assert sorted(int(opening.fen) for opening in played) == list(range(size))
+
+
+@given(seed=st.integers(0, 2**63), index=st.integers(0, 10_000))
+def test_times_stay_in_their_range(seed: int, index: int) -> None:
+    assert 0.25 <= drawn_time(MOVETIME, seed, index) <= 1.0
+    assert drawn_time(MOVETIME, seed, index) == drawn_time(MOVETIME, seed, index)
+    assert drawn_time(NODES, seed, index) in (1.0, 2.0, 3.0)
+
+
+def test_times_are_spread_evenly() -> None:
+    nodes = Counter(drawn_time(NODES, 1, index) for index in range(3000))
+    assert all(900 < count < 1100 for count in nodes.values())
+    mean = sum(drawn_time(MOVETIME, 1, index) for index in range(3000)) / 3000
+    assert mean == pytest.approx(0.625, abs=0.015)
+
+
+def test_a_fixed_time_is_that_time() -> None:
+    assert drawn_time(TimeControl(low=0.1, high=0.1), 5, 5) == 0.1
+
+
+def book(folder: Path, text: str, name: str = "book.epd") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def faults(name: str, plies: int | None = None) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        load(Book(name=name, plies=plies))
+    return [str(fault) for fault in caught.value.faults]
+
+
+EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
+
+
+def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
+    lines = [
+        "# a remark",
+        "",
+        f'{EPD} hmvc 3; fmvn 7; id "a b";',
+        f"{EPD} 4 9",
+        EPD,
+    ]
+    found = load(Book(name=book(tmp_path, "\r\n".join(lines)))).openings
+    assert [opening.fen.split()[4:] for opening in found] == [["3", "7"], ["4", "9"], ["0", "1"]]
+
+
+def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
+    lines = [
+        EPD,
+        "not a position",
+        "8/8/8/8/8/8/8/K7 w - -",  # one king
+        "4k3/4R3/4K3/8/8/8/8/8 w - - 0 1",  # the side that is not to move is in check
+        "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1",  # stalemate
+        "8/8/4k3/8/8/3K4/8/8 w - - 0 1",  # nothing to win with
+    ]
+    name = book(tmp_path, "\n".join(lines))
+    found = faults(name)
+    assert [text.split(":")[1] for text in found] == ["2", "3", "4", "5", "6"]
+    assert all(text.startswith(f"{name}:") for text in found)
+
+
+PGN = """[Event "one"]
+[Result "*"]
+
+1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *
+
+[Event "two"]
+[Result "*"]
+
+1. d4 d5 2. c4 e6 *
+"""
+
+
+def test_pgn_games_give_their_first_plies(tmp_path: Path) -> None:
+    name = book(tmp_path, PGN, "book.pgn")
+    first, second = load(Book(name=name, plies=3)).openings
+    assert first == Opening(chess.STARTING_FEN, ("e2e4", "e7e5", "g1f3"))
+    assert second.moves == ("d2d4", "d7d5", "c2c4")
+    assert [len(opening.moves) for opening in load(Book(name=name)).openings] == [6, 4]
+
+
+def test_an_illegal_pgn_move_is_told_with_the_line_of_its_game(tmp_path: Path) -> None:
+    name = book(tmp_path, PGN.replace("2. c4", "2. c6"), "book.pgn")
+    (fault,) = faults(name)
+    assert fault.startswith(f"{name}:6: [opening] illegal san: 'c6'")
+    assert len(load(Book(name=name, plies=2)).openings) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "found"),
+    [
+        ("", "book.epd", "no opening"),
+        ("\n", "book.pgn", "no opening"),
+        ("# nothing\n", "book.pgn", "neither a move nor a FEN"),
+    ],
+)
+def test_an_empty_book_is_refused(tmp_path: Path, text: str, name: str, found: str) -> None:
+    assert found in faults(book(tmp_path, text, name))[0]
+
+
+def test_a_missing_book_is_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in faults(str(tmp_path / "none.epd"))[0]
+
+
+def test_a_book_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "book.epd").write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in faults(str(tmp_path / "book.epd"))[0]
+
+
+def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:
+    name = book(tmp_path, EPD)
+    digest = sha256(EPD.encode()).hexdigest()
+    assert load(Book(name=name, sha256=digest)).sha256 == digest
+    with pytest.raises(InvalidInput, match=digest):
+        load(Book(name=name, sha256="0" * 64))

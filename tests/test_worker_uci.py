@@ -1,0 +1,264 @@
+"""One engine process: what it must not do, and what is left when it has done it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from engines.zoo import IMPATIENT, alive, children, engine, open_files, spec
+
+from spsa.errors import EngineFault
+from worker.process import Alarm, Stopped, clean_environment
+from worker.uci import MATE, Limit, UciEngine
+
+START = b"position startpos"
+SOON = Limit(b"go movetime 1\n", 0.4)
+Starts = Callable[..., UciEngine]
+
+
+@pytest.fixture
+def alarm() -> Iterator[Alarm]:
+    bell = Alarm()
+    yield bell
+    bell.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
+    started: list[UciEngine] = []
+
+    def begin(options: dict[str, str] | None = None, **switches: object) -> UciEngine:
+        path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
+        started.append(UciEngine(spec(path, **options or {}), alarm, IMPATIENT))
+        return started[-1]
+
+    yield begin
+    for running in started:
+        running.close(at_once=True)
+
+
+def test_an_answer_holds_the_move_and_the_last_score(start: Starts) -> None:
+    answer = start(scores="-13").search(START, SOON)
+    assert (answer.move, answer.score, answer.nodes, answer.depth) == ("e2e4", -13, 77, 9)
+    assert 0 < answer.seconds < 0.4
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [("mate3", MATE - 3), ("mate-2", -MATE + 2), ("-", None)]
+)
+def test_mates_are_far_from_centipawns_and_a_missing_score_is_none(
+    start: Starts, said: str, read: int | None
+) -> None:
+    assert start(scores=said).search(START, SOON).score == read
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("crash", "crash"),
+        ("exit", "exit"),
+        ("exit-3", "crash"),
+        ("hang", "hang"),
+        ("close-output", "exit"),
+        ("no-move", "no move"),
+        ("null", "no move"),
+        ("empty", "no move"),
+        ("garbage", "garbage"),
+        ("flood", "flood"),
+        ("babble", "hang"),
+    ],
+)
+def test_what_goes_wrong_in_a_search_has_a_reason(start: Starts, fault: str, reason: str) -> None:
+    with pytest.raises(EngineFault) as caught:
+        start(fault=fault).search(START, SOON)
+    assert caught.value.reason == reason
+
+
+def test_a_signal_is_named(start: Starts) -> None:
+    with pytest.raises(EngineFault, match="SIGSEGV"):
+        start(fault="crash").search(START, SOON)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("crash-at-start", "crash"), ("no-uciok", "hang")])
+def test_an_engine_that_does_not_introduce_itself_is_reaped(
+    tmp_path: Path, alarm: Alarm, fault: str, reason: str
+) -> None:
+    before = open_files()
+    path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
+    with pytest.raises(EngineFault) as caught:
+        UciEngine(spec(path), alarm, IMPATIENT.__class__(start=0.3))
+    assert caught.value.reason == reason
+    assert not children()
+    assert open_files() == before
+
+
+def test_a_missing_program_cannot_start(tmp_path: Path, alarm: Alarm) -> None:
+    with pytest.raises(EngineFault) as caught:
+        UciEngine(spec(tmp_path / "nothing"), alarm, IMPATIENT)
+    assert caught.value.reason == "cannot start"
+
+
+def test_no_readyok_is_a_hang(start: Starts) -> None:
+    running = start(fault="no-readyok")
+    running.prepare()
+    with pytest.raises(EngineFault, match="readyok"):
+        running.await_ready()
+
+
+def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -> None:
+    running = start(fault="deaf")
+    with pytest.raises(EngineFault, match="does not read"):
+        for _ in range(200):
+            running._process.write(b"x" * 4000)
+
+
+def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts) -> None:
+    running = start(fault="twice")
+    assert running.search(START, SOON).move == "e2e4"
+    time.sleep(0.05)  # the second line may be a moment behind the first
+    with pytest.raises(EngineFault, match="nobody asked for"):
+        running.search(START, SOON)
+
+
+def test_a_late_move_is_had_by_stop(start: Starts) -> None:
+    answer = start(think=30.0).search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 2.0))
+    assert answer.move == "e2e4"
+    assert 0.1 <= answer.seconds < 2.0
+
+
+def test_an_engine_that_ignores_stop_hangs(start: Starts) -> None:
+    with pytest.raises(EngineFault, match="after stop"):
+        start(fault="hang").search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 0.2))
+
+
+def test_options_are_sent_in_the_engines_own_spelling(start: Starts, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    start({"hash": "8"}, option="Hash type spin default 1 min 1 max 64", log=log).search(
+        START, SOON
+    )
+    assert "setoption name Hash value 8\n" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "declared"),
+    [
+        ({"Nonsense": "1"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "65"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "0"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "1.5"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Ponder": "maybe"}, "Ponder type check default false"),
+        ({"Style": "wild"}, "Style type combo default calm var calm var very solid"),
+    ],
+)
+def test_an_option_it_would_not_obey_is_refused(
+    start: Starts, options: dict[str, str], declared: str
+) -> None:
+    with pytest.raises(EngineFault) as caught:
+        start(options, option=declared)
+    assert caught.value.reason == "refused option"
+
+
+def test_options_it_declares_are_taken(start: Starts) -> None:
+    declared = [
+        "Margin Of Error type spin default -3 min -100 max 64",
+        "Style type combo default calm var calm var very solid",
+        "Ponder type check default false",
+        "File type string default <empty>",
+    ]
+    options = {"Margin Of Error": "-7", "Style": "Very Solid", "Ponder": "true", "File": "a b"}
+    assert start(options, option=declared).options == options
+
+
+def test_the_alarm_ends_every_wait(start: Starts, alarm: Alarm) -> None:
+    running = start(fault="hang")
+    alarm.ring()
+    with pytest.raises(Stopped):
+        running.search(START, Limit(b"go\n", 60.0))
+    alarm.silence()
+    assert not alarm.rung
+
+
+def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
+    start: Starts, tmp_path: Path
+) -> None:
+    child = tmp_path / "child"
+    running = start(fault="ignore-quit", child=child)
+    running.close()
+    assert not alive(running.pid)
+    assert not alive(int(child.read_text()))
+
+
+def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4")
+    before = open_files()
+    for at_once in (True, False, True):
+        UciEngine(spec(path), alarm, IMPATIENT).close(at_once=at_once)
+    assert open_files() == before
+    assert not children()
+
+
+def test_no_secret_reaches_an_engine() -> None:
+    secretive = {"PATH": "/bin", "DATABASE_URL": "postgresql://u:p@h/d", "AWS_SECRET_KEY": "x"}
+    assert clean_environment(secretive) == {"PATH": "/bin"}
+
+
+def test_a_program_still_open_for_writing_is_tried_again(tmp_path: Path, alarm: Alarm) -> None:
+    path = engine(tmp_path, "script", moves="e2e4")
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/sh").read_bytes())
+    program.chmod(0o755)
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"f=open({str(program)!r},'ab');print(1,flush=True);import time;time.sleep(.2)",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
+    UciEngine(spec(path), alarm, IMPATIENT).close(at_once=True)
+    holder.wait()
+    holder.stdout.close()
+
+
+OWNER = """
+import sys, threading, time
+from engines.zoo import IMPATIENT, spec
+from worker.process import Alarm
+from worker.uci import UciEngine
+from pathlib import Path
+
+def own():
+    engine = UciEngine(spec(Path(sys.argv[1])), Alarm(), IMPATIENT)
+    print(engine.pid, flush=True)
+    time.sleep(60)
+
+threading.Thread(target=own).start()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
+def test_no_engine_outlives_a_killed_worker(tmp_path: Path) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
+    here = Path(__file__).parent
+    worker = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(path)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": f"{here}:{here.parent}"},
+    )
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    assert alive(pid)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    worker.stdout.close()
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(pid)
