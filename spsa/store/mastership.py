@@ -78,18 +78,16 @@ class MasterDesk(Database):
 
         Raises:
             MastershipLost: another master moves this run.
-            IllegalTransition: the run holds other results than this iteration was decided on.
+            IllegalTransition: the run is halted, or ends before this iteration, or holds other
+                results than it was decided on.
         """
         with self._write() as connection:
             run = _lead(connection, mastership)
             known = number_of(connection, run.id, new.k)
             if known is not None:
                 return known
-            if new.purpose is Purpose.TUNE and run.applied != new.opened_on:
-                raise IllegalTransition(
-                    f"iteration k={new.k} was decided on {new.opened_on} results, "
-                    f"the run holds {run.applied}"
-                )
+            if new.purpose is Purpose.TUNE:
+                _refuse_outdated(run, new)
             for engine in (new.plus, new.minus):
                 keep_engine(connection, engine)
             return insert_iteration(connection, run, mastership.epoch, new)
@@ -105,7 +103,7 @@ class MasterDesk(Database):
             run = _lead(connection, mastership)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
-            _complete(connection, mastership.epoch, iteration_id, step.gradient, step.elo)
+            _complete(connection, mastership, iteration_id, step.k, step.gradient, step.elo)
             connection.execute(
                 steps.insert().values(
                     run_id=run.id,
@@ -128,7 +126,7 @@ class MasterDesk(Database):
         """Close a validation that has all its games; theta does not move."""
         with self._write() as connection:
             _lead(connection, mastership)
-            _complete(connection, mastership.epoch, iteration_id, None, elo)
+            _complete(connection, mastership, iteration_id, None, None, elo)
 
     def finish(self, mastership: Mastership) -> None:
         """End a run that has applied all its iterations."""
@@ -139,11 +137,18 @@ class MasterDesk(Database):
             move_run(connection, run.name, RunStatus.FINISHED, "master")
 
     def drop_engines(self, keep: Sequence[str]) -> None:
-        """Forget the bytes of binaries that no open iteration needs."""
+        """Forget the bytes of binaries but those to `keep` and those an open iteration needs."""
+        opened = iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS])
+        sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
+        needed = sa.union(*(select(side).where(opened) for side in sides))
         with self._write() as connection:
             connection.execute(
                 update(engines)
-                .where(engines.c.bytes.is_not(None), engines.c.sha256.not_in(keep))
+                .where(
+                    engines.c.bytes.is_not(None),
+                    engines.c.sha256.not_in(keep),
+                    engines.c.sha256.not_in(needed),
+                )
                 .values(bytes=None)
             )
 
@@ -179,6 +184,19 @@ def _lead(
     return row
 
 
+def _refuse_outdated(run: Any, new: NewIteration) -> None:
+    """A build takes minutes: the run may not be what it was when the iteration was decided on."""
+    name = f"iteration k={new.k}"
+    if run.status != RunStatus.RUNNING:
+        raise IllegalTransition(f"{name} comes too late: run {run.name} is {run.status}")
+    if new.k is None or new.k > run.max_iterations:
+        raise IllegalTransition(f"{name} is past the run's {run.max_iterations} iterations")
+    if run.applied != new.opened_on:
+        raise IllegalTransition(
+            f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
+        )
+
+
 def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
     """Batches whose last allowed lease ran out: every worker that tried them died or went away."""
     open_ones = select(iterations.c.id).where(
@@ -194,6 +212,8 @@ def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
         )
         .values(
             status=BatchStatus.FAILED,
+            claim_id=None,
+            lease_expires_at=None,
             last_error=func.coalesce(
                 batches.c.last_error, "every worker that claimed it went away without reporting"
             ),
@@ -253,8 +273,9 @@ def _of(run_id: int) -> sa.ColumnElement[bool]:
 
 def _complete(
     connection: sa.Connection,
-    epoch: int,
+    mastership: Mastership,
     iteration_id: int,
+    k: int | None,
     gradient: Mapping[str, float] | None,
     elo: float,
 ) -> None:
@@ -262,6 +283,8 @@ def _complete(
         update(iterations)
         .where(
             iterations.c.id == iteration_id,
+            iterations.c.run_id == mastership.run_id,
+            iterations.c.k.is_not_distinct_from(k),
             iterations.c.games_played == iterations.c.target_games,
             may_become(iterations.c.status, ITERATION, IterationStatus.COMPLETE),
         )
@@ -269,7 +292,7 @@ def _complete(
             status=IterationStatus.COMPLETE,
             gradient_estimate=None if gradient is None else dict(gradient),
             elo_diff=elo,
-            completed_by_epoch=epoch,
+            completed_by_epoch=mastership.epoch,
             completed_at=seconds_from_now(0),
         )
         .returning(iterations.c.id)
