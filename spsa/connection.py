@@ -14,10 +14,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+)
 from sqlalchemy.exc import OperationalError as DriverError
 
-from spsa.errors import DatabaseUnreachable, Fault, InvalidInput
+from spsa.errors import DatabaseUnreachable, Fault, IllegalTransition, InvalidInput
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
@@ -128,6 +134,9 @@ def _postgresql(url: sa.URL, durable: bool) -> sa.Engine:
 def translated(url: sa.URL) -> Iterator[None]:
     """Turn 'the database does not answer' of any driver into DatabaseUnreachable.
 
+    A change that a constraint refuses is an IllegalTransition: somebody else was faster, or it
+    would break an invariant. Either way nothing of it is in the database.
+
     The outcome of the transaction that was cut off is unknown; whoever asks again does so with the
     same identifiers.
     """
@@ -135,6 +144,8 @@ def translated(url: sa.URL) -> Iterator[None]:
         yield
     except (DriverError, InterfaceError) as error:
         raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+    except IntegrityError as error:
+        raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
         if not error.connection_invalidated:
             raise

@@ -103,7 +103,7 @@ def empty_database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    with open_store(database_url) as opened:
+    with open_store(database_url, durable=False) as opened:
         yield opened
 
 

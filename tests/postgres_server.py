@@ -18,13 +18,14 @@ from pathlib import Path
 import psycopg2
 
 START_SECONDS = 60
+ROOM = 1 << 30
 _WATCHED = '"$@" & server=$!; cat >/dev/null; kill -INT $server; wait $server; rm -rf "$FOLDER"'
 _SETTINGS = (
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "fsync=off",
     "full_page_writes=off",
-    "max_connections=60",
+    "max_connections=100",
     "log_min_messages=fatal",
 )
 
@@ -41,7 +42,7 @@ def binaries() -> Path | None:
 @contextmanager
 def running_server(folder_of_binaries: Path) -> Iterator[str]:
     """The URL of a fresh server, without a database's name."""
-    folder = Path(tempfile.mkdtemp(prefix="spsa-postgresql-"))
+    folder = Path(tempfile.mkdtemp(prefix="spsa-postgresql-", dir=_memory()))
     account = _account()
     if account:
         shutil.chown(folder, account["user"], account["group"])
@@ -68,6 +69,13 @@ def running_server(folder_of_binaries: Path) -> Iterator[str]:
         watched.stdin.close()
         watched.wait(START_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory() -> str | None:
+    """A file system in memory with room for it, where a new database takes a tenth of the time."""
+    shared = Path("/dev/shm")
+    roomy = os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > ROOM
+    return str(shared) if roomy else None
 
 
 def _account() -> dict[str, str]:

@@ -85,12 +85,14 @@ class OwnerDesk(Database):
         Raises:
             IllegalTransition: the run has ended, or has opened more iterations than that.
         """
+        opened = (
+            select(func.coalesce(func.max(iterations.c.k), 0))
+            .where(iterations.c.run_id == runs.c.id)
+            .scalar_subquery()
+        )
         with self._write() as connection:
-            opened = (
-                select(func.coalesce(func.max(iterations.c.k), 0))
-                .where(iterations.c.run_id == runs.c.id)
-                .scalar_subquery()
-            )
+            # the master, too, opens under this lock: what is counted next is all there is
+            connection.execute(select(runs.c.id).where(runs.c.name == name).with_for_update())
             row = connection.execute(
                 update(runs)
                 .where(

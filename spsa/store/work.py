@@ -10,7 +10,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.errors import LeaseLost, ReportConflict
+from spsa.errors import IllegalTransition, LeaseLost, ReportConflict
 from spsa.lifecycle import BATCH, ITERATION, RUN, BatchStatus, IterationStatus, Purpose, RunStatus
 from spsa.schema import batches, engines, events, iterations, runs, seconds_from_now, workers
 from spsa.store.database import Database, counts_of, may_become, tally_of
@@ -71,7 +71,17 @@ class WorkerDesk(Database):
 
         Called again with the same `claim_id`, as after an unknown outcome, it answers with the
         batch that this claim already holds.
+
+        Raises:
+            LeaseLost: the batch of this claim was reported already.
         """
+        try:
+            return self._claim(claim_id, worker_id, lease_seconds)
+        except IllegalTransition:
+            # the same question, cut off on its way, was answered only now: that answer holds
+            return self._claim(claim_id, worker_id, lease_seconds)
+
+    def _claim(self, claim_id: str, worker_id: int, lease_seconds: float) -> Claim | None:
         with self._write() as connection:
             batch = _held(connection, claim_id)
             if batch is None:
@@ -167,10 +177,10 @@ class WorkerDesk(Database):
 
 
 def _held(connection: sa.Connection, claim_id: str) -> Any:
-    statement = select(batches).where(
-        batches.c.claim_id == claim_id, batches.c.status == BatchStatus.LEASED
-    )
-    return connection.execute(statement).one_or_none()
+    row = connection.execute(select(batches).where(batches.c.claim_id == claim_id)).one_or_none()
+    if row is not None and row.status == BatchStatus.DONE:
+        raise LeaseLost(f"claim {claim_id} has been reported; new work takes a new claim")
+    return row
 
 
 def _take(
