@@ -13,6 +13,7 @@ from spsa.config.settings import (
 )
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import load_space
+from spsa.config.starter import starter_config, starter_params
 
 __all__ = [
     "Build",
@@ -28,4 +29,6 @@ __all__ = [
     "load_space",
     "project_theta",
     "read_sources",
+    "starter_config",
+    "starter_params",
 ]

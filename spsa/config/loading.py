@@ -51,6 +51,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     folder = document.path.resolve().parent
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
+    algorithm = rule.text("algorithm", "spsa")
     terms = Terms(
         time_control=read_time_control(root.section("time_control")),
         adjudication=read_adjudication(root.section("adjudication")),
@@ -68,9 +69,9 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
         terms=terms,
         games=read_games(games),
-        algorithm=rule.text("algorithm", "spsa"),
+        algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1),
-        settings=read_settings(rule, _SPSA_KEYS),
+        settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,
         validation=read_validation(root.section("validation")),

@@ -16,10 +16,10 @@ def read_time_control(section: Section) -> TimeControl:
     low, high = _seconds(section) if timed else _counts(section)
     increment = section.number("increment", 0.0, least=0.0) if kind is TimeKind.CLOCK else 0.0
     margin = section.number("margin", 0.05, least=0.0) if timed else 0.05
-    _refuse_others(section, kind)
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
+    _refuse_others(section, kind)
     return TimeControl(kind=kind, low=low, high=high, increment=increment, margin=margin)
 
 

@@ -34,24 +34,23 @@ class Games:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How binaries are made of the source.
+    """How binaries are made of the source, where they are kept and how boxes get them.
 
-    `command` with `flags` behind it is what is run; `binary` is None for cargo's only one and
-    `target` None for this machine's triple. `timeout` and `smoke_timeout` are seconds; a fresh
-    binary has to search `smoke_nodes` nodes within the latter. `source_path` is None only where
-    nothing is built.
+    `flags` go to `cargo build`; `binary` is None for cargo's only one and `target` None for this
+    machine's triple; `timeout` is in seconds, a side. `bench` says whether the engine must have a
+    `bench` command (True), is not asked for one (False) or may have one (None), `bench_timeout`
+    how many seconds that may take. `source_path` is None only where nothing is built.
     """
 
     source_path: Path | None = None
     constants_file: str = "src/engine_constants.rs"
     engines_path: Path
     binary: str | None = None
-    command: tuple[str, ...] = ("cargo", "build", "--release")
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ("--release",)
     target: str | None = None
-    timeout: float = 1800.0
-    smoke_nodes: int = 10_000
-    smoke_timeout: float = 30.0
+    timeout: float = 900.0
+    bench: bool | None = None
+    bench_timeout: float = 60.0
     distribute: Distribution = Distribution.PATH
 
 

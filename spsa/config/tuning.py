@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from spsa.algorithms import settings_faults
 from spsa.config.play import read_time_control
-from spsa.config.section import Section, as_number, shown
+from spsa.config.section import Section, shown
 from spsa.config.settings import (
     Build,
     Delivery,
@@ -22,10 +23,10 @@ def read_games(section: Section) -> Games:
     batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
     in_flight = section.whole("iterations_in_flight", _USUAL.iterations_in_flight, least=1)
     attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1)
-    section.close()
     if section.sound and batch > per_iteration:
         found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
         section.fault("batch_size", found, f"use at most {per_iteration}")
+    section.close()
     return Games(
         per_iteration=per_iteration,
         batch_size=batch,
@@ -43,19 +44,11 @@ def _even(section: Section, key: str, default: int, least: int = 2) -> int:
     return number
 
 
-def read_settings(section: Section, known: tuple[str, ...]) -> dict[str, object]:
-    """The keys of [spsa] that belong to the rule: everything but the `known` ones.
-
-    The rule itself says which of them it takes; here they only have to be plain finite values.
-    """
-    settings: dict[str, object] = {}
-    for key in section.keys:
-        if key in known:
-            continue
-        settings[key] = value = section.get(key)
-        if not isinstance(value, bool | str) and as_number(value) is None:
-            found = f"{key} = {shown(value)} is neither a finite number nor a text"
-            section.fault(key, found, f"write {key} = 1.5, say")
+def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> dict[str, object]:
+    """The keys of [spsa] that belong to the rule: everything but the `known` ones."""
+    settings = {key: section.get(key) for key in section.keys if key not in known}
+    for key, found, remedy in settings_faults(algorithm, settings):
+        section.fault(key, f"{key}: {found}", remedy)
     return settings
 
 
@@ -67,20 +60,15 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> Build:
         constants_file=_constants_file(section, usual.constants_file),
         engines_path=(folder / section.text("engines_path", "engines")).resolve(),
         binary=section.text("binary") or None,
-        command=section.texts("command", usual.command),
-        flags=section.texts("flags"),
+        flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
         timeout=section.number("timeout", usual.timeout, above=0.0),
-        smoke_nodes=section.whole("smoke_nodes", usual.smoke_nodes, least=1),
-        smoke_timeout=section.number("smoke_timeout", usual.smoke_timeout, above=0.0),
+        bench=None if section.get("bench") is None else section.flag("bench", default=True),
+        bench_timeout=section.number("bench_timeout", usual.bench_timeout, above=0.0),
         distribute=Distribution(
             section.choice("distribute", tuple(Distribution), usual.distribute)
         ),
     )
-    if not build.command:
-        section.fault(
-            "command", "command is empty", 'write command = ["cargo", "build", "--release"]'
-        )
     section.close()
     return build
 

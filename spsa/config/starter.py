@@ -1,0 +1,116 @@
+"""The first config.toml and params.toml for somebody's own engine, as texts for `init`."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+
+from spsa.proposals import Proposed
+
+_CONFIG = """\
+# What is played, by which rule, and how engines are built. Relative paths start at this file.
+# Every key is optional, except where it says so; what stands here are the defaults.
+
+[run]
+# name = "margins"              # default: this folder's name
+# seed = 1                      # default: drawn when the run begins
+
+[database]
+url = "sqlite:///spsa.db"       # one machine; a fleet: postgresql://user@host:5432/database
+                                # DATABASE_URL goes before it: keep passwords there
+
+[time_control]
+kind = "movetime"               # or "clock" (with increment), "nodes", "depth" (with low and high)
+timelow = 0.25                  # seconds; drawn for each pair of games
+timehigh = 1.0
+
+[games]
+games_per_iteration = 150       # even: games come in pairs with colours swapped
+batch_size = 10                 # games a worker claims at a time
+iterations_in_flight = 2        # so that no worker waits for a build
+book = "builtin"                # or the path of an EPD or PGN file
+
+[spsa]
+algorithm = {algorithm}
+max_iterations = 500
+
+[build]
+source_path = {source}          # required: the folder of the engine's Cargo.toml
+constants_file = {constants}
+engines_path = "engines"        # where binaries are kept; workers must see it
+# binary = "engine"             # when cargo makes more than one
+# flags = ["--release"]
+# distribute = "database"       # for workers that do not see engines_path
+
+[engine.options]                # sent to both engines by setoption
+# Hash = 16
+
+[adjudication]
+# draw = false
+# resign = false
+# max_moves = 200
+
+[validation]
+games = 0                       # played at the end: the tuned values against the first ones
+"""
+
+_PARAMS = """\
+# What is tuned. The master rewrites only `value`; comments and layout are yours.
+#
+#   [name]            the constant NAME, unless told otherwise:
+#   constant = "NAME[2]", "NAME.1", "scope::NAME" or "src/search.rs::NAME"
+#   value, min, max   where it starts and may go
+#   step              how far plus and minus lie from it; should be worth one to three Elo
+#   type = "float"    for what is no whole number; scale = 1000 writes 0.75 as 750
+#   array, knob       NAME[i] = base + i * per_index:  knob = "base" or "per_index"
+#   table, knob       amplitude spreads a table about its mean, bias moves all of it
+#   active = false    builds it in without tuning it
+#
+# Few parameters that matter beat many: keep ten or twenty, delete the rest.
+# constraints = ["probcut_depth_reduction < probcut_min_depth"]
+"""
+
+
+def starter_config(source: PurePath | str, constants_file: str, algorithm: str = "spsa") -> str:
+    """The text of a config.toml for an engine's source; paths are written with slashes."""
+    return _CONFIG.format(
+        algorithm=_quoted(algorithm),
+        source=_quoted(PurePath(source).as_posix()),
+        constants=_quoted(constants_file),
+    )
+
+
+def starter_params(proposals: Iterable[Proposed], constants_file: str) -> str:
+    """The text of a params.toml with everything proposed; what has a reason is commented out."""
+    return "".join((_PARAMS, *_tables(proposals), _end(constants_file)))
+
+
+def _tables(proposals: Iterable[Proposed]) -> Iterator[str]:
+    group = ""
+    for proposed in proposals:
+        if proposed.group and proposed.group != group:
+            yield f"\n# {proposed.group}\n"
+        group = proposed.group
+        yield "\n" + _table(proposed)
+
+
+def _table(p: Proposed) -> str:
+    keys = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
+    lines = [f"[{p.name}]", *(f"{key} = {_number(number)}" for key, number in keys.items())]
+    lines += [f"{key} = {_quoted(text)}" for key, text in p.keys.items()]
+    lines += [f"group = {_quoted(p.group)}"] if p.group else []
+    if p.reason:
+        lines = [f"# {line}" for line in (f"({p.reason})", *lines)]
+    return "\n".join(lines) + "\n"
+
+
+def _end(constants_file: str) -> str:
+    return f"\n# read from {constants_file}\n"
+
+
+def _number(number: float) -> str:
+    return str(number) if isinstance(number, int) else repr(float(f"{number:.6g}"))
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
