@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from spsa.build import Builder, BuiltEngine, Rendered, adopt
+from spsa.build import Builder, BuiltEngine, Rendered
 from spsa.params import Space
 from spsa.rust_constants import render
 from spsa.store import NewEngine
@@ -38,6 +37,11 @@ class Delivery(Protocol):
         """Make a `prepare` that runs in another thread end soon."""
         ...
 
+    @property
+    def source_sha256(self) -> str | None:
+        """What the engines of a run are made of; None where nothing is built."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class BuildDelivery:
@@ -45,7 +49,9 @@ class BuildDelivery:
 
     space: Space
     builder: Builder
+    source_sha256: str
     sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
+    constants_file: str
     keep_bytes: bool  # whether boxes get the binaries out of the database
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
@@ -57,7 +63,8 @@ class BuildDelivery:
         self.builder.cancel()
 
     def _rendered(self, values: Values) -> Rendered:
-        return Rendered(files=render(self.space, values, self.sources), values=dict(values))
+        files = render(self.space, values, self.sources, self.constants_file)
+        return Rendered(files=files, values=dict(values))
 
     def _published(self, engine: BuiltEngine) -> NewEngine:
         return new_engine(engine, keep_bytes=self.keep_bytes)
@@ -70,6 +77,10 @@ class UciDelivery:
     space: Space
     engine: BuiltEngine
     keep_bytes: bool
+
+    @property
+    def source_sha256(self) -> str | None:
+        return None
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         binary = new_engine(self.engine, keep_bytes=self.keep_bytes)
@@ -98,8 +109,3 @@ def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> NewEngine:
         path=str(engine.path),
         content=engine.path.read_bytes() if keep_bytes else None,
     )
-
-
-def adopted(engine: Path, engines_path: Path) -> BuiltEngine:
-    """A ready binary, published as it is for the delivery over UCI."""
-    return adopt(engine, engines_path)

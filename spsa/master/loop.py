@@ -1,4 +1,4 @@
-"""The loop that moves a run: look, decide, act, once a second; everything it knows is in the database.
+"""The loop that moves a run: look, decide, act; everything it knows is in the database.
 
 Killed at any line and started again it goes on where the run stands: the decision is made from the
 run's rows alone, and every act is one transaction that is either done or not.
@@ -25,7 +25,8 @@ from spsa.store import (
     RunView,
     Store,
 )
-from spsa.tuning import Answer, Games, Played, Proposal, Tuning
+from spsa.params import Played
+from spsa.tuning import Answer, Games, Proposal, Tuning
 
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5

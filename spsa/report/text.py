@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spsa.params import Space, target
 from spsa.report.status import Status, Tuned, estimate
 from spsa.scoring import Tally
 from spsa.store import Iteration, WorkerRow
@@ -107,6 +108,20 @@ def parameters_table(parameters: tuple[Tuned, ...]) -> Table:
     return table
 
 
+def space_table(space: Space) -> Table:
+    """What params.toml would tune, and where in the engine each value goes."""
+    table = _table("parameters", "name", "value", "min", "max", "step", "place", "group", "")
+    for p in space.parameters:
+        table.add_row(
+            p.name,
+            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
+            str(target(p.place)),
+            p.group,
+            "" if p.active else "frozen",
+        )
+    return table
+
+
 def workers_table(workers: tuple[WorkerRow, ...]) -> Table:
     """Who plays, those heard of last first."""
     table = _table(
@@ -129,6 +144,6 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> Table:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for column in columns:
-        words = column in ("name", "status", "pentanomial", "")
+        words = column in ("name", "status", "pentanomial", "place", "group", "")
         table.add_column(column, justify="left" if words else "right", overflow="fold")
     return table

@@ -1,0 +1,146 @@
+"""One sitting of a master: take the run, show it, move it, and leave it as it can be resumed."""
+
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from spsa.config import Config, project_theta
+from spsa.errors import DatabaseUnreachable, MastershipLost
+from spsa.lifecycle import Purpose, RunStatus
+from spsa.master import Master, validate
+from spsa.master.loop import LEASE_SECONDS
+from spsa.master.start import Prepared, reopened
+from spsa.master.validation import Match
+from spsa.params import Space
+from spsa.report.progress import Progress
+from spsa.scoring import Tally
+from spsa.store import Iteration, Mastership, Run, Store
+from spsa.terms import Terms
+
+POLL_SECONDS = 1.0
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C or SIGTERM sets; the second one ends the program at once."""
+    stopping = threading.Event()
+
+    def interrupted(_number: int, _frame: FrameType | None) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        stopping.set()
+        click.echo("stopping; once more to stop at once", err=True)
+
+    previous = {s: signal.signal(s, interrupted) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def mastership_of(store: Store, run: Run, stopping: threading.Event) -> Iterator[Mastership]:
+    """The mastership of a run, waiting for that of a master that died to run out."""
+    mastership = _acquired(store, run, stopping)
+    try:
+        yield mastership
+    finally:
+        try:
+            store.resign(mastership)
+        except DatabaseUnreachable as error:
+            click.echo(f"could not hand the run back, its lease will run out: {error}", err=True)
+
+
+def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
+    me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    patience = time.monotonic() + LEASE_SECONDS + 2 * POLL_SECONDS
+    waiting = False
+    while True:
+        try:
+            return store.acquire(run.id, me, LEASE_SECONDS)
+        except MastershipLost as error:
+            if time.monotonic() > patience or stopping.is_set():
+                raise
+            if not waiting:
+                click.echo(f"{error}; waiting up to {LEASE_SECONDS:.0f} s for it", err=True)
+            waiting = True
+            stopping.wait(POLL_SECONDS)
+
+
+def tune(
+    store: Store, config: Config, prepared: Prepared, console: Console, stopping: threading.Event
+) -> RunStatus | None:
+    """Move a run until it ends; its status, or None when it was stopped before that."""
+    for note in prepared.notes:
+        click.echo(f"note: {note}", err=True)
+    run = prepared.run
+
+    def project(run: Run) -> None:
+        project_theta(config.params_path, run.theta)
+
+    with (
+        mastership_of(store, run, stopping) as mastership,
+        progress_of(store, run, console) as progress,
+    ):
+        project(store.run(run.name))
+        return Master(
+            store=store,
+            mastership=mastership,
+            tuning=prepared.tuning,
+            settings=prepared.settings,
+            delivery=prepared.delivery,
+            watcher=progress,
+            project=project,
+            stopping=stopping,
+        ).run()
+
+
+def play_validation(
+    store: Store,
+    config: Config,
+    run: Run,
+    games: int,
+    terms: Terms,
+    console: Console,
+    stopping: threading.Event,
+) -> Iteration | None:
+    """Play the tuned values of a run against those it was started with."""
+    prepared = reopened(config, store, run)
+    space = Space.from_json(run.space)
+    match = Match(
+        plus=space.rounded(space.steps(run.theta)),
+        minus=space.rounded(space.steps(run.start_theta)),
+        games=games,
+        batch_games=min(prepared.settings.batch_size, games),
+        max_attempts=prepared.settings.max_attempts,
+        terms=terms,
+    )
+    with (
+        mastership_of(store, run, stopping) as mastership,
+        progress_of(store, run, console) as progress,
+    ):
+        return validate(store, mastership, prepared.delivery, match, progress, stopping)
+
+
+def progress_of(store: Store, run: Run, console: Console) -> Progress:
+    """A display that starts from the games that theta holds already."""
+    done = [it.tally for it in store.iterations(run.id, purpose=Purpose.TUNE) if it.completed_at]
+    steps = {p.name: p.step for p in Space.from_json(run.space).active}
+    return Progress(console, sum(done, Tally()), steps)
+
+
+def validation_terms(config: Config, terms: Terms) -> Terms:
+    """A run's own terms, with the time control that [validation] may name."""
+    own = config.validation.time_control
+    return terms if own is None else replace(terms, time_control=own)

@@ -1,0 +1,38 @@
+"""`spsa-master validate`."""
+
+import click
+
+from spsa.cli.common import config_option, database_option, run_option, settings
+
+
+@click.command()
+@config_option
+@database_option
+@run_option
+@click.option("--games", type=click.IntRange(min=2), help="How many; default: [validation] games.")
+def validate(
+    config: str | None, database_url: str | None, run: str | None, games: int | None
+) -> int:
+    """Play the tuned values of a run against those it was started with.
+
+    The games are handed out to the same workers as those of the tune. Interrupted, the same command
+    goes on with the match.
+    """
+    from rich.console import Console
+
+    from spsa.cli.session import interruptible, play_validation, validation_terms
+    from spsa.report.text import iterations_table
+    from spsa.store import open_store
+
+    found = settings(config, database_url)
+    wanted = games or found.validation.games or 1000
+    console = Console(stderr=True, highlight=False)
+    with interruptible() as stopping, open_store(found.database_url) as store:
+        chosen = store.run(run)
+        terms = validation_terms(found, chosen.terms)
+        row = play_validation(store, found, chosen, wanted + wanted % 2, terms, console, stopping)
+    if row is None:
+        return 130
+    title = f"{chosen.name}: tuned against start"
+    Console(highlight=False).print(iterations_table(title, (row,)))
+    return 0
