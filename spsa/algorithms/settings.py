@@ -13,7 +13,8 @@ Found = tuple[str, str, str]
 class Setting:
     """One number that may be given: least <= number <= most, or above `least` where `open`.
 
-    A default of None is derived from the problem.
+    A default of None is derived from the problem. `instead_of` names another setting that this one
+    decides, so that both cannot be given.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Setting:
     least: float = 0.0
     most: float = inf
     open: bool = False
+    instead_of: str | None = None
 
     @property
     def range(self) -> str:
@@ -44,6 +46,8 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
         elif not by_name[name].accepts(value):
             setting = by_name[name]
             yield name, f"found {value!r}", f"{setting.meaning}: a number {setting.range}"
+        elif (other := by_name[name].instead_of) in given:
+            yield name, f"given together with {other}", f"give {name} or {other}, not both"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ ordinary pairs:
 """
 
 from dataclasses import dataclass
-from math import atanh, copysign, inf, log, sqrt, tanh
+from math import atanh, copysign, fsum, inf, log, sqrt, tanh
 from statistics import NormalDist
 
 from spsa.scoring.tally import Tally
@@ -99,7 +99,7 @@ def _mean(tally: Tally) -> float:
 
 
 def _moment(tally: Tally, about: float) -> float:
-    return sum(n * (i - 2 - about) ** 2 for i, n in enumerate(tally.pentanomial))
+    return fsum(n * (i - 2 - about) ** 2 for i, n in enumerate(tally.pentanomial))
 
 
 def _variance(squares: float, weight: float) -> float:
