@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except Exception as error:  # noqa: BLE001  the edge of the program: a person gets no traceback
+    except Exception as error:
         if os.environ.get("SPSA_DEBUG"):
             raise
         click.echo(

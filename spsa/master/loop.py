@@ -16,6 +16,7 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.decide import Apply, Finish, Leave, Move, Open, Wait, next_move
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.settings import RunSettings
+from spsa.replay import games_of
 from spsa.store import (
     Iteration,
     Mastership,
@@ -25,8 +26,7 @@ from spsa.store import (
     RunView,
     Store,
 )
-from spsa.params import Played
-from spsa.tuning import Answer, Games, Proposal, Tuning
+from spsa.tuning import Answer, Proposal, Tuning
 
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
@@ -178,16 +178,3 @@ class Master:
     def _close(self) -> None:
         self.delivery.cancel()
         self._builds.shutdown(wait=True, cancel_futures=True)
-
-
-def games_of(iteration: Iteration) -> Games:
-    """What the row of a tuning iteration says of its games."""
-    if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
-        raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
-    return Games(
-        k=iteration.k,
-        a_k=iteration.a_k,
-        c_k=iteration.c_k,
-        played=Played(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
-        tally=iteration.tally,
-    )
