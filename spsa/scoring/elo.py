@@ -5,8 +5,8 @@ the variance tau^2 of w says how far a score may be off.
 
 Two regularisations keep small and one-sided tallies honest; neither is visible after some hundred
 ordinary pairs:
-- a score is kept half of its own smallest step, 1 / (8 pairs), away from 0 and 1. Only 0 and 1
-  themselves are changed by that; 20 won pairs of 20 are 881 Elo, 500 of 500 are 1441;
+- a score of 0 or 1 counts as half of its own smallest step, 1 / (8 pairs), away from there. No
+  other score is changed by that; 20 won pairs of 20 are 881 Elo, 500 of 500 are 1441;
 - variances start from `_PRIOR_WEIGHT` pairs of variance `_PRIOR_VARIANCE`, so that pairs which all
   ended alike do not claim to be exact.
 """
@@ -48,7 +48,8 @@ def elo_of_score(score: float) -> float:
 
 def score(tally: Tally) -> float:
     """The score of plus per game, 0..1; a half without games."""
-    return 0.5 + _mean(tally) / 4
+    half_points = sum(i * n for i, n in enumerate(tally.pentanomial))
+    return half_points / (4 * tally.pairs) if tally.pairs else 0.5
 
 
 def pair_variance(tally: Tally) -> float:
@@ -64,17 +65,18 @@ def null_variance(tally: Tally) -> float:
 
 def standard_error(tally: Tally) -> float:
     """One standard deviation of `elo`; infinite without games."""
-    return _error(pair_variance(tally), _inner_score(tally), tally.pairs)
+    return _error(pair_variance(tally), _inner_result(tally), tally.pairs)
 
 
 def null_error(tally: Tally) -> float:
     """The standard deviation that `elo` of so many pairs has if both players are equal."""
-    return _error(null_variance(tally), 0.5, tally.pairs)
+    return _error(null_variance(tally), 0.0, tally.pairs)
 
 
 def elo(tally: Tally) -> Estimate:
     """Elo of plus over minus by the pentanomial; 0 with an infinite error without games."""
-    return Estimate(elo_of_score(_inner_score(tally)), _HALF_WIDTH * standard_error(tally))
+    value = ELO_PER_SCORE * atanh(_inner_result(tally))
+    return Estimate(value, _HALF_WIDTH * standard_error(tally))
 
 
 def nelo(tally: Tally) -> Estimate:
@@ -106,13 +108,14 @@ def _variance(squares: float, weight: float) -> float:
     return (_PRIOR_WEIGHT * _PRIOR_VARIANCE + squares) / (_PRIOR_WEIGHT + weight)
 
 
-def _inner_score(tally: Tally) -> float:
-    margin = 1 / (8 * tally.pairs) if tally.pairs else 0.0
-    return min(max(score(tally), margin), 1 - margin)
+def _inner_result(tally: Tally) -> float:
+    """Wins - losses per game, -1..1, kept inside: 2 score - 1, and exactly odd in the tally."""
+    most = 1 - 1 / (4 * tally.pairs) if tally.pairs else 0.0
+    return min(max(_mean(tally) / 2, -most), most)
 
 
-def _error(variance: float, score: float, pairs: int) -> float:
-    """By the slope of Elo at `score`; the standard error of the score is tau / (4 sqrt(pairs))."""
+def _error(variance: float, result: float, pairs: int) -> float:
+    """By the slope of Elo at `result`, whose own standard error is tau / (2 sqrt(pairs))."""
     if not pairs:
         return inf
-    return ELO_PER_SCORE * sqrt(variance / pairs) / (8 * score * (1 - score))
+    return ELO_PER_SCORE * sqrt(variance / pairs) / (2 * (1 - result**2))
