@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from spsa.artifacts import sha256_of
+from spsa.artifacts import sha256_of, verify
 from spsa.cargo.commands import BuildCancelled, Commands
 from spsa.cargo.compiler import Compiled, Compiler
 from spsa.cargo.key import Toolchain, Workshop
@@ -21,7 +21,7 @@ from spsa.cargo.settings import BuildSettings, Rendered
 from spsa.cargo.shelf import BuiltEngine, Shelf
 from spsa.cargo.side import Side
 from spsa.cargo.smoke import Patience, examine
-from spsa.cargo.tree import Entry, Tree
+from spsa.cargo.tree import Entry, Tree, disk_faults_told
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
 __all__ = [
@@ -62,8 +62,8 @@ class Builder:
         self._settings = settings
         self._work = work.resolve()
         self._shelf = Shelf(engines_path.resolve())
-        self._workshop = Workshop(pinned, settings, seen, self._work)
         self._commands = Commands(seen)
+        self._workshop = Workshop(pinned, settings, self._commands, self._work)
         self._compiler = Compiler(settings, self._commands)
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
@@ -84,20 +84,21 @@ class Builder:
 
     def build_one(self, side: str, rendered: Rendered) -> BuiltEngine:
         """One side's engine: found by its key, or compiled, tried and published."""
-        _refuse_unknown(self._pinned, rendered)
         self._commands.wait(0)
-        self._pinned.verify()
-        toolchain = self._workshop.toolchain()
-        key = self._workshop.key(rendered, toolchain)
-        found = self._shelf.find(key)
-        if found is not None:
-            return found
-        with _explained(side, rendered):
-            return self._make(Side(self._work / side), key, rendered, toolchain)
+        with disk_faults_told():
+            self._pinned.verify()
+            _refuse_unknown(self._pinned, rendered)
+            toolchain = self._workshop.toolchain()
+            key = self._workshop.key(rendered, toolchain)
+            with _explained(_described(side, rendered)):
+                return self._shelf.find(key) or self._make(
+                    Side(self._work / side), key, rendered, toolchain
+                )
 
     def build_key(self, rendered: Rendered) -> str:
         """The name under which the engine with these values is published."""
-        return self._workshop.key(rendered, self._workshop.toolchain())
+        with disk_faults_told():
+            return self._workshop.key(rendered, self._workshop.toolchain())
 
     def cancel(self) -> None:
         """Kill every compiler that runs, from any thread; this builder builds nothing more."""
@@ -116,7 +117,8 @@ class Builder:
         except BuildFailed as failure:
             other = minus.exception()
             if isinstance(other, BuildFailed) and other is not failure:
-                raise type(failure)(f"{failure}\n\n{other}") from failure
+                first_line = str(other).splitlines()[0]
+                raise type(failure)(f"{failure}\nSo it is with {first_line}") from failure
             raise
         finally:
             if not (plus.done() and minus.done()):
@@ -124,6 +126,8 @@ class Builder:
 
     def _make(self, side: Side, key: str, rendered: Rendered, toolchain: Toolchain) -> BuiltEngine:
         with side.locked(self._patience(side)):
+            if found := self._shelf.find(key):  # somebody has built it while this one waited
+                return found
             side.lay_out(self._source(), self._placed(rendered))
             compiled = self._compile(side)
             return self._shelf.put(
@@ -173,26 +177,38 @@ class Builder:
 
 
 def adopt(engine: Path, engines_path: Path, patience: Patience | None = None) -> BuiltEngine:
-    """Publish a binary that is tuned by UCI options, as it is; its key is the hash of its bytes."""
-    key = sha256_of(engine.resolve())
+    """Publish a binary that is tuned by UCI options, as it is; its key is the hash of its bytes.
+
+    Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is not there.
+    """
+    binary = engine.resolve()
+    key = sha256_of(binary)
     shelf = Shelf(engines_path.resolve())
-    found = shelf.find(key)
-    if found is not None:
-        return found
-    target = f"{platform.machine()}-{sys.platform}"
-    return shelf.put(
-        key, engine.resolve(), target, lambda path: examine(path, None, patience or Patience())
-    )
+
+    def tried(copy: Path) -> int | None:
+        verify(copy, key)
+        return examine(copy, None, patience or Patience())
+
+    with disk_faults_told(), _explained(str(engine)):
+        return shelf.find(key) or shelf.put(key, binary, _this_machine(), tried)
+
+
+def _this_machine() -> str:
+    return f"{platform.machine()}-{sys.platform}"
 
 
 @contextmanager
-def _explained(side: str, rendered: Rendered) -> Iterator[None]:
-    """Say of a failure which side it was and with what values."""
+def _explained(subject: str) -> Iterator[None]:
+    """Say of a failure whose it was."""
     try:
         yield
     except BuildFailed as failure:
-        values = ", ".join(f"{name} = {value}" for name, value in rendered.values.items())
-        raise type(failure)(f"the {side} engine, with {values}: {failure}") from failure
+        raise type(failure)(f"{subject}: {failure}") from failure
+
+
+def _described(side: str, rendered: Rendered) -> str:
+    values = ", ".join(f"{name} = {value}" for name, value in rendered.values.items())
+    return f"the {side} engine, with {values}" if values else f"the {side} engine"
 
 
 def _refuse_unknown(pinned: Pinned, rendered: Rendered) -> None:

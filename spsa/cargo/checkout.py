@@ -17,7 +17,9 @@ from spsa.errors import Fault, InvalidInput
 CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")
 """Where cargo looks in a directory; of two it reads the first."""
 
-_OUTER = "outer/"
+OUTER = "outer/"
+"""One directory around the crate in a copy."""
+
 _JUNK = (
     *(".git", ".hg", ".svn", ".jj", ".idea", ".vscode", ".venv", ".tuning"),
     *("__pycache__", "node_modules", ".DS_Store", "Thumbs.db", "*.sw[op]", "*~", ".#*", "#*#"),
@@ -31,21 +33,19 @@ class Checkout:
 
     Cargo's configuration files of the directories above belong to it as well, since a build in
     place would follow them. In a copy they lie in directories around the crate, so that cargo
-    reads them in the same order; the crate itself begins at `prefix`.
+    reads them in the same order.
     """
 
     source: Path
     excluded: frozenset[Path] = frozenset()
 
-    @property
-    def prefix(self) -> str:
-        return _OUTER * len(self._above())
-
     def tree(self) -> dict[str, Entry]:
-        """What a copy of the engine consists of."""
+        """What a copy of the engine consists of; nothing if the checkout is gone."""
+        if not self.source.is_dir():
+            return {}
         above = self._above()
-        outer = {_OUTER * depth + name: Entry(path) for depth, (name, path) in enumerate(above)}
-        prefix = _OUTER * len(above)
+        outer = {OUTER * depth + name: Entry(path) for depth, (name, path) in enumerate(above)}
+        prefix = OUTER * len(above)
         inner = {prefix + name: entry for name, entry in self._walk(self.source, "")}
         return outer | inner
 
@@ -79,7 +79,11 @@ def checkout(source: Path, excluded: Collection[Path] = ()) -> Checkout:
     for directory in root.parents:
         if _has_member(directory, root):
             raise InvalidInput([_part_of_workspace(source, directory)])
-    return Checkout(root, frozenset(path.resolve() for path in excluded))
+    return Checkout(root, resolved(excluded))
+
+
+def resolved(paths: Collection[Path]) -> frozenset[Path]:
+    return frozenset(path.resolve() for path in paths)
 
 
 def configuration(directory: Path) -> tuple[str, Path] | None:

@@ -16,6 +16,8 @@ from spsa.errors import BuildFailed, TuningError
 
 _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
 
+_ANSWER_SECONDS = 120.0
+
 
 class BuildCancelled(TuningError):  # noqa: N818 - named as the rest of the tree is
     """The build was stopped on purpose; nothing is wrong with the source."""
@@ -36,7 +38,7 @@ class Commands:
     """Runs programs for any number of threads; `stop` ends them all and lets no other begin."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = dict(environment)
+        self.environment = dict(environment)
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = threading.Event()
         self._guard = threading.Lock()
@@ -67,6 +69,27 @@ class Commands:
         self.wait(0)
         return Output(status, _text(out), _text(err))
 
+    def answer(self, argv: Sequence[str], cwd: Path) -> str:
+        """What a program that is quick to answer prints; BuildFailed with its words if it fails."""
+        words = " ".join(argv)
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=cwd,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_ANSWER_SECONDS,
+            )
+        except OSError as error:
+            raise BuildFailed(_not_started(argv[0], error)) from error
+        except subprocess.TimeoutExpired as expired:
+            raise BuildFailed(_too_long(words, _ANSWER_SECONDS)) from expired
+        if done.returncode != 0:
+            raise BuildFailed(f"`{words}` failed: {done.stderr.strip()}")
+        return done.stdout
+
     def _start(
         self, argv: Sequence[str], cwd: Path, stdout: int, stderr: int
     ) -> subprocess.Popen[bytes]:
@@ -76,7 +99,7 @@ class Commands:
                 process = subprocess.Popen(
                     argv,
                     cwd=cwd,
-                    env=self._environment,
+                    env=self.environment,
                     stdin=subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=stderr,
@@ -91,8 +114,7 @@ class Commands:
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired as expired:
-            words = " ".join(argv[:2])
-            raise BuildFailed(f"`{words}` had not ended after {timeout:g} seconds") from expired
+            raise BuildFailed(_too_long(" ".join(argv[:2]), timeout)) from expired
         finally:
             with self._guard:
                 _kill(process)
@@ -105,6 +127,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _too_long(words: str, seconds: float) -> str:
+    return f"`{words}` had not ended after {seconds:g} seconds"
 
 
 def _not_started(program: str, error: OSError) -> str:

@@ -3,22 +3,20 @@
 import hashlib
 import json
 import re
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
+from spsa.cargo.commands import Commands
 from spsa.cargo.pinned import Pinned
 from spsa.cargo.settings import BuildSettings, Rendered
-from spsa.errors import BuildFailed
 
 _DECIDING = re.compile(
     r"RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS|RUSTC(_.*)?|RUSTUP_TOOLCHAIN|CARGO_INCREMENTAL"
-    r"|CARGO_(BUILD|PROFILE|TARGET|UNSTABLE)_.*|(HOST_|TARGET_)?(CC|CXX|AR|CFLAGS|CXXFLAGS)(_.*)?"
+    r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*|(HOST_|TARGET_)?(CC|CXX|AR|CFLAGS|CXXFLAGS)(_.*)?"
 )
 _NATIVE = "target-cpu=native"
-_LOOK_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,12 @@ class Toolchain:
 class Workshop:
     """Where and with what a run's engines are made: all of a build key but the values.
 
-    Cargo runs somewhere below `work`, and `environment` is what it sees.
+    Cargo runs somewhere below `work`.
     """
 
     pinned: Pinned
     settings: BuildSettings
-    environment: Mapping[str, str]
+    commands: Commands
     work: Path
 
     def toolchain(self) -> Toolchain:
@@ -51,7 +49,8 @@ class Workshop:
 
     def key(self, rendered: Rendered, toolchain: Toolchain) -> str:
         """The build key: equal for equal values, source, flags, target, compiler and settings."""
-        settings, surroundings = self.settings, self._surroundings()
+        settings = self.settings
+        surroundings = self._surroundings()
         parts = {
             "values": dict(rendered.values),
             "files": {name: _hash(text) for name, text in rendered.files.items()},
@@ -68,42 +67,26 @@ class Workshop:
 
     def _deciding(self) -> dict[str, str]:
         """The variables that change what is compiled, RUSTFLAGS above all."""
-        return {k: v for k, v in self.environment.items() if _DECIDING.fullmatch(k)}
+        return {k: v for k, v in self.commands.environment.items() if _DECIDING.fullmatch(k)}
 
     def _surroundings(self) -> list[str]:
         """Cargo's configuration from outside of the source: it takes part without being pinned."""
         above = (configuration(directory) for directory in (self.work, *self.work.parents))
         paths = {path for _, path in filter(None, above)} | set(_home_configuration())
-        return [path.read_text(encoding="utf-8") for path in sorted(paths)]
+        return [_text(path) for path in sorted(paths)]
 
     def _processor(self, surroundings: list[str]) -> str | None:
         """This machine's processor features, where the build is made for just this processor."""
         tree = self.pinned.tree()
-        own = [e.path.read_text() for name, e in tree.items() if name.endswith(CONFIGURATIONS)]
+        own = [_text(e.path) for name, e in tree.items() if name.endswith(CONFIGURATIONS)]
         texts = [*surroundings, *own, *self._deciding().values(), *self.settings.flags]
         if not any(_NATIVE in text for text in texts):
             return None
         return self._rustc("--print", "cfg", "-C", _NATIVE)
 
     def _rustc(self, *arguments: str) -> str:
-        argv = [self.environment.get("RUSTC", "rustc"), *arguments]
-        try:
-            answer = subprocess.run(
-                argv,
-                cwd=self.pinned.crate,
-                env=dict(self.environment),
-                capture_output=True,
-                text=True,
-                timeout=_LOOK_SECONDS,
-            )
-        except FileNotFoundError as error:
-            raise BuildFailed(
-                f"`{argv[0]}` is not found; install Rust (https://rustup.rs), or put the "
-                "directory that has it into PATH"
-            ) from error
-        if answer.returncode != 0:
-            raise BuildFailed(f"`{' '.join(argv)}` failed: {answer.stderr.strip()}")
-        return answer.stdout
+        argv = [self.commands.environment.get("RUSTC", "rustc"), *arguments]
+        return self.commands.answer(argv, self.pinned.crate)
 
 
 def _home_configuration() -> Iterator[Path]:
@@ -111,6 +94,10 @@ def _home_configuration() -> Iterator[Path]:
         path = cargo_home() / Path(name).name
         if path.is_file():
             yield path
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _hash(text: str) -> str:

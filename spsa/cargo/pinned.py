@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spsa.artifacts import sync_directory
 from spsa.cargo import tree
-from spsa.cargo.checkout import Checkout, checkout
+from spsa.cargo.checkout import OUTER, Checkout, checkout, resolved
 from spsa.cargo.tree import Entry
 from spsa.errors import SourceChanged
 
@@ -29,8 +29,14 @@ class Pinned:
 
     path: Path
     sha256: str
-    prefix: str
     checkout: Checkout
+
+    @property
+    def prefix(self) -> str:
+        prefix = ""
+        while (self.path / prefix).is_dir() and not (self.path / prefix / "Cargo.toml").is_file():
+            prefix += OUTER
+        return prefix
 
     @property
     def crate(self) -> Path:
@@ -51,12 +57,14 @@ class Pinned:
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs by now; the run goes on with the pinned copy all the same."""
-        return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
+        with tree.disk_faults_told():
+            return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
 
 
 def source_sha256(source: Path, exclude: Collection[Path] = ()) -> str:
     """The hash by which `pin` would name the checkout's content now."""
-    return tree.digest(tree.manifest(checkout(source, exclude).tree()))
+    with tree.disk_faults_told():
+        return tree.digest(tree.manifest(checkout(source, exclude).tree()))
 
 
 def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
@@ -66,11 +74,12 @@ def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
     of published engines. Raises InvalidInput if `source` is no crate that can be built on its own.
     """
     origin = checkout(source, [*exclude, work])
-    entries = tree.manifest(origin.tree())
-    pinned = _pinned(origin, work, tree.digest(entries))
-    if not pinned.path.is_dir():
-        _keep(pinned, entries)
-    pinned.verify()
+    with tree.disk_faults_told():
+        entries = tree.manifest(origin.tree())
+        pinned = _pinned(origin, work, tree.digest(entries))
+        if not pinned.path.is_dir():
+            _keep(pinned, entries)
+        pinned.verify()
     return pinned
 
 
@@ -80,19 +89,24 @@ def resume(source: Path, work: Path, sha256: str, exclude: Collection[Path] = ()
     When the copy is gone it is made again from the checkout, if that has the same content still;
     otherwise SourceChanged names what differs.
     """
-    origin = checkout(source, [*exclude, work])
+    origin = Checkout(source.resolve(), resolved([*exclude, work]))
     pinned = _pinned(origin, work, sha256)
-    if not pinned.path.is_dir():
-        entries = tree.manifest(origin.tree())
-        if tree.digest(entries) != sha256:
-            raise SourceChanged(_gone(pinned, tree.differences(_recorded(pinned.path), entries)))
-        _keep(pinned, entries)
-    pinned.verify()
+    with tree.disk_faults_told():
+        if not pinned.path.is_dir():
+            entries = tree.manifest(checkout(source, [*exclude, work]).tree())
+            _refuse_other(pinned, entries)
+            _keep(pinned, entries)
+        pinned.verify()
     return pinned
 
 
 def _pinned(origin: Checkout, work: Path, sha256: str) -> Pinned:
-    return Pinned(work.resolve() / "pinned" / sha256, sha256, origin.prefix, origin)
+    return Pinned(work.resolve() / "pinned" / sha256, sha256, origin)
+
+
+def _refuse_other(pinned: Pinned, entries: tree.Manifest) -> None:
+    if tree.digest(entries) != pinned.sha256:
+        raise SourceChanged(_gone(pinned, tree.differences(_recorded(pinned.path), entries)))
 
 
 def _keep(pinned: Pinned, entries: tree.Manifest) -> None:

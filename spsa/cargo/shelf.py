@@ -4,6 +4,7 @@ A key appears whole or not at all, whoever else publishes it, and is never writt
 """
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -122,7 +123,10 @@ def file_name(binary: Path) -> str:
 
 def _write(draft: Path, engine: BuiltEngine) -> None:
     fields = asdict(engine) | {"path": engine.path.name}
-    (draft / _MANIFEST).write_text(json.dumps(fields, indent=1, sort_keys=True), encoding="utf-8")
+    with (draft / _MANIFEST).open("w", encoding="utf-8") as manifest:
+        json.dump(fields, manifest, indent=1, sort_keys=True)
+        manifest.flush()
+        os.fsync(manifest.fileno())
     artifacts.sync_directory(draft)
 
 

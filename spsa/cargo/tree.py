@@ -6,8 +6,11 @@ Modification times are no part of it; names, the right to execute, bytes and lin
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from spsa.errors import TuningError
 
 Manifest = Mapping[str, str]
 """Relative path -> "file:<sha256>", "program:<sha256>" or "link:<where to>"."""
@@ -75,6 +78,15 @@ def copy(tree: Tree, destination: Path) -> None:
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         entry.copy_to(target)
+
+
+@contextmanager
+def disk_faults_told() -> Iterator[None]:
+    """Turn what the operating system refuses into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise TuningError(f"{error.filename}: {error.strerror}") from error
 
 
 def _entries(directory: Path) -> Iterator[tuple[Path, Entry]]:
