@@ -77,7 +77,7 @@ pub const IID_MIN_DEPTH: u8 = 4;
 pub const IID_REDUCE_DEPTH: u8 = 1;
 
 /// How far below beta passing must fall to call the position a threatened one.
-pub const THREAT_EXTENSION_MARGIN: Score = 400;
+pub const THREAT_EXTENSION_MARGIN: Score = 700;
 
 pub const ASPIRATION_MIN_DEPTH: u8 = 4;
 pub const ASPIRATION_RADIUS: [Score; 6] = [25, 50, 100, 200, 400, 800];

@@ -21,6 +21,8 @@ struct Node<'a> {
     in_check: bool,
     /// Better than it was a move ago.
     improving: bool,
+    /// The evaluation as such, and corrected by the table.
+    raw_eval: Score,
     static_eval: Score,
     table_move: Move,
     /// Passing fails badly here.
@@ -128,7 +130,8 @@ impl Searcher {
         entry: Option<Entry>,
     ) -> Node<'a> {
         let in_check = position.in_check();
-        let static_eval = self.static_eval(position, ply, entry);
+        let raw_eval = self.raw_eval(position, entry);
+        let static_eval = corrected(raw_eval, ply, entry);
         self.frames[ply].static_eval = static_eval;
         self.frames[ply + 1].killers = [Move::NONE; 2];
         let before = ply.checked_sub(2).map_or(-INFINITE, |ply| self.frames[ply].static_eval);
@@ -146,30 +149,19 @@ impl Searcher {
             pv: beta - alpha > 1,
             in_check,
             improving: !in_check && static_eval > before,
+            raw_eval,
             static_eval,
             table_move,
             threatened: false,
         }
     }
 
-    /// The evaluation, corrected by a table score that says more. In check
-    /// there is none.
-    fn static_eval(&mut self, position: &Position, ply: usize, entry: Option<Entry>) -> Score {
-        if position.in_check() {
-            return -INFINITE;
-        }
-        let Some(entry) = entry else { return self.evaluate(position) };
-        let eval = if entry.eval == -INFINITE { self.evaluate(position) } else { entry.eval };
-        let score = from_table(entry.score, ply);
-        let better = match entry.bound {
-            Bound::Exact => true,
-            Bound::Lower => score > eval,
-            Bound::Upper => score < eval,
-        };
-        if better && !is_mate(score) {
-            score
-        } else {
-            eval
+    /// The evaluation, from the table if it is there; none in check.
+    fn raw_eval(&mut self, position: &Position, entry: Option<Entry>) -> Score {
+        match entry {
+            _ if position.in_check() => -INFINITE,
+            Some(entry) if entry.eval != -INFINITE => entry.eval,
+            _ => self.evaluate(position),
         }
     }
 
@@ -421,7 +413,7 @@ impl Searcher {
         let entry = Entry {
             mv: progress.best_move,
             score: to_table(progress.best, node.ply),
-            eval: self.frames[node.ply].static_eval,
+            eval: node.raw_eval,
             depth: node.depth,
             bound,
         };
@@ -449,12 +441,13 @@ impl Searcher {
                 return score;
             }
         }
-        let stand_pat = self.static_eval(position, ply, entry);
+        let raw_eval = self.raw_eval(position, entry);
+        let stand_pat = corrected(raw_eval, ply, entry);
         if stand_pat >= beta {
             return stand_pat;
         }
         let table_move = entry.map_or(Move::NONE, |entry| entry.mv);
-        self.quiesce_moves(position, alpha, beta, ply, stand_pat, table_move)
+        self.quiesce_moves(position, alpha, beta, ply, [raw_eval, stand_pat], table_move)
     }
 
     fn quiesce_moves(
@@ -463,7 +456,7 @@ impl Searcher {
         alpha: Score,
         beta: Score,
         ply: usize,
-        stand_pat: Score,
+        [raw_eval, stand_pat]: [Score; 2],
         table_move: Move,
     ) -> Score {
         let in_check = position.in_check();
@@ -503,8 +496,24 @@ impl Searcher {
         let bound = if best >= beta { Bound::Lower } else { Bound::Upper };
         let score = to_table(best, ply);
         self.table
-            .put(position.key, Entry { mv: best_move, score, eval: stand_pat, depth: 0, bound });
+            .put(position.key, Entry { mv: best_move, score, eval: raw_eval, depth: 0, bound });
         best
+    }
+}
+
+/// A score in the table may say more than the evaluation.
+fn corrected(eval: Score, ply: usize, entry: Option<Entry>) -> Score {
+    let Some(entry) = entry.filter(|_| eval != -INFINITE) else { return eval };
+    let score = from_table(entry.score, ply);
+    let better = match entry.bound {
+        Bound::Exact => true,
+        Bound::Lower => score > eval,
+        Bound::Upper => score < eval,
+    };
+    if better && !is_mate(score) {
+        score
+    } else {
+        eval
     }
 }
 
