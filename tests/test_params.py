@@ -161,6 +161,20 @@ def test_a_scaled_value_is_exact_on_its_grid():
     }
 
 
+def test_what_was_written_on_the_grid_counts_as_on_it():
+    hundredths = replace(RATIO, scale=100)
+    assert 0.29 * 100 < 29
+    assert hundredths.below(0.29, strictly=False) == 0.29
+    assert hundredths.below(0.29, strictly=True) == 0.28
+    assert hundredths.above(0.07, strictly=False) == 0.07
+    assert hundredths.above(0.07, strictly=True) == 0.08
+
+
+def test_clip_leaves_what_is_inside_and_moves_the_rest_to_the_bound():
+    theta = np.array([1.0, 3.3, 99.0, 10.0])
+    np.testing.assert_array_equal(SPACE.clip(theta), [2.5, 3.3, 15.0, 10.0])
+
+
 def test_rounded_takes_the_nearest_playable_point():
     values = SPACE.rounded(np.array([10.02, 3.5, 7.5049, 10.1]))
     assert values == {"margin": 200, "frozen": 7, "depth": 4, "ratio": 0.75, "real": 2.525}
