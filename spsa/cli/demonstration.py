@@ -1,0 +1,206 @@
+"""The demo: the bundled engine, detuned, is tuned and measured by a run like any other."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from rich.console import Console
+from rich.table import Table
+
+import spsa
+from spsa import migrate
+from spsa.cli.session import interruptible, play_validation, tune
+from spsa.config import Config, load_config, load_space, read_sources
+from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.master.start import checked_space, prepare, source_of
+from spsa.params import Constant, Space
+from spsa.report.status import parameters
+from spsa.report.text import duration, elo_text, number, score
+from spsa.rust_constants import element, parse
+from spsa.scoring import Tally
+from spsa.store import Iteration, Run, Store, open_store
+
+MARK = ".spsa-demo"
+DRAIN_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The files that the demo starts from."""
+
+    config: Path
+    params: Path
+    engine: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a demo ends with; `own` are the values that stand in the engine's source."""
+
+    run: Run
+    match: Iteration
+    own: Mapping[str, float]
+    seconds: float
+
+
+def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> int:
+    """Run a demo for each seed and show what came of it; the exit code."""
+    console = Console(highlight=False, soft_wrap=True)
+    bundle = bundled()
+    slots = concurrency or len(os.sched_getaffinity(0))
+    results = []
+    with interruptible() as stopping:
+        for seed in seeds:
+            place = fresh(folder / f"seed-{seed}", bundle, seed)
+            result = _run(place, slots, console, stopping)
+            if result is None:
+                return 130
+            _show(result, place, console)
+            results.append(result)
+    if len(results) > 1:
+        pooled = sum((result.match.tally for result in results), Tally())
+        console.print(f"\n{len(results)} seeds pooled, tuned against start: {score(pooled)}")
+    return 0
+
+
+def bundled() -> Bundle:
+    """The checkout's own files, or those that came with the wheel."""
+    package = Path(spsa.__file__).resolve().parent
+    for root in (package.parent, package / "_demo"):
+        bundle = Bundle(root / "config.toml", root / "params.toml", root / "engine")
+        if (bundle.engine / "Cargo.toml").is_file() and bundle.config.is_file():
+            return bundle
+    raise TuningError("the demo's files did not come with this installation: run it in a checkout")
+
+
+def fresh(folder: Path, bundle: Bundle, seed: int) -> Path:
+    """A folder with config.toml and params.toml for the demo, and nothing of an earlier one.
+
+    Raises:
+        InvalidInput: the folder is there and no demo made it.
+    """
+    if folder.exists() and not (folder / MARK).exists():
+        found, remedy = "is there, and no demo made it", "name another folder"
+        raise InvalidInput(
+            [Fault(file=str(folder), line=None, name="--folder", found=found, remedy=remedy)]
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    shutil.copy(bundle.params, folder / "params.toml")
+    (folder / "config.toml").write_text(_configured(bundle, seed), encoding="utf-8")
+    return folder
+
+
+def _configured(bundle: Bundle, seed: int) -> str:
+    document: Any = tomlkit.parse(bundle.config.read_text(encoding="utf-8"))
+    document["run"]["seed"] = seed
+    document["build"]["source_path"] = str(bundle.engine)
+    return tomlkit.dumps(document)
+
+
+def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) -> Result | None:
+    """One demo; None when it was interrupted."""
+    began = time.monotonic()
+    config = load_config(folder / "config.toml", {})
+    own = _own_values(config, checked_space(config))
+    _introduce(config, folder, slots, console)
+    migrate.upgrade(config.database_url)
+    with open_store(config.database_url) as store, _worker(config, folder, slots):
+        run = _tuned(store, config, console, stopping)
+        match = None if run is None else _measured(store, config, run, console, stopping)
+    if run is None or match is None:
+        return None
+    return Result(run, match, own, time.monotonic() - began)
+
+
+def _tuned(store: Store, config: Config, console: Console, stopping: threading.Event) -> Run | None:
+    prepared = prepare(config, store)
+    if tune(store, config, prepared, console, stopping) is None:
+        return None
+    return store.run(prepared.run.name)
+
+
+def _measured(
+    store: Store, config: Config, run: Run, console: Console, stopping: threading.Event
+) -> Iteration | None:
+    games = config.validation.games
+    console.print(f"tuned; now {games} games of the tuned values against those of the start")
+    return play_validation(store, config, run, games, run.terms, console, stopping)
+
+
+@contextmanager
+def _worker(config: Config, folder: Path, slots: int) -> Iterator[None]:
+    """A worker beside the master, as a process of its own; its words go to worker.log."""
+    command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force"]
+    environment = {**os.environ, "DATABASE_URL": config.database_url}
+    with (folder / "worker.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        try:
+            yield
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(DRAIN_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _own_values(config: Config, space: Space) -> dict[str, float]:
+    """What the engine's source itself has for the parameters that are single numbers."""
+    constants = config.build.constants_file
+    texts = read_sources(space, source_of(config), constants)
+    files = {name: parse(text, name) for name, text in texts.items()}
+    return {
+        p.name: element(files[p.place.location.file or constants], p.place.location).literal.number
+        / (p.scale or 1)
+        for p in space.parameters
+        if isinstance(p.place, Constant)
+    }
+
+
+def _introduce(config: Config, folder: Path, slots: int, console: Console) -> None:
+    games = config.max_iterations * config.games.per_iteration
+    names = ", ".join(p.name for p in load_space(config.params_path).active)
+    console.print(
+        f"tuning {names}\n"
+        f"{config.max_iterations} iterations of {config.games.per_iteration} games, {games} in all, "
+        f"{slots} at a time, seed {config.seed}; everything is in {folder}"
+    )
+
+
+def _show(result: Result, folder: Path, console: Console) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("parameter")
+    for heading in ("start", "tuned", "steps moved", "in the engine's source"):
+        table.add_column(heading, justify="right")
+    for p in parameters(result.run):
+        own = result.own.get(p.name)
+        table.add_row(
+            p.name,
+            number(p.start),
+            number(p.played),
+            f"{p.steps_moved:+.2f}",
+            "" if own is None else number(own),
+        )
+    console.print(table)
+    console.print(f"\ntuned against start, {score(result.match.tally)}")
+    console.print(
+        f"the tuned engine is {elo_text(result.match.tally)} Elo stronger than the start (95%), "
+        f"found in {duration(result.seconds)}\n"
+        f"look further: cd {folder} && spsa-master status, params diff --run demo, doctor"
+    )

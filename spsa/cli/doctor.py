@@ -1,0 +1,28 @@
+"""`spsa-master doctor`."""
+
+import click
+
+from spsa.cli.common import config_option, database_option, opened
+
+
+@click.command()
+@config_option
+@database_option
+@click.option("--run", "name", metavar="NAME", help="Only this run; default: all.")
+def doctor(config: str | None, database_url: str | None, name: str | None) -> int:
+    """Check every invariant of the database, and compute theta once more from the start.
+
+    Changes nothing. Exit code 1 and a line for each finding, or 0 and a sentence.
+    """
+    from spsa.doctor import check_run
+    from spsa.master.start import tuning_of
+
+    with opened(config, database_url) as store:
+        chosen = store.runs() if name is None else [store.run(name)]
+        findings = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
+    for finding in findings:
+        click.echo(finding)
+    if not findings:
+        names = ", ".join(run.name for run in chosen) or "no run yet"
+        click.echo(f"all is well: {names}")
+    return 1 if findings else 0
