@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.params import Location, Number
@@ -184,9 +184,12 @@ def test_byte_order_marks_and_line_ends_stay(prefix, newline):
     assert after == text.replace("= 200;", "= 201;").replace("LAST: i32 = 9", "LAST: i32 = -1")
 
 
+unhurried = settings(deadline=None)  # the machine may be busy with games
+
 places = st.sampled_from(["MARGIN", "MARGIN_PER_DEPTH", "TABLE[0]", "TABLE[4]", "PAIR.0", "LAST"])
 
 
+@unhurried
 @given(st.dictionaries(places, st.integers(-(2**31), 2**31 - 1)))
 def test_what_was_written_reads_back(numbers):
     after = parse(rewrite(HOSTILE, {at(name): number for name, number in numbers.items()}))
@@ -194,6 +197,7 @@ def test_what_was_written_reads_back(numbers):
         assert element(after, at(name)).literal.number == number
 
 
+@unhurried
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_read_back_to_the_bit(number):
     after = parse(rewrite(HOSTILE, {at("RATE"): number}))
