@@ -63,7 +63,7 @@ class Clerk:
         self._worker_id: int | None = None
         self._claim_id: str | None = None
         self.trouble: DatabaseUnreachable | None = None
-        self.silent_until = self.renew_at = time.monotonic()
+        self._silent_until = self._renew_at = time.monotonic()
 
     @property
     def unanswered(self) -> int:
@@ -72,7 +72,14 @@ class Clerk:
 
     @property
     def silent(self) -> bool:
-        return time.monotonic() < self.silent_until
+        return time.monotonic() < self._silent_until
+
+    @property
+    def next_duty(self) -> float:
+        """When it has something to say again."""
+        if self.silent:
+            return self._silent_until
+        return time.monotonic() if self._outbox else self._renew_at
 
     @contextmanager
     def patiently(self) -> Iterator[None]:
@@ -82,7 +89,7 @@ class Clerk:
         except DatabaseUnreachable as error:
             self.trouble = error
             pause = self._retries.next()
-            self.silent_until = time.monotonic() + pause
+            self._silent_until = time.monotonic() + pause
             log.warning("%s; asking again in %.1f s", error, pause)
         else:
             self.trouble = None
@@ -101,11 +108,11 @@ class Clerk:
     def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
         """When it is time, say that the worker lives and lengthen its leases; those lost."""
         now = time.monotonic()
-        if now < self.renew_at:
+        if now < self._renew_at:
             return frozenset()
         self._desk.touch_worker(self._registered(), nps)
         held = self._desk.renew(list(claim_ids), self._lease)
-        self.renew_at = now + self._lease / 4
+        self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
 
     def claim(self) -> Claim | None:

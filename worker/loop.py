@@ -236,7 +236,7 @@ class Worker:
 
     def _duties(self) -> list[float]:
         """When something is next to be done, though no game ends."""
-        duties = [self._clerk.silent_until if self._clerk.silent else self._clerk.renew_at]
+        duties = [self._clerk.next_duty]
         if self._wants_more and not self._clerk.silent:
             duties.append(self._ask_at)
         if self._stop_at is not None and not self._breaking_off:

@@ -3,12 +3,16 @@
 import os
 import shlex
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from worker.uci import EngineSpec, Patience
 
 SCRIPT = Path(__file__).with_name("scripted.py")
-IMPATIENT = Patience(start=5.0, ready=0.5, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
+PATIENT = Patience(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
+IMPATIENT = Patience(start=2.0, ready=1.0, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
+"""For tests that wait for a deadline to pass; on a busy machine it blames the innocent."""
 
 FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
 SHUFFLE = "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
@@ -56,3 +60,25 @@ def children() -> set[int]:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+# From the start position plus mates in both games: 1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7#
+# as White, 1. f3 e5 2. g4 Qh4# as Black. Where a list says 0000 it is never its turn.
+WINNER = "e2e4 e7e5 d1h5 d8h4 f1c4 0000 h5f7"
+LOSER = "f2f3 e7e5 g2g4 b8c6 0000 g8f6"
+
+
+def start_book(folder: Path) -> Path:
+    """A book of the start position alone."""
+    path = folder / "start.epd"
+    path.write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    return path
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Look again and again until `holds`; TimeoutError when it never does."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.005)

@@ -1,0 +1,332 @@
+"""A worker against a real store, with real engines, and a database that comes and goes."""
+
+import hashlib
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from builders import LEASE, Stage, new_engine, new_worker, stage
+from engines.zoo import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+
+from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput
+from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.scoring import Tally
+from spsa.store import NewEngine, Store, open_store
+from spsa.terms import Book, Terms, TimeControl, TimeKind
+from worker.artifacts import EngineCache
+from worker.clerk import Clerk, Desk
+from worker.interrupts import Interrupts
+from worker.loop import NOTHING_TO_DO, Habits, Worker
+from worker.pauses import Pace
+from worker.pool import Pool
+
+QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def staged(store: Store) -> Stage:
+    return stage(store)
+
+
+def published(path: Path, **over: object) -> NewEngine:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return new_engine(path.name, **{"sha256": digest, "path": str(path)} | over)
+
+
+@pytest.fixture
+def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
+    """Opens an iteration of two batches of two pairs between the winner and this minus."""
+
+    def open_iteration(
+        time_control: TimeControl = NODES, book: Book | None = None, **minus: object
+    ) -> int:
+        plus_path = engine(tmp_path, "plus", moves=WINNER)
+        minus_path = engine(tmp_path, "minus", **{"moves": LOSER} | minus)
+        return staged.open(
+            plus=published(plus_path),
+            minus=published(minus_path),
+            plus_options={},
+            minus_options={},
+            terms=Terms(
+                time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
+            ),
+        )
+
+    return open_iteration
+
+
+@contextmanager
+def hired(
+    desk: Any, folder: Path, size: int = 2, **habits: Any
+) -> Iterator[tuple[Worker, Interrupts]]:
+    interrupts = Interrupts()
+    with Pool(size, PATIENT) as pool:
+        clerk = Clerk(desk, new_worker("me"), habits.pop("lease", LEASE), QUICK)
+        cache = EngineCache(folder / "cache", desk.engine_bytes)
+        yield Worker(clerk, pool, cache, Habits(poll=QUICK, **habits), interrupts), interrupts
+
+
+def work(desk: Any, folder: Path, **habits: Any) -> int:
+    with hired(desk, folder, **habits) as (worker, _):
+        return worker.run()
+
+
+def batches(sql: Callable[..., list[Any]]) -> list[Any]:
+    return sql("SELECT status, attempt, void_games, last_error FROM spsa_batch ORDER BY seq")
+
+
+def test_a_whole_iteration_is_played_and_counted(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer()
+    assert work(staged.store, tmp_path, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
+    ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
+    assert moves == 4 * (7 + 4)
+    assert nodes == 4 * (4 + 2) * 77
+
+
+def test_results_are_logged_in_a_line_a_batch(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offer()
+    logging.getLogger("worker").propagate = True
+    with caplog.at_level("INFO", "worker"):
+        work(staged.store, tmp_path, max_batches=1)
+    assert "it 1 batch 0: claimed, 2 pairs" in caplog.messages
+    assert "it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
+
+
+class Unreliable:
+    """A store that loses each method's first calls, half of them after having done the work."""
+
+    def __init__(self, store: Store, losses: int) -> None:
+        self._store = store
+        self._left = dict.fromkeys(("claim", "report", "renew", "register_worker"), losses)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        def call(*args: Any) -> Any:
+            left = self._left.get(name, 0)
+            if left:
+                self._left[name] = left - 1
+                if left % 2:
+                    method(*args)
+                raise DatabaseUnreachable("the line is dead")
+            return method(*args)
+
+        return call
+
+
+@pytest.mark.parametrize("losses", [1, 2, 5])
+def test_answers_that_get_lost_are_asked_for_again_and_count_once(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, losses: int
+) -> None:
+    offer()
+    assert work(Unreliable(staged.store, losses), tmp_path, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
+
+
+def test_a_voided_pair_is_played_again_and_its_reason_reported(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer(fault="crash", at_ply=3, only_once=tmp_path / "marker")
+    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.tally, iteration.void_games) == (PLUS_WINS_ALL, 1)
+    ((voids,),) = sql("SELECT voids FROM spsa_batch WHERE seq = 0")
+    assert "crash" in voids
+
+
+def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer(fault="illegal", at_ply=1)
+    assert work(staged.store, tmp_path, size=1, once=True) == 0
+    run = staged.now()
+    assert run.status is RunStatus.PAUSED
+    assert "illegal move" in str(run.reason)
+    failed = batches(sql)[0]
+    assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.FAILED, 3, 3 * 4)
+    assert "minus: illegal move: e1e8" in failed.last_error
+
+
+def test_without_work_it_says_so(staged: Stage, tmp_path: Path) -> None:
+    assert work(staged.store, tmp_path, idle_timeout=0.05) == NOTHING_TO_DO
+
+
+def test_once_leaves_when_no_run_has_work(store: Store, tmp_path: Path) -> None:
+    assert work(store, tmp_path, once=True) == NOTHING_TO_DO
+
+
+def test_idle_time_begins_with_the_last_batch(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer()
+    assert work(staged.store, tmp_path, idle_timeout=0.1) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert iteration.played_out
+
+
+class Watched:
+    """A store that tells when something was done, and answers some calls otherwise."""
+
+    def __init__(self, store: Store, **instead: Callable[..., Any]) -> None:
+        self._store, self._instead, self.calls = store, instead, []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            answer = self._instead.get(name, getattr(self._store, name))(*args)
+            self.calls.append(name)
+            return answer
+
+        return call
+
+
+def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer(LONG, fault="hang", at_ply=1)
+    desk = Watched(staged.store, renew=lambda claims, lease: frozenset())
+    assert work(desk, tmp_path, lease=0.2, max_batches=1) == 0
+    assert "report" not in desk.calls
+    assert not children()
+
+
+@contextmanager
+def at_work(worker: Worker) -> Iterator[list[int]]:
+    codes: list[int] = []
+    thread = Thread(target=lambda: codes.append(worker.run()))
+    thread.start()
+    yield codes
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def interrupt_when_playing(desk: Watched, folder: Path, times: int, **habits: Any) -> list[int]:
+    with hired(desk, folder, **habits) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(lambda: "claim" in desk.calls)
+        for _ in range(times):
+            interrupts.note(signal.SIGINT)
+    return codes
+
+
+@pytest.fixture
+def shared(sqlite_url: str) -> Iterator[Store]:
+    """A second connection, for the thread that does not make the assertions."""
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+def test_the_first_interrupt_lets_batches_end(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    offer(sleep=0.02)
+    codes = interrupt_when_playing(Watched(shared), tmp_path, 1, size=1)
+    assert codes == [130]
+    assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]
+
+
+@pytest.mark.parametrize(("times", "drain"), [(1, 0.1), (2, 60.0)])
+def test_what_does_not_end_in_time_is_handed_back_unplayed(
+    staged: Stage,
+    offer: Callable[..., int],
+    tmp_path: Path,
+    shared: Store,
+    sql: Any,
+    times: int,
+    drain: float,
+) -> None:
+    offer(LONG, fault="hang", at_ply=1)
+    codes = interrupt_when_playing(Watched(shared), tmp_path, times, drain=drain)
+    assert codes == [130]
+    assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
+    assert not children()
+
+
+def test_a_box_without_the_engine_says_so_and_leaves(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    offer()
+    (tmp_path / "minus").unlink()
+    with pytest.raises(ArtifactMismatch, match="minus"):
+        work(staged.store, tmp_path)
+    assert [row.attempt for row in batches(sql)] == [1, 0]
+    assert "minus" in batches(sql)[0].last_error
+
+
+def test_an_engine_with_other_bytes_is_never_run(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer()
+    log = tmp_path / "log"
+    engine(tmp_path, "minus", moves=LOSER, log=log)
+    with pytest.raises(ArtifactMismatch, match="hashes to"):
+        work(staged.store, tmp_path)
+    assert not log.exists()
+
+
+def test_the_database_hands_out_what_no_shared_folder_has(
+    staged: Stage, tmp_path: Path, offer: Callable[..., int]
+) -> None:
+    path = engine(tmp_path, "plus", moves=WINNER)
+    content = path.read_bytes()
+    row = published(path, content=content)
+    path.unlink()
+    cache = EngineCache(tmp_path / "cache", {row.sha256: content}.get)
+    from spsa.store import Engine
+
+    fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
+    assert fetched.read_bytes() == content
+    assert fetched.parent == tmp_path / "cache"
+
+
+def test_a_cache_forgets_the_oldest_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spsa.store import Engine
+
+    monkeypatch.setattr("worker.artifacts._KEPT", 2)
+    stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
+    cache = EngineCache(tmp_path / "cache", stored.get)
+    for sha256 in stored:
+        cache.path(Engine(sha256=sha256, path="/nowhere"))
+    names = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert len(names) == 2
+    assert list(stored)[-1] in names
+
+
+def test_another_book_is_refused(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    offer(book=Book(sha256="0" * 64))
+    with pytest.raises(InvalidInput, match="SHA-256"):
+        work(staged.store, tmp_path)
+    assert "SHA-256" in batches(sql)[0].last_error
+
+
+def test_the_store_is_a_desk(store: Store) -> None:
+    desk: Desk = store
+    assert desk.work_left() is False
+
+
+def test_habits_are_values() -> None:
+    assert replace(Habits(), once=True) != Habits()
