@@ -24,6 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--at-ply", type=int, default=0)
     parser.add_argument("--only-once", default="", help="a file that says it has gone wrong")
     parser.add_argument("--log", default="", help="a file for the commands it gets")
+    parser.add_argument("--pid", default="", help="a file for its own pid")
     parser.add_argument("--child", default="", help="a file for the pid of a child it leaves")
     return parser.parse_args()
 
@@ -35,6 +36,8 @@ class Engine:
         self.fen = "startpos"
 
     def run(self) -> None:
+        if self.given.pid:
+            Path(self.given.pid).write_text(str(os.getpid()))
         if self.given.child:
             self.leave_child()
         while line := sys.stdin.readline():

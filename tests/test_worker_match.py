@@ -1,0 +1,316 @@
+"""`compete`, as a person types it: matches, reports, exit codes, and a worker that is killed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import chess.pgn
+import pytest
+from builders import stage
+from engines.zoo import LOSER, WINNER, alive, engine, start_book, wait_until
+from test_worker_loop import published
+
+from spsa.lifecycle import BatchStatus
+from spsa.store import open_store
+from spsa.terms import Book, Terms, TimeControl
+from worker import address, cores
+
+ROOT = Path(__file__).parent.parent
+DECLARED = "Margin type spin default 0 min -9 max 9"
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "worker", *map(str, words)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return kept | {"PYTHONPATH": str(ROOT)} | more
+
+
+def compete(*words: object, cwd: Path = ROOT, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, cwd=cwd, env=environment(**more)
+    )
+
+
+@pytest.fixture
+def winner(tmp_path: Path) -> Path:
+    return engine(tmp_path, "winner", moves=WINNER, option=DECLARED, log=tmp_path / "log")
+
+
+@pytest.fixture
+def loser(tmp_path: Path) -> Path:
+    return engine(tmp_path, "loser", moves=LOSER, option=DECLARED)
+
+
+def test_a_match_is_played_counted_and_written_down(
+    winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    pgn = tmp_path / "games.pgn"
+    options = ("--option", "Margin=1", "--option1", "Margin=-2")
+    done = compete(
+        winner, loser, "--games", 6, "--nodes", 5, "--book", start_book(tmp_path), "--json",
+        "--pgn", pgn, "-c", 1, "--progress", 1, *options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    counts = ("first", "second", "games", "wins", "losses", "draws", "pentanomial", "voids")
+    assert [report[name] for name in counts] == ["winner", "loser", 6, 6, 0, 0, [0, 0, 0, 0, 3], {}]
+    assert report["moves"] == 3 * (7 + 4)
+    assert report["complete"]
+    assert "2 of 6 games: +2 -0 =0 [0 0 0 0 1]" in done.stderr
+    assert "setoption name Margin value -2\n" in (tmp_path / "log").read_text()
+    check_games(pgn.read_text())
+
+
+def check_games(text: str) -> None:
+    file = StringIO(text)
+    games = [game for _ in range(6) if (game := chess.pgn.read_game(file))]
+    assert [game.headers["Round"] for game in games] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
+    for game in games:
+        assert not game.errors
+        board = game.end().board()
+        assert board.is_checkmate()
+        assert game.headers["Result"] == board.result()
+        assert "checkmate" in game.end().comment
+        assert re.search(r"\+0\.00/9 \d\.\d+s", game.end().comment)
+        assert game.headers["White" if game.headers["Result"] == "1-0" else "Black"] == "winner"
+
+
+def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> None:
+    done = compete(
+        winner, loser, "--games", 2, "--depth", 1, "--book", start_book(tmp_path), "-c", 1
+    )
+    assert done.returncode == 0
+    assert "winner against loser: 2 of 2 games" in done.stdout
+    assert re.search(r"W-L-D +2-0-0", done.stdout)
+    assert re.search(r"Ptnml\(0-2\) +0, 0, 0, 0, 1", done.stdout)
+    assert re.search(r"void games +none", done.stdout)
+    assert "LOS" in done.stdout
+
+
+def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path) -> None:
+    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus", scores="5 -3")
+    texts = []
+    for concurrency in (1, 3):
+        pgn = tmp_path / f"{concurrency}.pgn"
+        done = compete(
+            plus, minus, "--games", 8, "--nodes", 1, "--seed", 3, "--max-moves", 10,
+            "-c", concurrency, "--force", "--pgn", pgn,
+        )  # fmt: skip
+        assert done.returncode == 0
+        games = pgn.read_text().split("[Event ")
+        texts.append(sorted(re.sub(r"\d\.\d{3}s", "", game) for game in games))
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == 9
+
+
+def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path) -> None:
+    crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
+    done = compete(winner, crashing, "--games", 4, "--nodes", 1, "--book", start_book(tmp_path))
+    assert done.returncode == 1
+    assert "crashing: crash" in done.stdout
+    assert "ended early" in done.stdout
+    assert "W-L-D        0-0-0" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
+    hanging = engine(
+        tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
+    )
+    running = subprocess.Popen(
+        command(
+            winner,
+            hanging,
+            "--games",
+            200,
+            "--movetime",
+            60,
+            "--book",
+            start_book(tmp_path),
+            "-c",
+            1,
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    wait_until((tmp_path / "once").exists)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "0 of 200 games" in out
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "two engines"),
+        (("/bin/sh",), "two engines"),
+        (("/bin/sh", "/nowhere/engine"), "does not exist"),
+        (("/bin/sh", "/bin/sh"), "--games"),
+        (("/bin/sh", "/bin/sh", "--games", "3"), "odd"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "x"), "BASE+INC"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0+1"), "BASE+INC"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--nodes", "2", "--depth", "3"), "one of"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),
+        (("--spsa", "/bin/sh"), "from the database"),
+        (("--spsa", "-c", "100000"), "--force"),
+        (("--spsa",), "DATABASE_URL"),
+        (("--spsa", "--database-url", "nonsense"), "not a URL"),
+    ],
+)
+def test_a_wrong_command_line_is_told_and_exits_2(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    done = compete(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_an_unreachable_database_exits_5(tmp_path: Path) -> None:
+    done = compete("--spsa", "--once", "--database-url", "postgresql://u:secret@127.0.0.1:1/x")
+    assert done.returncode == 5
+    assert "secret" not in done.stderr
+
+
+def test_help_needs_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "worker", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert "compete --spsa -c 8" in done.stdout
+    imported = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
+    }
+    assert "click" in imported
+    assert not imported & {"numpy", "sqlalchemy", "chess", "rich", "asyncio"}
+
+
+def test_a_worker_never_loads_numpy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import worker.service, sys; sys.exit('numpy' in sys.modules)"],
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert done.returncode == 0
+
+
+class Fleet:
+    """A database with an open iteration, and worker processes on it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+
+    def open(self, time_control: TimeControl, **minus: object) -> None:
+        plus_path = engine(self.folder, "plus", moves=WINNER)
+        minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
+        with open_store(self.url, durable=False) as store:
+            stage(store).open(
+                plus=published(plus_path),
+                minus=published(minus_path),
+                plus_options={},
+                minus_options={},
+                terms=Terms(
+                    time_control=time_control, book=Book(name=str(start_book(self.folder)))
+                ),
+            )
+
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        cache = self.folder / "cache"
+        return subprocess.Popen(
+            command("--spsa", "-c", 1, "--engines-cache", cache, *words),
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(DATABASE_URL=self.url),
+        )
+
+
+@pytest.fixture
+def fleet(sqlite_url: str, tmp_path: Path) -> Fleet:
+    return Fleet(sqlite_url, tmp_path)
+
+
+def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., list[Any]]) -> None:
+    fleet.open(TimeControl(low=0.01, high=0.02))
+    worker = fleet.start("--max-batches", 2, "--log-format", "json")
+    _, err = worker.communicate(timeout=60)
+    assert worker.returncode == 0
+    messages = [json.loads(line)["message"] for line in err.splitlines()]
+    assert "it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in messages
+    assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(8, 8)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
+def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
+    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
+) -> None:
+    marker, pid = tmp_path / "marker", tmp_path / "pid"
+    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker, pid=pid)
+    worker = fleet.start()
+    wait_until(marker.exists, 30)
+    worker.kill()
+    worker.communicate()
+    engine_pid = int(pid.read_text())
+    wait_until(lambda: not alive(engine_pid))
+    ((batch, status),) = sql("SELECT id, status FROM spsa_batch WHERE seq = 0")
+    assert status == BatchStatus.LEASED
+    expire(batch)
+    fleet.start("--max-batches", 2).communicate(timeout=60)
+    assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_terminated_worker_hands_its_batch_back(
+    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int
+) -> None:
+    marker = tmp_path / "marker"
+    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)
+    worker = fleet.start("--drain", 0)
+    wait_until(marker.exists, 30)
+    worker.send_signal(number)
+    _, err = worker.communicate(timeout=30)
+    assert worker.returncode == code, err
+    assert sql("SELECT DISTINCT status, attempt FROM spsa_batch") == [(BatchStatus.READY, 0)]
+
+
+def test_the_database_is_named_by_flag_environment_or_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.toml").write_text('[database]\nurl = "sqlite:///data/spsa.db"\n')
+    assert address.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
+    assert address.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
+    assert address.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
+    other = tmp_path / "other.toml"
+    other.write_text('[database]\nurl = "postgresql://h/d"\n')
+    assert address.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql://h/d"
+
+
+def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
+    for number, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert cores.physical(range(4), tmp_path) == 2
+    assert cores.physical(range(4), tmp_path / "nothing") == 4
+    assert 1 <= cores.default_concurrency() <= cores.usable_cores()
