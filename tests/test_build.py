@@ -6,7 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from spsa.build import (
     BuildCancelled,
     Builder,
     BuildSettings,
+    BuiltEngine,
     Patience,
     Rendered,
     adopt,
@@ -76,17 +78,32 @@ def own(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+class SlowCompiler:
+    """Says when it begins to compile, and then takes a minute, or `SLOW` seconds."""
+
+    def __init__(self, directory: Path) -> None:
+        os.mkfifo(directory / "begun")
+        self._begun = os.open(directory / "begun", os.O_RDWR)
+        self.script = directory / "slow-rustc"
+        self.script.write_text(
+            f"#!/bin/sh\nbegun='{directory}/begun'\n"
+            'case "$*" in *src/main.rs*) echo > "$begun"; sleep "$SLOW" ;; esac\nexec "$@"\n'
+        )
+        self.script.chmod(0o755)
+        self.environment = PLAIN | {"RUSTC_WRAPPER": str(self.script), "SLOW": "60"}
+
+    def wait(self) -> None:
+        os.read(self._begun, 1)
+
+    def close(self) -> None:
+        os.close(self._begun)
+
+
 @pytest.fixture
-def slow(tmp_path: Path) -> dict[str, str]:
-    """A compiler that says in a pipe when it begins to compile, and then takes its time."""
-    os.mkfifo(tmp_path / "begun")
-    script = tmp_path / "slow-rustc"
-    script.write_text(
-        f"#!/bin/sh\nbegun='{tmp_path}/begun'\n"
-        'case "$*" in *src/main.rs*) echo x > "$begun"; sleep "$SLOW" ;; esac\nexec "$@"\n'
-    )
-    script.chmod(0o755)
-    return PLAIN | {"RUSTC_WRAPPER": str(script), "SLOW": "60"}
+def slow(tmp_path: Path) -> Iterator[SlowCompiler]:
+    compiler = SlowCompiler(tmp_path)
+    yield compiler
+    compiler.close()
 
 
 def state(source: Path) -> dict[str, tuple[int, bytes]]:
@@ -168,19 +185,14 @@ def test_only_what_is_named_survives_pruning(own: Bench) -> None:
 
 def test_of_many_publishers_one_is_first_and_all_agree(own: Bench) -> None:
     shelf = Shelf(own.engines)
-    found = []
 
-    def publish(content: str) -> None:
-        binary = own.write(f"{content}/engine", content)
-        found.append(shelf.put("c" * 64, binary, "triple", lambda _: int(content)))
+    def publish(number: int) -> BuiltEngine:
+        binary = own.write(f"{number}/engine", str(number))
+        return shelf.put("c" * 64, binary, "triple", lambda _: number)
 
-    threads = [threading.Thread(target=publish, args=(str(n),)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert set(found) == {shelf.find("c" * 64)}
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(publish, range(16)))
+    assert found == {shelf.find("c" * 64)}
     assert [path.name for path in own.engines.iterdir()] == ["c" * 64]
 
 
@@ -255,32 +267,19 @@ def test_without_rust_it_is_said_how_to_get_it(shared: Bench) -> None:
         shared.builder(NO_CARGO).build_one("plus", rendered(1))
 
 
-def test_a_build_that_takes_too_long_is_ended(own: Bench, slow: dict[str, str]) -> None:
-    builder = own.builder(slow, timeout=1.0)
-    reader = threading.Thread(target=(own.source.parent / "begun").read_text)
-    reader.start()
+def test_a_build_that_takes_too_long_is_ended(own: Bench, slow: SlowCompiler) -> None:
+    builder = own.builder(slow.environment, timeout=1.0)
     with pytest.raises(BuildFailed, match="had not ended after 1 seconds"):
         builder.build_one("plus", rendered(1))
-    reader.join()
 
 
-def test_cancelling_ends_both_compilers(own: Bench, slow: dict[str, str]) -> None:
-    builder = own.builder(slow)
-    outcome: list[TuningError] = []
-
-    def build() -> None:
-        try:
-            builder.build(rendered(1), rendered(2))
-        except TuningError as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=build)
-    thread.start()
-    with (own.source.parent / "begun").open() as begun:
-        begun.readline()
+def test_cancelling_ends_both_compilers(own: Bench, slow: SlowCompiler) -> None:
+    builder = own.builder(slow.environment)
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(builder.build, rendered(1), rendered(2))
+        slow.wait()
         builder.cancel()
-    thread.join()
-    assert isinstance(outcome[0], BuildCancelled)
+        assert isinstance(building.exception(), BuildCancelled)
     with pytest.raises(BuildCancelled):
         builder.build_one("plus", rendered(3))
 
@@ -295,14 +294,14 @@ bench.builder(environment).build_one("plus", test_build.rendered(666))
 """
 
 
-def test_a_killed_builder_does_no_harm(own: Bench, slow: dict[str, str]) -> None:
+def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
     """Its orphaned cargo is at work still when the next builder rewrites the same copy."""
-    places = [str(own.source), str(own.work), str(own.engines), slow["RUSTC_WRAPPER"]]
+    places = [str(own.source), str(own.work), str(own.engines), str(slow.script)]
     killed = subprocess.Popen(
         [sys.executable, "-c", KILLED, *places],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(CRATE.parents[1]), *sys.path])},
     )
-    (own.source.parent / "begun").read_text()
+    slow.wait()
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert own.builder().build_one("plus", rendered(8)).bench == 8_061
@@ -343,6 +342,23 @@ def test_a_key_names_all_that_decides_the_bytes(shared: Bench) -> None:
     ]
     assert len(set(keys)) == len(keys)
     assert key() == key({"CARGO_TERM_COLOR": "always", "EDITOR": "ed"}) == keys[0]
+
+
+def test_what_is_made_for_one_processor_is_not_taken_for_another(own: Bench) -> None:
+    features = own.write("../features", "avx2")
+    rustc = own.write("../rustc", f"#!/bin/sh\n[ $1 = -vV ] || cat '{features}'\n")
+    rustc.chmod(0o755)
+    here = PLAIN | {"RUSTC": str(rustc)}
+
+    def keys() -> tuple[str, ...]:
+        flags = ("-C target-cpu=native", "-C target-cpu=x86-64-v2")
+        builders = [own.builder(here | {"RUSTFLAGS": each}) for each in flags]
+        return tuple(builder.build_key(rendered(1)) for builder in builders)
+
+    native, portable = keys()
+    features.write_text("avx512")
+    assert native != keys()[0]
+    assert portable == keys()[1]
 
 
 def test_the_source_is_part_of_the_key(own: Bench) -> None:
