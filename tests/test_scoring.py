@@ -4,7 +4,7 @@ import sys
 from math import inf, isclose, isfinite, sqrt
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.scoring import (
@@ -24,6 +24,8 @@ from spsa.scoring import (
     sprt,
     standard_error,
 )
+
+unhurried = settings(deadline=None)  # the machine may be busy with games
 
 counts = st.tuples(*[st.integers(0, 2000)] * 5)
 halves = st.integers(0, 2)
@@ -56,6 +58,7 @@ PUBLISHED_TESTS = [
 ]
 
 
+@unhurried
 @given(st.lists(st.tuples(halves, halves), max_size=30))
 def test_a_tally_of_pairs_counts_every_game_twice_consistently(
     games: list[tuple[int, int]],
@@ -66,6 +69,7 @@ def test_a_tally_of_pairs_counts_every_game_twice_consistently(
     assert score(total) == (sum(a + b for a, b in games) / (4 * len(games)) if games else 0.5)
 
 
+@unhurried
 @given(counts, counts)
 def test_the_other_side_is_the_negative(one: Pentanomial, other: Pentanomial) -> None:
     a, b = Tally(3, 1, 0, one), Tally(0, 2, 2, other)
@@ -83,6 +87,7 @@ def test_counts_that_contradict_each_other_are_seen(broken: Tally) -> None:
     assert not broken.consistent
 
 
+@unhurried
 @given(elos)
 def test_score_and_elo_are_inverse(x: float) -> None:
     assert isclose(elo_of_score(score_of_elo(x)), x, abs_tol=1e-9)
@@ -109,6 +114,7 @@ def test_estimates_are_the_published_ones(
     assert los(seen) == pytest.approx(superiority, abs=1e-4)
 
 
+@unhurried
 @given(tallies)
 def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
     assert elo(-t).value == -elo(t).value
@@ -118,6 +124,7 @@ def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
     assert null_error(-t) == null_error(t)
 
 
+@unhurried
 @given(some_pairs, st.integers(0, 3))
 def test_a_better_pair_is_more_elo(t: Tally, i: int) -> None:
     if not t.pentanomial[i]:
@@ -129,6 +136,7 @@ def test_a_better_pair_is_more_elo(t: Tally, i: int) -> None:
     assert los(tally(*better)) >= los(t)
 
 
+@unhurried
 @given(some_pairs)
 def test_nothing_vanishes_and_nothing_explodes(t: Tally) -> None:
     found = elo(t)
@@ -161,6 +169,7 @@ def test_no_games_tell_nothing() -> None:
     assert sprt(nothing, 0, 5).llr == 0
 
 
+@unhurried
 @given(st.tuples(*[st.integers(20, 200)] * 5), st.integers(2, 50))
 def test_the_error_falls_with_the_root_of_the_pairs(c: tuple[int, ...], times: int) -> None:
     once, more = tally(*c), tally(*(times * n for n in c))
@@ -190,6 +199,7 @@ def test_likelihood_ratios_are_the_published_ones(
 
 
 @pytest.mark.parametrize("model", list(Model))
+@unhurried
 @given(counts=counts, elo0=st.floats(-10, 5), width=st.floats(0.5, 10))
 def test_swapping_sides_swaps_the_hypotheses(
     model: Model, counts: Pentanomial, elo0: float, width: float
@@ -198,6 +208,15 @@ def test_swapping_sides_swaps_the_hypotheses(
     here = sprt(t, elo0, elo0 + width, model=model).llr
     there = sprt(-t, -elo0 - width, -elo0, model=model).llr
     assert here == pytest.approx(-there, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("other", [-5, 5])
+@pytest.mark.parametrize("pentanomial", [(19, 82, 272, 308, 361), (352, 579, 1264, 743, 464)])
+def test_nothing_is_likelier_than_what_was_seen(pentanomial: Pentanomial, other: float) -> None:
+    t = Tally(pentanomial=pentanomial)
+    assert sprt(t, elo(t).value, elo(t).value + other).llr < 0
+    seen = nelo(t).value
+    assert sprt(t, seen, seen + other, model=Model.NORMALISED).llr < 0
 
 
 def test_the_ratio_is_close_to_its_normal_approximation() -> None:
