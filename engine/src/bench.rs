@@ -9,7 +9,7 @@ use crate::time::Limits;
 pub const DEPTH: u32 = 10;
 
 /// Openings, middlegames, endgames, mates and a stalemate trap.
-pub const POSITIONS: [&str; 40] = [
+pub const POSITIONS: [&str; 42] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
@@ -48,7 +48,9 @@ pub const POSITIONS: [&str; 40] = [
     "8/pp2k3/4p1p1/3pPp1p/3P1P1P/2P1K1P1/P7/8 w - - 0 33",
     "r1bq2rk/pp3pbp/2p1p1pQ/7P/3P4/2PB1N2/PP3PPR/2KR4 w - - 0 1",
     "5rk1/ppp2ppp/8/3q4/8/2Q5/PPP2nPP/4R1K1 w - - 0 1",
-    "7k/5K2/6P1/8/8/8/8/1q4Q1 w - - 0 1",
+    "4r1k1/4pp1p/6p1/8/3p4/3P4/PP3PPP/2R3K1 w - - 0 24",
+    "8/2k5/8/PPn5/3pp3/8/4K3/3N4 w - - 0 1",
+    "2r3k1/5p1p/1PP3p1/8/8/2pp1P2/6PP/2R3K1 b - - 0 30",
     "rn2k2r/pppB1pBp/4p1p1/q2p1b2/3P4/2P2N2/PP3PPP/R2QK2R b KQkq - 0 9",
 ];
 

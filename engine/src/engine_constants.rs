@@ -152,15 +152,15 @@ pub const KNIGHT_FORK_THREAT_SCORE: Score = 12;
 
 // ---- kings ------------------------------------------------------------------
 
-pub const KING_THREAT_BONUS_KNIGHT: Score = 16;
-pub const KING_THREAT_BONUS_BISHOP: Score = 12;
-pub const KING_THREAT_BONUS_ROOK: Score = 14;
-pub const KING_THREAT_BONUS_QUEEN: Score = 16;
+pub const KING_THREAT_BONUS_KNIGHT: Score = 12;
+pub const KING_THREAT_BONUS_BISHOP: Score = 9;
+pub const KING_THREAT_BONUS_ROOK: Score = 11;
+pub const KING_THREAT_BONUS_QUEEN: Score = 12;
 
 /// Weight in percent of those bonuses by the number of attackers, from one.
-pub const KING_ATTACKERS_PERCENT: [Score; 5] = [
+pub const KING_ATTACKERS_PERCENT: [Score; 4] = [
     15, 60, // one alone seldom mates
-    100, 130, 150, // five and more
+    100, 130, // four and more
 ];
 
 /// Bonus for the own pawn nearest in front of the king, per file, by its
