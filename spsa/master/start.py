@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spsa.algorithms import settings_faults
 from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
 from spsa.config import (
     Config,
@@ -53,13 +52,12 @@ def checked_space(config: Config) -> Space:
     """
     check_files(config)
     space = load_space(config.params_path)
-    faults = [*_rule_faults(config)]
     if config.delivery.kind is DeliveryKind.BUILD:
         texts = read_sources(space, source_of(config), config.build.constants_file)
         constants = config.build.constants_file
-        faults += check_against_source(space, texts, constants, str(config.params_path))
-    if faults:
-        raise InvalidInput(faults)
+        faults = check_against_source(space, texts, constants, str(config.params_path))
+        if faults:
+            raise InvalidInput(faults)
     return space
 
 
@@ -179,13 +177,6 @@ def _delivery_settings(config: Config) -> dict[str, Any]:
         "flags": list(build.flags),
         "target": build.target,
     }
-
-
-def _rule_faults(config: Config) -> list[Fault]:
-    return [
-        Fault(file=str(config.path), line=None, name=f"spsa.{key}", found=found, remedy=remedy)
-        for key, found, remedy in settings_faults(config.algorithm, config.settings)
-    ]
 
 
 def source_of(config: Config) -> Path:
