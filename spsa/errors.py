@@ -49,7 +49,7 @@ class NothingToDo(TuningError):
 
 
 class BuildFailed(TuningError):
-    """The compiler refused a source; the message has its own words and the values that caused it."""
+    """The compiler refused a source; the message has its own words and the values given."""
 
     exit_code = 4
 

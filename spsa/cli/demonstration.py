@@ -24,7 +24,7 @@ from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.master.start import checked_space, prepare, source_of
 from spsa.params import Constant, Space
 from spsa.report.status import parameters
-from spsa.report.text import duration, elo_text, number, score
+from spsa.report.text import duration, elo_text, number, score, terminal
 from spsa.rust_constants import element, parse
 from spsa.scoring import Tally
 from spsa.store import Iteration, Run, Store, open_store
@@ -54,7 +54,7 @@ class Result:
 
 def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> int:
     """Run a demo for each seed and show what came of it; the exit code."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal()
     bundle = bundled()
     slots = concurrency or len(os.sched_getaffinity(0))
     results = []
@@ -174,11 +174,11 @@ def _own_values(config: Config, space: Space) -> dict[str, float]:
 
 
 def _introduce(config: Config, folder: Path, slots: int, console: Console) -> None:
-    games = config.max_iterations * config.games.per_iteration
+    each, iterations = config.games.per_iteration, config.max_iterations
     names = ", ".join(p.name for p in load_space(config.params_path).active)
     console.print(
         f"tuning {names}\n"
-        f"{config.max_iterations} iterations of {config.games.per_iteration} games, {games} in all, "
+        f"{iterations} iterations of {each} games, {iterations * each} in all, "
         f"{slots} at a time, seed {config.seed}; everything is in {folder}"
     )
 

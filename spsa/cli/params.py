@@ -18,17 +18,16 @@ def params() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     """What params.toml would tune, after checking all of it against the source."""
-    from rich.console import Console
 
     from spsa.master.start import checked_space
-    from spsa.report.text import space_table
+    from spsa.report.text import space_table, terminal
 
     found = settings(config, database_url)
     space = checked_space(found)
     if as_json:
         click.echo(json.dumps(space.to_json()))
     else:
-        Console(highlight=False).print(space_table(space))
+        terminal().print(space_table(space))
 
 
 @params.command()

@@ -18,21 +18,20 @@ def run(config: str | None, database_url: str | None, name: str | None, seed: in
     Plays nothing itself: start `compete --spsa` on this box or on others. Ctrl-C leaves the run as
     it can be resumed by the same command.
     """
-    from rich.console import Console
 
     from spsa import migrate
     from spsa.cli.session import interruptible, play_validation, tune, validation_terms
     from spsa.lifecycle import RunStatus
     from spsa.master.start import checked_space, prepare
     from spsa.report.status import status
-    from spsa.report.text import rendered
+    from spsa.report.text import rendered, terminal
     from spsa.store import open_store
 
     found = settings(config, database_url)
     checked_space(found)
     if migrate.upgrade(found.database_url):
         click.echo("the database has its tables now", err=True)
-    console = Console(stderr=True, highlight=False)
+    console = terminal(stderr=True)
     with interruptible() as stopping, open_store(found.database_url) as store:
         prepared = prepare(found, store, name, seed)
         ended = tune(store, found, prepared, console, stopping)
@@ -42,5 +41,5 @@ def run(config: str | None, database_url: str | None, name: str | None, seed: in
         if ended is RunStatus.FINISHED and found.validation.games:
             terms = validation_terms(found, tuned.terms)
             play_validation(store, found, tuned, found.validation.games, terms, console, stopping)
-        Console(highlight=False).print(rendered(status(store, store.run(tuned.name))))
+        terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

@@ -15,17 +15,16 @@ from spsa.cli.common import config_option, database_option, opened, run_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def status(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
     """How far a run is, how good its theta, and who is playing."""
-    from rich.console import Console
 
     from spsa.report.status import status as look
-    from spsa.report.text import rendered
+    from spsa.report.text import rendered, terminal
 
     with opened(config, database_url) as store:
         found = look(store, store.run(run))
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:
-        Console(highlight=False).print(rendered(found))
+        terminal().print(rendered(found))
 
 
 @click.command()
@@ -38,13 +37,12 @@ def watch(
     config: str | None, database_url: str | None, run: str | None, interval: float, as_json: bool
 ) -> None:
     """The status again and again, until the run has ended or Ctrl-C."""
-    from rich.console import Console
     from rich.live import Live
 
     from spsa.report.status import status as look
-    from spsa.report.text import rendered
+    from spsa.report.text import rendered, terminal
 
-    console = Console(highlight=False)
+    console = terminal()
     with opened(config, database_url) as store, Live(console=console, auto_refresh=False) as live:
         name = store.run(run).name
         while True:

@@ -18,15 +18,14 @@ def validate(
     The games are handed out to the same workers as those of the tune. Interrupted, the same command
     goes on with the match.
     """
-    from rich.console import Console
 
     from spsa.cli.session import interruptible, play_validation, validation_terms
-    from spsa.report.text import iterations_table
+    from spsa.report.text import iterations_table, terminal
     from spsa.store import open_store
 
     found = settings(config, database_url)
     wanted = games or found.validation.games or 1000
-    console = Console(stderr=True, highlight=False)
+    console = terminal(stderr=True)
     with interruptible() as stopping, open_store(found.database_url) as store:
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
@@ -34,5 +33,5 @@ def validate(
     if row is None:
         return 130
     title = f"{chosen.name}: tuned against start"
-    Console(highlight=False).print(iterations_table(title, (row,)))
+    terminal().print(iterations_table(title, (row,)))
     return 0

@@ -1,4 +1,4 @@
-"""The master on a terminal: one live panel; in a log: one line an iteration, one a minute between."""
+"""The master on a terminal: a live panel; in a log: a line an iteration, one a minute between."""
 
 import time
 from collections import deque

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -11,7 +11,14 @@ from spsa.report.status import Status, Tuned, estimate
 from spsa.scoring import Tally
 from spsa.store import Iteration, WorkerRow
 
-PLAYING_SECONDS = 120.0
+LOG_WIDTH = 160
+"""Columns of what is written into a file or a pipe, where nobody's terminal sets them."""
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where text goes: as wide as the terminal, or wide enough not to break names in a pipe."""
+    found = Console(highlight=False, stderr=stderr)
+    return found if found.is_terminal else Console(highlight=False, stderr=stderr, width=LOG_WIDTH)
 
 
 def rendered(status: Status) -> RenderableType:
