@@ -15,7 +15,7 @@ pub const PAWN_VALUE_PAIR: ScorePair = (110, 190);
 pub const KNIGHT_VALUE_PAIR: ScorePair = (620, 660);
 pub const BISHOP_VALUE_PAIR: ScorePair = (650, 700);
 pub const ROOK_VALUE_PAIR: ScorePair = (950, 1120);
-pub const QUEEN_VALUE_PAIR: ScorePair = (1980, 2150);
+pub const QUEEN_VALUE_PAIR: ScorePair = (1800, 2150);
 
 pub const PAWN_VALUE_AVERAGE: Score = (PAWN_VALUE_PAIR.0 + PAWN_VALUE_PAIR.1) / 2;
 pub const KNIGHT_VALUE_AVERAGE: Score = (KNIGHT_VALUE_PAIR.0 + KNIGHT_VALUE_PAIR.1) / 2;
