@@ -33,6 +33,7 @@ class Scripted:
     score: int | None = None
     seconds: tuple[float, ...] = ()
     fault_at: int | None = None
+    nodes: int = 10
     asked: list[Limit] = field(default_factory=list)
     games: int = 0
 
@@ -48,7 +49,7 @@ class Scripted:
         if ply == self.fault_at:
             raise EngineFault("hang", "it was told to")
         seconds = self.seconds[ply // 2] if self.seconds else 0.01
-        return Answer(self.moves[ply], self.score, 10 + ply, 5, seconds)
+        return Answer(self.moves[ply], self.score, self.nodes + ply, 5, seconds)
 
 
 def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
@@ -60,21 +61,21 @@ def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
 
 
 def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
-    plus, minus = Scripted("plus"), Scripted("minus")
+    plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
     pair = play_pair(plus, minus, pairing(), under())
     assert [game.ending for game in pair.games] == [Ending(0, Termination.CHECKMATE)] * 2
     assert pair.tally == Tally.of_pair(0, 2)
     assert pair.moves == 8
-    assert pair.nodes() == ((10 + 12) + (11 + 13), (11 + 13) + (10 + 12))
+    assert pair.nodes() == ((10 + 12) + (11 + 13), (101 + 103) + (100 + 102))
     assert (plus.games, minus.games) == (2, 2)
 
 
 def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
     moves = ("e7e5", "g2g4", "d8h4")
     opening = Opening("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b KQkq - 0 1")
-    plus, minus = Scripted("plus", moves), Scripted("minus", moves)
+    plus, minus = Scripted("plus", moves), Scripted("minus", moves, nodes=100)
     pair = play_pair(plus, minus, pairing(opening), under())
-    assert pair.nodes() == (11 + (10 + 12), (10 + 12) + 11)
+    assert pair.nodes() == (11 + (10 + 12), (100 + 102) + 101)
 
 
 @pytest.mark.parametrize("culprit", ["plus", "minus"])

@@ -5,7 +5,6 @@ import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -20,9 +19,11 @@ from spsa.scoring import Tally
 from spsa.store import NewEngine, Store, open_store
 from spsa.terms import Book, Terms, TimeControl, TimeKind
 from worker.artifacts import EngineCache
+from worker.batch import Binaries, job_of
 from worker.clerk import Clerk, Desk
 from worker.interrupts import Interrupts
 from worker.loop import NOTHING_TO_DO, Habits, Worker
+from worker.openings import drawn_time, load
 from worker.pauses import Pace
 from worker.pool import Pool
 
@@ -221,9 +222,15 @@ def at_work(worker: Worker) -> Iterator[list[int]]:
     assert not thread.is_alive()
 
 
-def interrupt_when_playing(desk: Watched, folder: Path, times: int, **habits: Any) -> list[int]:
+def interrupt_when_playing(
+    desk: Watched,
+    folder: Path,
+    times: int,
+    playing: Callable[[], bool] = lambda: True,
+    **habits: Any,
+) -> list[int]:
     with hired(desk, folder, **habits) as (worker, interrupts), at_work(worker) as codes:
-        wait_until(lambda: "claim" in desk.calls)
+        wait_until(lambda: "claim" in desk.calls and playing())
         for _ in range(times):
             interrupts.note(signal.SIGINT)
     return codes
@@ -239,8 +246,9 @@ def shared(sqlite_url: str) -> Iterator[Store]:
 def test_the_first_interrupt_lets_batches_end(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
-    offer(sleep=0.02)
-    codes = interrupt_when_playing(Watched(shared), tmp_path, 1, size=1)
+    log = tmp_path / "log"
+    offer(sleep=0.02, log=log)
+    codes = interrupt_when_playing(Watched(shared), tmp_path, 1, playing=log.exists, size=1)
     assert codes == [130]
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]
 
@@ -328,5 +336,57 @@ def test_the_store_is_a_desk(store: Store) -> None:
     assert desk.work_left() is False
 
 
-def test_habits_are_values() -> None:
-    assert replace(Habits(), once=True) != Habits()
+def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
+    terms = Terms(
+        time_control=TimeControl(low=0.1, high=0.9), engine_options={"Hash": "1", "Margin": "0"}
+    )
+    staged.open(terms=terms)
+    book = load(Book())
+    claims = [staged.claim(str(n)) for n in range(2)]
+    jobs = [
+        job_of(claim, Binaries(plus=Path("/p"), minus=Path("/m")), book, PATIENT)
+        for claim in claims
+    ]
+    pairings = [pairing for job in jobs for pairing in job.pairings]
+    assert [pairing.number for pairing in pairings] == [0, 1, 2, 3]
+    seed = staged.run.seed
+    assert [pairing.opening for pairing in pairings] == [book.opening(seed, n) for n in range(4)]
+    drawn = [
+        drawn_time(terms.time_control, claim.seed, index) for claim in claims for index in (0, 1)
+    ]
+    assert [pairing.time for pairing in pairings] == drawn
+    assert jobs[0].plus.options == {"Hash": "1", "Margin": "220"}
+    assert jobs[0].minus.options == {"Hash": "1", "Margin": "180"}
+
+
+def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    """Claimed, but then the database falls silent before it has handed over the engine."""
+    offer()
+    minus = tmp_path / "minus"
+    content, silences = minus.read_bytes(), iter((True, True))
+
+    def stored(sha256: str) -> bytes:
+        if next(silences, False):
+            raise DatabaseUnreachable("the line is dead")
+        return content
+
+    minus.unlink()
+    desk = Watched(staged.store, engine_bytes=stored)
+    assert work(desk, tmp_path, max_batches=4) == 0
+    assert desk.calls.count("release") == 2
+    assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2
+
+
+def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    offer(LONG, fault="hang", at_ply=1, only_once=tmp_path / "marker", skip=1)
+    desk = Watched(shared)
+    with hired(desk, tmp_path, size=1, drain=0.3) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: desk.calls.count("claim") == 2)
+        interrupts.note(signal.SIGTERM)
+        wait_until(lambda: desk.calls.count("release") == 1)
+        assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
+    assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2

@@ -89,6 +89,13 @@ def test_repetitions_of_the_opening_count() -> None:
     assert position.push(chess.Move.from_uci("f6g8")) == Ending(1, Termination.REPETITION)
 
 
+def test_a_double_step_nobody_can_take_is_no_other_position() -> None:
+    back_and_forth = ("g8f6", "g1f3", "f6g8", "f3g1")
+    moves = ("e2e4", *back_and_forth, *back_and_forth)
+    position = Position(Opening(chess.STARTING_FEN, moves[:-1]))
+    assert position.push(chess.Move.from_uci("f3g1")) == Ending(1, Termination.REPETITION)
+
+
 @pytest.mark.parametrize("move", ["e2e5", "e7e5", "e1g1", "a1a1", "e2e4q"])
 def test_what_the_rules_forbid_is_none(move: str) -> None:
     assert Position(START).legal(move) is None

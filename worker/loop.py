@@ -144,6 +144,7 @@ class Worker:
     def _obey(self) -> None:
         if self._interrupts.count and self._stop_at is None:
             self._stop_at = time.monotonic() + self._habits.drain
+            self._pool.recall()
             log.info("no more claims; interrupt again to stop at once")
         if self._breaking_off:
             for key in self._in_play:

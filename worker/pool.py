@@ -179,6 +179,11 @@ class Pool:
         for slot in self._slots:
             slot.stop(key)
 
+    def recall(self) -> None:
+        """Take back the jobs that no slot has begun; JobStopped follows for each."""
+        for job in _drained(self.jobs):
+            self.events.put(JobStopped(job.key))
+
     def next_event(self, seconds: float) -> Event | None:
         """The next event, waited for at most so long; None also when `wake` was called."""
         try:
@@ -194,12 +199,8 @@ class Pool:
         self.events.put(None)
 
     def close(self) -> None:
-        """Let every slot finish the job it has, then end its engines and its thread.
-
-        Stop the jobs first to be quick.
-        """
-        for job in _drained(self.jobs):
-            self.events.put(JobStopped(job.key))
+        """Let every slot finish the job it has, then end its engines and its thread."""
+        self.recall()
         for _ in self._slots:
             self.jobs.put(None)
         for slot in self._slots:

@@ -29,11 +29,11 @@ _EXIT_PATIENCE = 1.0
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-class Overdue(Exception):  # noqa: N818 - it is no error: the caller knows what lateness means
+class Overdue(Exception):
     """A deadline passed before the engine had written anything more."""
 
 
-class Stopped(Exception):  # noqa: N818 - nothing is wrong: the slot was told to stop
+class Stopped(Exception):
     """The alarm rang while an engine was being waited for."""
 
 
@@ -49,7 +49,8 @@ class Alarm:
         return self._read
 
     def ring(self) -> None:
-        os.write(self._write, b"!")
+        with suppress(BlockingIOError):  # a full pipe rings already
+            os.write(self._write, b"!")
 
     def silence(self) -> None:
         with suppress(BlockingIOError):

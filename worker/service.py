@@ -1,5 +1,6 @@
 """`compete --spsa`: what a worker process is put together from."""
 
+import logging
 import os
 import platform
 import time
@@ -13,13 +14,15 @@ from spsa import __version__
 from spsa.errors import DatabaseUnreachable
 from spsa.store import Store, WorkerInfo, open_store
 from worker.artifacts import EngineCache, default_folder
-from worker.clerk import Clerk, log
+from worker.clerk import Clerk
 from worker.cores import usable_cores
 from worker.interrupts import Interrupts, interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import RECONNECT, Pauses
 from worker.pool import Pool
 from worker.uci import Patience
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--think", type=float, help="seconds at --at-ply, unless told to stop")
     parser.add_argument("--fault", default="", help="what goes wrong at --at-ply, or at the start")
     parser.add_argument("--at-ply", type=int, default=0)
+    parser.add_argument("--skip", type=int, default=0, help="times it goes right before")
     parser.add_argument("--only-once", default="", help="a file that says it has gone wrong")
     parser.add_argument("--log", default="", help="a file for the commands it gets")
     parser.add_argument("--pid", default="", help="a file for its own pid")
@@ -81,7 +82,7 @@ class Engine:
 
     def go(self) -> None:
         ply = len(self.moves)
-        now = ply == self.given.at_ply and self.still_faulty()
+        now = ply == self.given.at_ply and self.skipped() and self.still_faulty()
         if now and self.given.fault:
             FAULTS.get(self.given.fault, lambda engine: None)(self)
         if now and self.given.think is not None:
@@ -89,6 +90,10 @@ class Engine:
         time.sleep(self.given.sleep)
         self.tell_score(ply)
         say(f"bestmove {self.choice(ply)}")
+
+    def skipped(self) -> bool:
+        self.given.skip -= 1
+        return self.given.skip < 0
 
     def still_faulty(self) -> bool:
         marker = self.given.only_once
