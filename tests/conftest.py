@@ -21,21 +21,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from postgres_server import binaries, running_server
+from shell import Shell
 
-from spsa.connection import create_engine, parse_url
+from spsa.connection import parse_url
 from spsa.migrate import upgrade
 from spsa.store import Store, open_store
 
 DATABASES = ("sqlite", "postgresql")
-PAST = {
-    "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now', '-60 seconds')",
-    "postgresql": "clock_timestamp() - interval '60 seconds'",
-}
 
 
 @pytest.fixture(scope="session")
@@ -108,31 +104,18 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def sql(request: pytest.FixtureRequest) -> Iterator[Callable[..., list[Any]]]:
-    """Statements as somebody with a shell on the database would write them."""
+def sql(request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """Statements as somebody with a shell on the test's database would write them."""
     wanted = "database_url" if "database_url" in request.fixturenames else "sqlite_url"
-    engine = create_engine(parse_url(request.getfixturevalue(wanted)), durable=False)
-
-    def run(text: str, **values: Any) -> list[Any]:
-        with engine.begin() as connection:
-            result = connection.execute(sa.text(text), values)
-            return list(result) if result.returns_rows else []
-
-    run.dialect = engine.dialect.name
-    yield run
-    engine.dispose()
+    shell = Shell(request.getfixturevalue(wanted))
+    yield shell
+    shell.close()
 
 
 @pytest.fixture
-def expire(sql: Callable[..., list[Any]]) -> Callable[..., None]:
+def expire(sql: Shell) -> Callable[..., None]:
     """Time passes for one lease: a batch's, or a master's."""
-
-    def run_out(batch_id: int | None = None, *, run_id: int | None = None) -> None:
-        past = f"SET lease_expires_at = {PAST[sql.dialect]} WHERE"
-        sql(f"UPDATE spsa_batch {past} id = :id AND status = 'leased'", id=batch_id)
-        sql(f"UPDATE spsa_run {past} id = :id AND master_id IS NOT NULL", id=run_id)
-
-    return run_out
+    return sql.expire
 
 
 @contextmanager

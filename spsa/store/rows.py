@@ -214,6 +214,7 @@ class Step:
     delta: Values
     theta_after: Values
     bounded: bool
+    epoch: int  # of the master that applied it
     created_at: datetime
 
 

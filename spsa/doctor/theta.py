@@ -1,0 +1,83 @@
+"""What moved theta: one step a completed iteration, and theta the replay of them, to the bit."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from spsa.doctor.books import Books, Finding
+from spsa.lifecycle import IterationStatus
+from spsa.store import Iteration
+
+
+def log(books: Books) -> Iterator[Finding]:
+    """One completed tuning iteration is one step, in the order of k."""
+    completed = [it for it in books.tuned if it.status is IterationStatus.COMPLETE]
+    logged = {step.iteration_id: step for step in books.steps}
+    for it in completed:
+        step = logged.pop(it.id, None)
+        if step is None:
+            yield books.finding(it, "complete without a step", "one step moved theta by it")
+        elif step.k != it.k:
+            yield books.finding(it, f"its step has k={step.k}", f"its own k is {it.k}")
+    for step in logged.values():
+        yield books.finding(None, f"step k={step.k} has no completed iteration", "it has one")
+    ks = [step.k for step in books.steps]
+    if ks != list(range(1, books.run.applied + 1)):
+        yield books.finding(
+            None,
+            f"the log has the steps {ks}",
+            f"the run has applied {books.run.applied} results, each once",
+        )
+
+
+def chain(books: Books) -> Iterator[Finding]:
+    """Theta is the start plus the replay of the log, to the bit."""
+    by_id = {it.id: it for it in books.iterations}
+    theta = books.run.start_theta
+    for step in books.steps:
+        it = by_id.get(step.iteration_id)
+        yield from differences(books, it, f"theta before step k={step.k}", step.theta_before, theta)
+        theta = {name: x + step.delta.get(name, 0.0) for name, x in step.theta_before.items()}
+        yield from differences(books, it, f"theta after step k={step.k}", step.theta_after, theta)
+        theta = step.theta_after
+    yield from differences(books, None, "the run's theta", books.run.theta, theta)
+
+
+def differences(
+    books: Books,
+    it: Iteration | None,
+    what: str,
+    found: Mapping[str, float],
+    right: Mapping[str, float],
+) -> Iterator[Finding]:
+    """The parameters in which two sets of values differ, be it by one bit."""
+    if found.keys() != right.keys():
+        yield books.finding(
+            it, f"{what} has {sorted(found)}", f"the parameters are {sorted(right)}"
+        )
+    for name in sorted(found.keys() & right.keys()):
+        if _bits(found[name]) != _bits(right[name]):
+            yield books.finding(
+                it, f"{what} has {name} = {found[name]!r}", f"it is {right[name]!r}"
+            )
+
+
+def _bits(x: float) -> bytes:
+    return struct.pack("<d", x)
+
+
+def masters(books: Books) -> Iterator[Finding]:
+    """Epochs only grow: who was replaced moves theta no more."""
+    by_id = {it.id: it for it in books.iterations}
+    for before, after in pairwise(books.steps):
+        if after.epoch < before.epoch:
+            yield books.finding(
+                by_id.get(after.iteration_id),
+                f"step k={after.k} is of epoch {after.epoch}",
+                f"step k={before.k} is of epoch {before.epoch} already",
+            )
+    last = max((step.epoch for step in books.steps), default=0)
+    if last > books.run.epoch:
+        yield books.finding(
+            None, f"the run is at epoch {books.run.epoch}", f"its log is at {last} already"
+        )
