@@ -19,7 +19,7 @@ _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it i
 _ANSWER_SECONDS = 120.0
 
 
-class BuildCancelled(TuningError):  # noqa: N818 - named as the rest of the tree is
+class BuildCancelled(TuningError):
     """The build was stopped on purpose; nothing is wrong with the source."""
 
     exit_code = 130

@@ -38,7 +38,7 @@ class Patience:
     bench: float = 60.0
 
 
-class _Silent(Exception):  # noqa: N818 - translated before it leaves this module
+class _Silent(Exception):
     """The engine ended, or its deadline passed."""
 
 

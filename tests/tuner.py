@@ -1,0 +1,156 @@
+"""A real tuner in a folder: the bundled engine, cargo, a master and workers as processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CONFIG = """
+[run]
+name = "small"
+seed = 7
+[database]
+url = "{url}"
+[time_control]
+kind = "nodes"
+low = 150
+high = 250
+[games]
+games_per_iteration = 8
+batch_size = 2
+iterations_in_flight = 2
+[spsa]
+max_iterations = {iterations}
+[build]
+source_path = "{engine}"
+engines_path = "{engines}"
+bench = false
+[engine.options]
+Hash = 1
+[adjudication]
+max_moves = 60
+"""
+
+PARAMS = """\
+# the comments of a person
+[knight_value_opening]
+value = 560  # an opinion
+min = 300
+max = 900
+step = 40
+constant = "KNIGHT_VALUE_PAIR.0"
+
+[see_prune_margin]
+value = 20
+min = 5
+max = 80
+step = 5
+"""
+
+
+@dataclass(slots=True)
+class Tuner:
+    """The files of one run in `folder`, and the processes started for it."""
+
+    folder: Path
+    url: str
+    engines: Path
+    iterations: int = 4
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def write_files(self) -> None:
+        text = CONFIG.format(
+            url=self.url,
+            iterations=self.iterations,
+            engine=self.engine_source(),
+            engines=self.engines.as_posix(),
+        )
+        (self.folder / "config.toml").write_text(text)
+        (self.folder / "params.toml").write_text(PARAMS)
+
+    @staticmethod
+    def engine_source() -> str:
+        return (ROOT / "engine").as_posix()
+
+    def master(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return self.start("run", *arguments)
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """A command of spsa-master that goes on for a while."""
+        return self._start("spsa.master", *arguments)
+
+    def worker(self, *arguments: str) -> subprocess.Popen[bytes]:
+        usual = ("--spsa", "-c", "1", "--lease", "5", "--engines-cache", self.cache)
+        return self._start("worker", *usual, *(arguments or ("--once",)))
+
+    @property
+    def cache(self) -> str:
+        """Where the workers keep what they run."""
+        return (self.folder / "cache").as_posix()
+
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command of spsa-master that ends by itself."""
+        return subprocess.run(
+            [sys.executable, "-m", "spsa.master", *arguments],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def status(self) -> Mapping[str, Any]:
+        found = self.ask("status", "--json")
+        return dict(json.loads(found.stdout)) if found.returncode == 0 else {}
+
+    def wait_until(self, reached: str, at_least: int, seconds: float = 120) -> None:
+        """Wait until a number of the status is large enough."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self._number(reached) >= at_least:
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"{reached} never reached {at_least}: {self.words()}")
+
+    def wait_for_tables(self) -> None:
+        """Wait until the master has made the database and its run."""
+        self.wait_until("max_iterations", 1)
+
+    def kill_all(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.processes.clear()
+
+    def _number(self, name: str) -> int:
+        status = self.status()
+        return int(
+            status.get("games", {}).get("games", 0) if name == "games" else status.get(name, 0)
+        )
+
+    def words(self) -> str:
+        return "\n".join(p.read_text() for p in sorted(self.folder.glob("*.log")))
+
+    def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{module}-{len(self.processes)}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                cwd=self.folder,
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+            )
+        self.processes.append(process)
+        return process
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "SPSA_DEBUG": "1", "DATABASE_URL": self.url}
