@@ -9,7 +9,7 @@ use crate::time::Limits;
 pub const DEPTH: u32 = 10;
 
 /// Openings, middlegames, endgames, mates and a stalemate trap.
-pub const POSITIONS: [&str; 42] = [
+pub const POSITIONS: [&str; 43] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
@@ -51,6 +51,7 @@ pub const POSITIONS: [&str; 42] = [
     "4r1k1/4pp1p/6p1/8/3p4/3P4/PP3PPP/2R3K1 w - - 0 24",
     "8/2k5/8/PPn5/3pp3/8/4K3/3N4 w - - 0 1",
     "2r3k1/5p1p/1PP3p1/8/8/2pp1P2/6PP/2R3K1 b - - 0 30",
+    "r4rk1/B1p2ppp/1p1q1n2/3p4/3P4/2P2N2/PP1Q1PPP/R4RK1 w - - 0 16",
     "rn2k2r/pppB1pBp/4p1p1/q2p1b2/3P4/2P2N2/PP3PPP/R2QK2R b KQkq - 0 9",
 ];
 

@@ -157,6 +157,10 @@ pub const KING_THREAT_BONUS_BISHOP: Score = 9;
 pub const KING_THREAT_BONUS_ROOK: Score = 11;
 pub const KING_THREAT_BONUS_QUEEN: Score = 12;
 
+pub const KING_SAFE_CHECK_BONUS: Score = 16; // per kind of piece that can give one
+pub const KING_LINE_EXPOSURE_BONUS: Score = 4; // per square a queen would see from the king
+pub const KING_DANGER_SQUARE_DIVISOR: Score = 150; // the smaller, the steeper
+
 /// Weight in percent of those bonuses by the number of attackers, from one.
 pub const KING_ATTACKERS_PERCENT: [Score; 4] = [
     15, 60, // one alone seldom mates

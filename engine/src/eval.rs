@@ -13,6 +13,9 @@ use crate::types::*;
 /// Evaluations stay well inside the range of mate scores.
 pub const MAX_EVALUATION: Score = 29_000;
 
+/// Keeps the square of the danger to a king in range whatever the constants.
+const MOST_DANGER: Score = 4000;
+
 /// Knights and bishops count one, rooks two, queens four; all men make 24.
 const PHASE: [Score; 6] = [0, 1, 1, 2, 4, 0];
 const FULL_PHASE: Score = 24;
@@ -242,16 +245,43 @@ impl<'a> Evaluation<'a> {
         score + pair(self.space(us), 0)
     }
 
-    /// What our pieces near the enemy king are worth.
+    /// What our attack on the enemy king is worth: little at first, then more
+    /// and more.
     fn king_danger(&self, us: Color) -> Score {
-        match self.king_attackers[us as usize] {
-            0 => 0,
-            attackers => {
-                let last = KING_ATTACKERS_PERCENT.len() - 1;
-                let percent = KING_ATTACKERS_PERCENT[(attackers - 1).min(last)];
-                self.king_threat[us as usize] * percent / 100
-            }
+        let last = KING_ATTACKERS_PERCENT.len() - 1;
+        let attackers = self.king_attackers[us as usize];
+        let percent = KING_ATTACKERS_PERCENT[attackers.saturating_sub(1).min(last)];
+        let danger = self.king_threat[us as usize] * percent / 100
+            + KING_SAFE_CHECK_BONUS * self.safe_checks(us)
+            + KING_LINE_EXPOSURE_BONUS * self.lines_to_king(us);
+        let danger = danger.clamp(-MOST_DANGER, MOST_DANGER);
+        danger + danger * danger / KING_DANGER_SQUARE_DIVISOR.max(1)
+    }
+
+    /// Kinds of pieces that can give check on a square no enemy guards.
+    fn safe_checks(&self, us: Color) -> Score {
+        let king = self.position.king(!us);
+        let own = &self.attacks[us as usize];
+        let free = !self.all_attacks[!us as usize] & !self.position.colors[us as usize];
+        let diagonal = attacks::bishop(king, self.occupied) & free;
+        let straight = attacks::rook(king, self.occupied) & free;
+        let from = |squares: Bitboard, kind: Kind| Score::from(squares & own[kind as usize] != 0);
+        from(attacks::knight(king) & free, Kind::Knight)
+            + from(diagonal, Kind::Bishop)
+            + from(straight, Kind::Rook)
+            + from(diagonal | straight, Kind::Queen)
+    }
+
+    /// How far a queen would see from the enemy king's square, if we have one.
+    fn lines_to_king(&self, us: Color) -> Score {
+        if self.position.of(us, Kind::Queen) == 0 {
+            return 0;
         }
+        let king = self.position.king(!us);
+        count(
+            attacks::queen(king, self.position.colors[!us as usize])
+                & !self.position.colors[!us as usize],
+        )
     }
 
     fn king_shelter(&self, us: Color) -> Score {
