@@ -104,9 +104,9 @@ class Builder:
         """Kill every compiler that runs, from any thread; this builder builds nothing more."""
         self._commands.stop()
 
-    def prune(self, keep: Collection[str]) -> tuple[str, ...]:
-        """Remove published engines whose build keys nobody refers to; returns those keys."""
-        return self._shelf.prune(keep)
+    def discard(self, keys: Collection[str]) -> None:
+        """Remove published engines that nobody will ask for; they can be built again."""
+        self._shelf.discard(keys)
 
     def _both(
         self, plus: Future[BuiltEngine], minus: Future[BuiltEngine]

@@ -172,15 +172,15 @@ def test_a_damaged_engine_is_built_again(shared: Bench) -> None:
     assert again.path.stat().st_size == again.size
 
 
-def test_only_what_is_named_survives_pruning(own: Bench) -> None:
+def test_only_what_is_named_is_discarded(own: Bench) -> None:
     shelf = Shelf(own.engines)
     binary = own.write("one", "1")
     keys = ["a" * 64, "b" * 64]
     for key in keys:
         shelf.put(key, binary, "triple", lambda _: None)
-    (own.engines / "somebody's notes").write_text("keep")
-    assert shelf.prune({keys[1]}) == (keys[0],)
-    assert {path.name for path in own.engines.iterdir()} == {keys[1], "somebody's notes"}
+    (own.engines / "notes").mkdir()
+    shelf.discard([keys[0], "c" * 64, "notes", "../engines"])
+    assert {path.name for path in own.engines.iterdir()} == {keys[1], "notes"}
 
 
 def test_of_many_publishers_one_is_first_and_all_agree(own: Bench) -> None:

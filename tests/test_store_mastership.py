@@ -308,23 +308,24 @@ def test_a_stop_abandons_what_is_open_and_keeps_what_was_applied(store):
     assert run.now().applied == 1
 
 
-def test_engines_keep_their_bytes_while_an_open_iteration_needs_them(store):
+def test_engines_of_an_old_iteration_are_given_up(store):
     run = stage(store)
     old, new = new_engine("old", content=b"old"), new_engine("new", content=b"new")
     run.whole_iteration(plus=old, minus=old)
     run.open(plus=new, minus=new)
-    store.drop_engines([])
+    assert store.retire_engines(run.master, 1) == [old.build_key]
     assert store.engine_bytes(old.sha256) is None
     assert store.engine_bytes(new.sha256) == b"new"
     assert store.engine_bytes("0" * 64) is None
 
 
-def test_engines_that_are_to_be_kept_are_kept(store):
+def test_engines_that_something_younger_names_are_kept(store):
     run = stage(store)
-    old = new_engine("old", content=b"old")
-    run.whole_iteration(plus=old, minus=old)
-    store.drop_engines([old.sha256])
-    assert store.engine_bytes(old.sha256) == b"old"
+    same = new_engine("same", content=b"same")
+    run.whole_iteration(plus=same)
+    run.open(minus=same)
+    assert same.build_key not in store.retire_engines(run.master, 1)
+    assert store.engine_bytes(same.sha256) == b"same"
 
 
 def test_an_engine_that_was_published_again_is_found_at_its_new_place(store):

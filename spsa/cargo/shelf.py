@@ -68,20 +68,14 @@ class Shelf:
             _write(draft, engine)
             return self._appear(draft, engine)
 
-    def prune(self, keep: Collection[str]) -> tuple[str, ...]:
-        """Remove the engines whose keys are not in `keep`, and drafts left by the dead."""
-        gone = [key for key in self._keys() if key not in keep]
-        for key in gone:
-            self._discard(self.directory / key)
+    def discard(self, keys: Collection[str]) -> None:
+        """Remove the engines with these keys, and drafts left by the dead."""
+        for key in keys:
+            if _KEY.fullmatch(key) and (self.directory / key).is_dir():
+                self._discard(self.directory / key)
         for draft in self.directory.glob(f"{_STAGING}*"):
             if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
                 shutil.rmtree(draft, ignore_errors=True)
-        return tuple(gone)
-
-    def _keys(self) -> list[str]:
-        if not self.directory.is_dir():
-            return []
-        return sorted(p.name for p in self.directory.iterdir() if _KEY.fullmatch(p.name))
 
     def _appear(self, draft: Path, engine: BuiltEngine) -> BuiltEngine:
         place = self.directory / engine.build_key

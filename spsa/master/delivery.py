@@ -1,6 +1,6 @@
 """How values get into engines: by rewriting and building a source, or over UCI into one binary."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +37,10 @@ class Delivery(Protocol):
         """Make a `prepare` that runs in another thread end soon."""
         ...
 
+    def discard(self, build_keys: Collection[str]) -> None:
+        """Remove binaries that no iteration will name again."""
+        ...
+
     @property
     def source_sha256(self) -> str | None:
         """What the engines of a run are made of; None where nothing is built."""
@@ -61,6 +65,9 @@ class BuildDelivery:
 
     def cancel(self) -> None:
         self.builder.cancel()
+
+    def discard(self, build_keys: Collection[str]) -> None:
+        self.builder.discard(build_keys)
 
     def _rendered(self, values: Values) -> Rendered:
         files = render(self.space, values, self.sources, self.constants_file)
@@ -93,6 +100,9 @@ class UciDelivery:
 
     def cancel(self) -> None:
         """Nothing runs."""
+
+    def discard(self, build_keys: Collection[str]) -> None:
+        """The one binary is the next iteration's too."""
 
     def _options(self, values: Values) -> dict[str, str]:
         return {name: str(number) for name, number in self.space.options(values).items()}

@@ -31,6 +31,8 @@ from spsa.tuning import Answer, Proposal, Tuning
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
 PATIENCE_SECONDS = 10.0
+KEPT_ITERATIONS = 50
+"""Binaries of older results are removed; every one can be built again from its row."""
 
 log = logging.getLogger("spsa.master")
 
@@ -174,6 +176,8 @@ class Master:
         )
         self.watcher.applied(iteration, answer)
         self.project(self.store.run(run.name))
+        if (retired := run.applied + 1 - KEPT_ITERATIONS) > 0:
+            self.delivery.discard(self.store.retire_engines(self.mastership, retired))
 
     def _close(self) -> None:
         self.delivery.cancel()

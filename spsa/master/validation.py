@@ -4,7 +4,7 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from spsa.errors import DatabaseUnreachable, NothingToDo
+from spsa.errors import DatabaseUnreachable, NothingToDo, TuningError
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.loop import LEASE_SECONDS, PATIENCE_SECONDS, TICK_SECONDS, Watcher
@@ -49,7 +49,7 @@ def validate(
                 store.complete_validation(mastership, row.id, elo(row.tally).value)
             if row is None or row.played_out:
                 return _finished(store, view.run, number)
-            _refuse_pause(view)
+            _give_up_unplayable(store, mastership, view, row)
         except DatabaseUnreachable as error:
             log.warning("the database does not answer, waiting: %s", error)
             stopping.wait(PATIENCE_SECONDS)
@@ -93,7 +93,11 @@ def _finished(store: Store, run: Run, number: int) -> Iteration | None:
     return next((it for it in played if it.iteration_number == number), None)
 
 
-def _refuse_pause(view: RunView) -> None:
-    if view.run.status is RunStatus.PAUSED or view.failures:
-        reason = view.run.reason or "; ".join(view.failures)
-        raise NothingToDo(f"run {view.run.name} cannot be validated now: {reason}")
+def _give_up_unplayable(
+    store: Store, mastership: Mastership, view: RunView, row: Iteration
+) -> None:
+    if view.failures:
+        store.abandon_validation(mastership, row.id)
+        raise TuningError(f"the validation cannot be played: {'; '.join(view.failures)}")
+    if view.run.status is RunStatus.PAUSED:
+        raise NothingToDo(f"run {view.run.name} is paused: {view.run.reason}")

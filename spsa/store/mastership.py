@@ -4,7 +4,7 @@ Every write is guarded by the mastership (a lease row with an epoch) and by comp
 it was decided on; a guard that matches no row is an error, never silence.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -128,6 +128,20 @@ class MasterDesk(Database):
             _lead(connection, mastership)
             _complete(connection, mastership, iteration_id, None, None, elo)
 
+    def abandon_validation(self, mastership: Mastership, iteration_id: int) -> None:
+        """Give up a validation that cannot be played; another one may be opened."""
+        with self._write() as connection:
+            _lead(connection, mastership)
+            connection.execute(
+                update(iterations)
+                .where(
+                    iterations.c.id == iteration_id,
+                    iterations.c.purpose == Purpose.VALIDATE,
+                    may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
+                )
+                .values(status=IterationStatus.ABANDONED)
+            )
+
     def finish(self, mastership: Mastership) -> None:
         """End a run that has applied all its iterations."""
         with self._write() as connection:
@@ -136,21 +150,27 @@ class MasterDesk(Database):
                 raise IllegalTransition(f"run {run.name} has iterations left")
             move_run(connection, run.name, RunStatus.FINISHED, "master")
 
-    def drop_engines(self, keep: Sequence[str]) -> None:
-        """Forget the bytes of binaries but those to `keep` and those an open iteration needs."""
-        opened = iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS])
-        sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
-        needed = sa.union(*(select(side).where(opened) for side in sides))
+    def retire_engines(self, mastership: Mastership, k: int) -> list[str]:
+        """Give up the binaries of the run's iteration k that nothing younger or open names.
+
+        Their bytes are forgotten here; the answer are their build keys, for who keeps the files.
+        """
         with self._write() as connection:
-            connection.execute(
+            run = _lead(connection, mastership)
+            retired = select(iterations).where(_of(run.id), iterations.c.k == k).subquery()
+            rows = connection.execute(
                 update(engines)
                 .where(
-                    engines.c.bytes.is_not(None),
-                    engines.c.sha256.not_in(keep),
-                    engines.c.sha256.not_in(needed),
+                    sa.or_(
+                        engines.c.sha256 == select(retired.c.plus_sha256).scalar_subquery(),
+                        engines.c.sha256 == select(retired.c.minus_sha256).scalar_subquery(),
+                    ),
+                    ~_needed(run.id, k),
                 )
                 .values(bytes=None)
+                .returning(engines.c.build_key)
             )
+            return list(rows.scalars())
 
 
 def iteration_of(row: Any) -> Iteration:
@@ -160,6 +180,16 @@ def iteration_of(row: Any) -> Iteration:
     values["status"] = IterationStatus(row.status)
     values["purpose"] = Purpose(row.purpose)
     return Iteration(tally=tally_of(row), **values)
+
+
+def _needed(run_id: int, k: int) -> sa.ColumnElement[bool]:
+    """Whether an engine is named by an open iteration of any run, or a younger one of this run."""
+    opened = iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS])
+    names = sa.or_(
+        iterations.c.plus_sha256 == engines.c.sha256, iterations.c.minus_sha256 == engines.c.sha256
+    )
+    younger = sa.and_(_of(run_id), iterations.c.k > k)
+    return select(iterations.c.id).where(names, sa.or_(opened, younger)).exists()
 
 
 def _lead(
