@@ -58,6 +58,12 @@ def test_no_opening_comes_again_before_all_were_played(
     assert sorted(int(opening.fen) for opening in played) == list(range(size))
 
 
+def test_every_round_through_the_book_has_an_order_of_its_own() -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(6)), sha256="")
+    played = tuple(int(book.opening(7, pair).fen) for pair in range(12))
+    assert played == permutation(7, 0, 6) + permutation(7, 1, 6)
+
+
 @given(seed=st.integers(0, 2**63), index=st.integers(0, 10_000))
 def test_times_stay_in_their_range(seed: int, index: int) -> None:
     assert 0.25 <= drawn_time(MOVETIME, seed, index) <= 1.0

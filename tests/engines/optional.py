@@ -1,0 +1,44 @@
+"""A UCI engine that is tuned by options: it takes any legal move, and which one they decide."""
+
+import sys
+
+import chess
+
+OPTIONS = {"boldness": 3, "patience": 10}
+
+
+def choose(board: chess.Board) -> chess.Move:
+    moves = sorted(board.legal_moves, key=chess.Move.uci)
+    return moves[(OPTIONS["boldness"] * board.fullmove_number + OPTIONS["patience"]) % len(moves)]
+
+
+def main() -> None:
+    board = chess.Board()
+    for line in sys.stdin:
+        match line.split():
+            case ["uci"]:
+                print("id name optional")
+                for name, value in OPTIONS.items():
+                    print(f"option name {name} type spin default {value} min 0 max 50")
+                print("uciok", flush=True)
+            case ["isready"]:
+                print("readyok", flush=True)
+            case ["setoption", "name", name, "value", value]:
+                OPTIONS[name] = int(value)
+            case ["position", "startpos", *moves]:
+                board = chess.Board()
+                for move in moves[1:]:
+                    board.push_uci(move)
+            case ["position", "fen", a, b, c, d, e, f, *moves]:
+                board = chess.Board(" ".join((a, b, c, d, e, f)))
+                for move in moves[1:]:
+                    board.push_uci(move)
+            case ["go", *_]:
+                print("info depth 1 nodes 10 score cp 0")
+                print(f"bestmove {choose(board)}", flush=True)
+            case ["quit"]:
+                return
+
+
+if __name__ == "__main__":
+    main()
