@@ -133,6 +133,8 @@ class Tuner:
 
     def _number(self, name: str) -> int:
         status = self.status()
+        if name == "paused":
+            return int(status.get("status") == "paused")
         return int(
             status.get("games", {}).get("games", 0) if name == "games" else status.get(name, 0)
         )
