@@ -1,6 +1,8 @@
 //! The tree search: principal variation search with pruning, reductions and
 //! extensions.
 
+use crate::attacks;
+use crate::bitboard::bit;
 use crate::engine_constants::*;
 use crate::history::Arrival;
 use crate::ordering::{Hints, Picker};
@@ -327,8 +329,9 @@ impl Searcher {
         if node.ply == 0 || progress.best <= -MATE_BOUND || mv.promotion().is_some() {
             return false;
         }
-        if mv.is_quiet() && !node.in_check && (late(node, progress) || futile(node, progress)) {
-            return true;
+        let idle = mv.is_quiet() && !node.in_check;
+        if idle && (late(node, progress) || futile(node, progress)) {
+            return !gives_direct_check(node.position, mv);
         }
         let per_ply = if mv.is_quiet() { SEE_PRUNE_MARGIN } else { SEE_PRUNE_CAPTURE_MARGIN };
         node.depth <= SEE_PRUNE_MAX_DEPTH as i32
@@ -521,6 +524,17 @@ fn corrected(eval: Score, ply: usize, entry: Option<Entry>) -> Score {
 fn worth_a_look(position: &Position, mv: Move, stand_pat: Score, alpha: Score) -> bool {
     let hopeless = stand_pat + see::gain(position, mv) + QUIESCENCE_DELTA_MARGIN <= alpha;
     !hopeless && see::is_at_least(position, mv, 0)
+}
+
+/// Whether the moved piece itself attacks the king.
+fn gives_direct_check(position: &Position, mv: Move) -> bool {
+    let king = position.king(!position.side);
+    let target = bit(mv.to());
+    match position.kind_at(mv.from()) {
+        Some(Kind::Pawn) => attacks::pawns(position.side, target) & bit(king) != 0,
+        Some(kind) => attacks::piece(kind, king, position.occupied()) & target != 0,
+        None => false,
+    }
 }
 
 /// So far above beta that no reply will matter.
