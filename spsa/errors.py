@@ -76,6 +76,10 @@ class SchemaMismatch(TuningError):
     """The database has another schema than this program."""
 
 
+class TablesMissing(SchemaMismatch):
+    """The database answers, but nobody has made the tuner's tables in it yet."""
+
+
 class IllegalTransition(TuningError):
     """A row was not in a state from which the wanted one can be reached: a race was lost."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from spsa.connection import create_engine, parse_url, translated
-from spsa.errors import SchemaMismatch
+from spsa.errors import SchemaMismatch, TablesMissing
 from spsa.schema import REVISION
 
 if TYPE_CHECKING:
@@ -52,10 +52,15 @@ def check(connection: sa.Connection) -> None:
     """
     found = revision(connection)
     _refuse_newer(found)
+    if found is None:
+        raise TablesMissing(
+            "the database has no tables of the tuner yet: run `spsa-master run` or "
+            "`spsa-master db upgrade`"
+        )
     if found != REVISION:
-        state = "has no tables of the tuner yet" if found is None else f"is at schema {found}"
         raise SchemaMismatch(
-            f"the database {state}, this program needs {REVISION}: run `spsa-master db upgrade`"
+            f"the database is at schema {found}, this program needs {REVISION}: "
+            "run `spsa-master db upgrade`"
         )
 
 

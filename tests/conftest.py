@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from engines import zoo
 from postgres_server import binaries, running_server
 from shell import Shell
 
@@ -32,6 +33,13 @@ from spsa.migrate import upgrade
 from spsa.store import Store, open_store
 
 DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(autouse=True)
+def bystanders() -> None:
+    """Let `engines.zoo.children` count only what the test itself starts."""
+    zoo.BYSTANDERS.clear()
+    zoo.BYSTANDERS.update(zoo.all_children())
 
 
 @pytest.fixture(scope="session")

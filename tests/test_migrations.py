@@ -180,7 +180,7 @@ def test_a_wheel_would_hold_the_migrations_where_they_are_looked_for():
     root = Path(migrate.__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {"migrations": "spsa/_migrations"}
+    assert included["migrations"] == "spsa/_migrations"
     assert Path(migrate.configuration().get_main_option("script_location")).samefile(
         root / "migrations"
     )

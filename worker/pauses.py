@@ -14,7 +14,7 @@ class Pace:
     jitter: float
 
 
-POLL = Pace(first=0.25, growth=1.5, cap=10.0, jitter=0.2)
+POLL = Pace(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
 """Between two questions for work that were answered with none."""
 
 RECONNECT = Pace(first=0.5, growth=2.0, cap=20.0, jitter=0.5)

@@ -11,7 +11,7 @@ from socket import gethostname
 from uuid import uuid4
 
 from spsa import __version__
-from spsa.errors import DatabaseUnreachable
+from spsa.errors import DatabaseUnreachable, TablesMissing
 from spsa.store import Store, WorkerInfo, open_store
 from worker.artifacts import EngineCache, default_folder
 from worker.clerk import Clerk
@@ -66,7 +66,7 @@ def _reached(service: Service, heard: Interrupts) -> Store | None:
     while not heard.count:
         try:
             return open_store(service.database_url, durable=False)
-        except DatabaseUnreachable as error:
+        except (DatabaseUnreachable, TablesMissing) as error:
             if service.habits.once or _waited_enough(service.habits, began):
                 raise
             pause = pauses.next()

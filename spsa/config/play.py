@@ -1,6 +1,7 @@
 """The tables of config.toml that decide how games are played."""
 
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
 from spsa.config.section import Section, shown
@@ -58,9 +59,16 @@ def read_book(section: Section, folder: Path) -> Book:
     name = section.text("book", BUILTIN)
     plies = section.whole("plies", 0, least=1) or None
     if name == BUILTIN:
-        return Book(name=name, plies=plies)
+        return Book(name=name, sha256=_digest(_builtin()), plies=plies)
     path = (folder / name).resolve()
     return Book(name=str(path), sha256=_digest(path), plies=plies)
+
+
+def _builtin() -> Path:
+    """The book that came with this installation; every box has to have the same one."""
+    found = find_spec("worker")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent / "openings" / "balanced.epd"
 
 
 def _digest(path: Path) -> str:

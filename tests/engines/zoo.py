@@ -45,8 +45,17 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
+BYSTANDERS: set[int] = set()
+"""Children that were there before the test: a database server, a resource tracker."""
+
+
 def children() -> set[int]:
-    """The processes whose parent this one is, dead ones that nobody reaped included."""
+    """The test's child processes, dead ones that nobody reaped included."""
+    return all_children() - BYSTANDERS
+
+
+def all_children() -> set[int]:
+    """The processes whose parent this one is."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
