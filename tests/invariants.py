@@ -1,0 +1,112 @@
+"""The invariants of a tuning database, asked in SQL of our own: no code of the store is trusted."""
+
+import json
+import struct
+from itertools import pairwise
+
+GAMES = "plus_wins + minus_wins + draws"
+PAIRS = "ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4"
+COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+
+
+def broken(sql):
+    """A sentence for everything that is wrong; `sql` runs a query."""
+    return miscounted(sql) + [
+        sentence for run in sql("SELECT id FROM spsa_run") for sentence in _chain(sql, run.id)
+    ]
+
+
+def miscounted(sql):
+    """The invariants that are a query each and do not hold."""
+    return [name for (name,) in sql(_ALL)]
+
+
+def _sums_differ():
+    differing = " OR ".join(f"i.{name} <> COALESCE(b.{name}, 0)" for name in COUNTS)
+    sums = ", ".join(f"SUM({name}) AS {name}" for name in COUNTS)
+    return (
+        f"SELECT i.id FROM spsa_iteration i LEFT JOIN (SELECT iteration_id, {sums}"  # noqa: S608
+        f" FROM spsa_batch WHERE status = 'done' GROUP BY iteration_id) b"
+        f" ON b.iteration_id = i.id WHERE {differing}"
+    )
+
+
+_QUERIES = {
+    "the counts of an iteration are the sums over its done batches": _sums_differ(),
+    "the two ways of counting an iteration agree": f"""
+        SELECT id FROM spsa_iteration
+         WHERE games_played <> {GAMES} OR games_played <> 2 * ({PAIRS})""",  # noqa: S608
+    "the batches of an iteration are its target": """
+        SELECT i.id FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+         GROUP BY i.id, i.target_games HAVING SUM(b.games) <> i.target_games""",
+    "a done batch has all its games, any other has none": f"""
+        SELECT id FROM spsa_batch
+         WHERE {GAMES} <> CASE WHEN status = 'done' THEN games ELSE 0 END""",  # noqa: S608
+    "voids are counted alike": """
+        SELECT i.id FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+         GROUP BY i.id, i.void_games HAVING SUM(b.void_games) <> i.void_games""",
+    "a complete iteration has its games, and one step if it tunes": """
+        SELECT i.id FROM spsa_iteration i LEFT JOIN spsa_step s ON s.iteration_id = i.id
+         WHERE (i.status = 'complete') <> (i.completed_at IS NOT NULL)
+            OR (i.status = 'complete' AND i.games_played <> i.target_games)
+            OR (i.status = 'complete' AND i.purpose = 'tune') <> (s.id IS NOT NULL)""",
+    "a step is of the k and the run of its iteration": """
+        SELECT s.id FROM spsa_step s JOIN spsa_iteration i ON i.id = s.iteration_id
+         WHERE s.k <> i.k OR s.run_id <> i.run_id""",
+    "a run has applied as many results as its log has steps": """
+        SELECT r.id FROM spsa_run r
+         WHERE r.applied <> (SELECT COUNT(*) FROM spsa_step s WHERE s.run_id = r.id)
+            OR r.applied <> (SELECT COALESCE(MAX(k), 0) FROM spsa_step s WHERE s.run_id = r.id)""",
+    "numbers have no gaps": """
+        SELECT run_id FROM spsa_iteration
+         GROUP BY run_id HAVING MAX(iteration_number) <> COUNT(*) OR MIN(iteration_number) <> 1""",
+    "a leased batch has a holder, a free one has none": """
+        SELECT id FROM spsa_batch
+         WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')""",
+    "a batch is not tried more often than allowed": """
+        SELECT id FROM spsa_batch WHERE attempt > max_attempts""",
+    "epochs do not go back": """
+        SELECT a.id FROM spsa_step a JOIN spsa_step b ON a.run_id = b.run_id AND a.k < b.k
+         WHERE a.epoch > b.epoch""",
+    "a run that ended has nothing open to tune": """
+        SELECT i.id FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+         WHERE r.status IN ('finished', 'stopped') AND i.purpose = 'tune'
+           AND i.status IN ('pending', 'in_progress')""",
+    "two batches of a run have two seeds": """
+        SELECT i.run_id FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
+         GROUP BY i.run_id, b.seed HAVING COUNT(*) > 1""",
+}
+
+_ALL = " UNION ALL ".join(
+    f"SELECT '{name}' FROM ({query}) AS q{i}"  # noqa: S608
+    for i, (name, query) in enumerate(_QUERIES.items())
+)
+
+
+def _chain(sql, run_id):
+    """Theta is its start plus the replay of the log, to the bit."""
+    (run,) = sql("SELECT start_theta, theta FROM spsa_run WHERE id = :id", id=run_id)
+    logged = sql(
+        "SELECT k, theta_before, delta, theta_after FROM spsa_step WHERE run_id = :id ORDER BY k",
+        id=run_id,
+    )
+    theta = _values(run.start_theta)
+    for step in logged:
+        if _bits(_values(step.theta_before)) != _bits(theta):
+            yield f"step {step.k} does not start where the one before ended"
+        delta = _values(step.delta)
+        theta = {name: theta[name] + delta[name] for name in theta}
+        if _bits(_values(step.theta_after)) != _bits(theta):
+            yield f"step {step.k} does not end at its start plus its delta"
+    if _bits(_values(run.theta)) != _bits(theta):
+        yield "the run's theta is not the end of its log"
+    yield from (f"no step between {a.k} and {b.k}" for a, b in pairwise(logged) if b.k != a.k + 1)
+
+
+def _values(stored):
+    # PostgreSQL's driver has parsed it, SQLite's has not
+    return json.loads(stored) if isinstance(stored, str) else stored
+
+
+def _bits(values):
+    return {name: struct.pack("<d", value) for name, value in values.items()}

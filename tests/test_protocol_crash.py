@@ -1,0 +1,119 @@
+"""A small run, cut off at every transaction, before and after its commit: the end is the same.
+
+Twice: by somebody who asks again with the same identifiers, and by somebody who died, knows nothing
+any more and starts from what the database says.
+"""
+
+import pytest
+from builders import LEASE, new_iteration, new_run, new_worker, result_of, step_from
+from cutting import CutStore
+from invariants import broken
+
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost
+from spsa.lifecycle import RunStatus
+
+ITERATIONS = 2
+
+
+class Player:
+    """Plays a run to its end, each call as often as it takes.
+
+    `dies` at the cut: the rest of what it was doing is forgotten, and its leases run out.
+    """
+
+    def __init__(self, store, sql, name, dies):
+        self.store, self.sql, self.name, self.dies = store, sql, name, dies
+        self.lives = 0
+
+    def insist(self, call):
+        try:
+            return call()
+        except DatabaseUnreachable:
+            if self.dies:
+                raise
+            return call()
+
+    def play(self):
+        while True:
+            try:
+                return self._life()
+            except DatabaseUnreachable:
+                self.lives += 1
+                self.sql("UPDATE spsa_batch SET lease_expires_at = '2000-01-01T00:00:00+00:00'")
+
+    def _life(self):
+        run = self.store.find_run(self.name) or self.insist(self._create)
+        master = self.insist(lambda: self.store.acquire(run.id, "m1", LEASE))
+        worker = self.insist(lambda: self.store.register_worker(new_worker()))
+        while True:
+            view = self.insist(lambda: self.store.tick(master, LEASE))
+            if view.run.status is RunStatus.FINISHED:
+                return
+            self._move(master, view)
+            self._work(worker)
+
+    def _create(self):
+        try:
+            return self.store.create_run(new_run(name=self.name, max_iterations=ITERATIONS))
+        except IllegalTransition:
+            return self.store.run(self.name)
+
+    def _move(self, master, view):
+        run = view.run
+        try:
+            if view.opened < ITERATIONS and not view.open:
+                new = new_iteration(k=view.opened + 1, opened_on=run.applied, max_attempts=9)
+                self.insist(lambda: self.store.open_iteration(master, new))
+            elif view.open and view.open[0].played_out:
+                step = step_from(run, view.open[0].tally)
+                self.insist(lambda: self.store.apply(master, view.open[0].id, step))
+            elif not view.open:
+                self.insist(lambda: self.store.finish(master))
+        except IllegalTransition:
+            return  # it was done: the next look will tell
+
+    def _work(self, worker):
+        for place in range(2):
+            claim_id = f"{self.name} {self.lives} {self.store.writes} {place}"
+            claim = self.insist(lambda c=claim_id: self.store.claim(c, worker, LEASE))
+            if claim is None:
+                return
+            self.insist(lambda c=claim_id: self.store.renew([c], LEASE))
+            try:
+                self.insist(lambda c=claim: self.store.report(c, result_of(c)))
+            except LeaseLost:
+                continue
+
+
+def outcome(store, name):
+    """All that may not depend on what went wrong on the way."""
+    run = store.run(name)
+    return (
+        (run.status, run.theta, run.state, run.applied),
+        [(s.k, s.theta_before, s.delta, s.theta_after) for s in store.steps(run.id)],
+        [(i.k, i.status, i.tally, i.elo_diff) for i in store.iterations(run.id)],
+        [
+            (b.iteration_number, b.seq, b.status, b.seed, b.first_pair, b.tally)
+            for b in store.batches(run.id)
+        ],
+    )
+
+
+def played(store, sql, name, dies=False, at=None, cut=None):
+    store.writes, store.at, store.cut = 0, at, cut
+    player = Player(store, sql, name, dies)
+    player.play()
+    return outcome(store, name)
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, cut, dies):
+    with CutStore(database_url) as store:
+        undisturbed = played(store, sql, "undisturbed")
+        assert undisturbed[0][3] == ITERATIONS
+        writes = store.writes
+        assert writes > 20
+        for at in range(1, writes + 1):
+            assert played(store, sql, f"cut at {at}", dies, at, cut) == undisturbed, at
+        assert broken(sql) == []
