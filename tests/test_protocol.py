@@ -9,7 +9,7 @@ import os
 import types
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 from protocol import Protocol
@@ -196,16 +196,6 @@ def _is_spoiled(machine, story):
     except (AssertionError, SQLAlchemyError):
         return True
     return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("SPSA_TEST_LONG" not in os.environ, reason="minutes long: SPSA_TEST_LONG=1")
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_is_found_by_chance(bug, machine, monkeypatch):
-    seed_in(monkeypatch, *BUGS[bug])
-    search = settings(SEARCH, max_examples=2_000, phases=[Phase.generate])
-    with pytest.raises((AssertionError, SQLAlchemyError, ExceptionGroup)):
-        run_state_machine_as_test(machine, settings=search)
 
 
 def seed_in(monkeypatch, module, right, wrong):
