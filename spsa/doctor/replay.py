@@ -1,49 +1,55 @@
 """The whole run once more: what its rule proposes and answers, against what the rows say."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+import spsa.replay
 from spsa.doctor.books import Books, Finding
 from spsa.doctor.theta import differences
-from spsa.params import Played
-from spsa.store import Iteration, Values
-from spsa.tuning import Games, Tuning
-
-Moment = tuple[Mapping[str, Any], Values]
-"""The rule's state and theta after so many results."""
+from spsa.replay import Moment
+from spsa.store import Iteration
+from spsa.tuning import Tuning
 
 
 def replay(books: Books, tuning: Tuning) -> Iterator[Finding]:
     """Every proposal and every step, computed from the run's seed and its counts alone."""
-    theta, state = tuning.start()
-    yield from differences(books, None, "the start", books.run.start_theta, theta)
-    moments: list[Moment] = [(state, theta)]
-    by_id = {it.id: it for it in books.iterations}
-    for step in books.steps:
-        it = by_id.get(step.iteration_id)
-        if it is None or step.k != len(moments):
-            return  # the log itself is broken, which other checks have said
-        answer = tuning.answer(*moments[-1], _games(it))
-        yield from differences(books, it, f"delta of step k={step.k}", step.delta, answer.delta)
-        yield from differences(
-            books, it, f"theta after step k={step.k}", step.theta_after, answer.theta
-        )
-        moments.append((answer.state, answer.theta))
+    moments = list(spsa.replay.replay(tuning, _results(books)))
+    yield from differences(books, None, "the start", books.run.start_theta, moments[0].theta)
+    by_k = {it.k: it for it in books.tuned}
+    for step, moment in zip(books.steps, moments[1:], strict=False):
+        for what, found, right in (
+            ("delta of", step.delta, moment.delta),
+            ("theta after", step.theta_after, moment.theta),
+        ):
+            yield from differences(books, by_k[step.k], f"{what} step k={step.k}", found, right)
+    if len(moments) == books.run.applied + 1 and books.run.state != moments[-1].state:
+        yield books.finding(None, "the rule's state is another", "it follows from the results")
     for it in books.tuned:
         yield from _opening(books, tuning, moments, it)
 
 
+def _results(books: Books) -> Iterator[Iteration]:
+    """What theta holds, as far as the log is whole; where it is not, other checks have said so."""
+    by_id = {it.id: it for it in books.iterations}
+    for k, step in enumerate(books.steps, start=1):
+        it = by_id.get(step.iteration_id)
+        if it is None or step.k != k or it.k != k:
+            return
+        yield it
+
+
 def _opening(
-    books: Books, tuning: Tuning, moments: list[Moment], it: Iteration
+    books: Books, tuning: Tuning, moments: Sequence[Moment], it: Iteration
 ) -> Iterator[Finding]:
     """An iteration was opened on the right results, and plays what the rule proposes on them."""
     k = it.k or 0
-    opened_on = max(0, k - it.in_flight)
-    if it.opened_on != opened_on:
-        yield books.finding(it, f"opened on {it.opened_on} results", f"it is opened on {opened_on}")
+    least = max(0, k - it.in_flight)
+    if not least <= it.opened_on < k:
+        needed = f"k={k} with {it.in_flight} in flight needs {least} at least, and none of its own"
+        yield books.finding(it, f"opened on {it.opened_on} results", needed)
     if it.opened_on >= len(moments):
         return
-    proposal = tuning.propose(*moments[it.opened_on], k)
+    base = moments[it.opened_on]
+    proposal = tuning.propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
     yield from differences(books, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})
     for what, found, right in (
@@ -52,13 +58,3 @@ def _opening(
         ("minus", it.minus_parameters, proposal.played.minus),
     ):
         yield from differences(books, it, what, found, right)
-
-
-def _games(it: Iteration) -> Games:
-    return Games(
-        k=it.k or 0,
-        a_k=it.a_k or 0.0,
-        c_k=it.c_k or 0.0,
-        played=Played(dict(it.plus_parameters), dict(it.minus_parameters)),
-        tally=it.tally,
-    )
