@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spsa.algorithms import spsa
+import spsa.algorithms.spsa as spsa
 from spsa.algorithms.method import Method
 from spsa.algorithms.rule import Problem, Rule
 from spsa.algorithms.settings import Found, faults, suggestion, values

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+import spsa.cargo.tree as tree
 from spsa.artifacts import sync_directory
-from spsa.cargo import tree
 from spsa.cargo.checkout import OUTER, Checkout, checkout, resolved
 from spsa.cargo.tree import Entry
 from spsa.errors import SourceChanged

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from math import ceil, floor, inf, nextafter
 from typing import Any, Self
 
-from spsa.params import placement
+import spsa.params.placement as placement
 from spsa.params.placement import Placement
 
 Number = int | float

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+import spsa.rust_constants.literal as literal
 from spsa.errors import TuningError
 from spsa.params import Location, Number, Space, assignments, target
-from spsa.rust_constants import literal
 from spsa.rust_constants.lookup import Element, element, elements
 from spsa.rust_constants.shape import literals
 from spsa.rust_constants.syntax import RustConstant, RustFile, parse

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from spsa.rust_constants import literal
+import spsa.rust_constants.literal as literal
 from spsa.rust_constants.literal import Literal
 
 
