@@ -15,7 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from protocol import Protocol
 from sqlalchemy.exc import SQLAlchemyError
 
-from spsa.store import database, mastership, opening, runs, work
+from spsa.store import claims, database, mastership, moves, opening, reports, runs, view
 
 LONG = 2_000 if os.environ.get("SPSA_TEST_LONG") else 25
 EXAMPLES = int(os.environ.get("SPSA_TEST_EXAMPLES", LONG))
@@ -44,66 +44,66 @@ def test_any_history_leaves_the_database_as_it_should_be(machine):
 # as well (half an iteration applied, a result applied twice) is no bug that a call could show.
 BUGS = {
     "anybody may report": (
-        work,
+        reports,
         "        batches.c.claim_id == claim.claim_id,\n        may_",
         "may_",
     ),
-    "a report needs no status": (work, "        may_become(batches.c.status, BATCH, to),\n", ""),
+    "a report needs no status": (reports, "        may_become(batches.c.status, BATCH, to),\n", ""),
     "a report is counted twice": (
-        work,
+        reports,
         "                _count(connection, claim, result)\n",
         "                _count(connection, claim, result)\n" * 2,
     ),
     "an abandoned iteration counts": (
-        work,
+        reports,
         "            iterations.c.status == IterationStatus.IN_PROGRESS,\n",
         "",
     ),
     "a live lease is handed on": (
-        work,
-        "batches.c.status == BatchStatus.LEASED, batches.c.lease_expires_at < seconds_from_now(0)",
+        claims,
+        "batches.c.lease_expires_at < seconds_from_now(0)",
         "batches.c.status == BatchStatus.LEASED",
     ),
     "an expired lease is kept": (
-        work,
+        claims,
         "batches.c.lease_expires_at < seconds_from_now(0)",
         "batches.c.lease_expires_at < seconds_from_now(-7200)",
     ),
-    "attempts have no end": (work, "_FREE, batches.c.attempt < batches.c.max_attempts", "_FREE"),
+    "attempts have no end": (claims, "_FREE, batches.c.attempt < batches.c.max_attempts", "_FREE"),
     "asking again takes another batch": (
-        work,
+        claims,
         "            batch = _held(connection, claim_id)\n",
         "            batch = None\n",
     ),
     "a release costs an attempt": (
-        work,
+        reports,
         "attempt=batches.c.attempt - 1",
         "attempt=batches.c.attempt",
     ),
     "a paused run hands out work": (
-        work,
+        claims,
         "runs.c.status == RunStatus.RUNNING,\n        sa.and_",
         "runs.c.status != RunStatus.STOPPED,\n        sa.and_",
     ),
     "a failed batch pauses nothing": (
-        work,
+        reports,
         "if row.status == BatchStatus.FAILED:",
         "if row.status == BatchStatus.DONE:",
     ),
     "an abandoned batch is renewed": (
-        work,
-        "                    batches.c.iteration_id.in_(_BEING_PLAYED),\n",
+        claims,
+        "                    _IS_BEING_PLAYED,\n",
         "",
     ),
     "a failed batch stays with its last holder": (
-        mastership,
+        view,
         "            claim_id=None,\n            lease_expires_at=None,\n            last_error",
         "            last_error",
     ),
     "two masters lead": (
         mastership,
-        "            runs.c.epoch == mastership.epoch,\n"
-        "            runs.c.master_id == mastership.master_id,\n",
+        "                runs.c.epoch == mastership.epoch,\n"
+        "                runs.c.master_id == mastership.master_id,\n",
         "",
     ),
     "a live mastership is taken": (
@@ -113,22 +113,22 @@ BUGS = {
     ),
     "an epoch comes twice": (mastership, "epoch=runs.c.epoch + 1", "epoch=runs.c.epoch"),
     "any iteration is applied": (
-        mastership,
+        moves,
         "            iterations.c.k.is_not_distinct_from(k),\n",
         "",
     ),
     "theta moves and the log does not": (
-        mastership,
+        moves,
         "theta=dict(step.theta_after), state",
         "theta=dict(step.delta), state",
     ),
     "an iteration is opened on old results": (
-        mastership,
+        moves,
         "if run.applied != new.opened_on:",
         "if run.applied < new.opened_on:",
     ),
-    "a stopped run is opened": (mastership, "if run.status != RunStatus.RUNNING:", "if False:"),
-    "one k is opened twice": (mastership, "if known is not None:", "if False:"),
+    "a stopped run is opened": (moves, "if run.status != RunStatus.RUNNING:", "if False:"),
+    "one k is opened twice": (moves, "if known is not None:", "if False:"),
     "a stop leaves iterations open": (
         runs,
         "may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED)",

@@ -6,7 +6,7 @@ from builders import LEASE, new_iteration, new_worker, result_of, stage
 from spsa.errors import LeaseLost, ReportConflict, TuningError
 from spsa.lifecycle import BatchStatus, IterationStatus, RunStatus
 from spsa.scoring import Tally
-from spsa.store import BatchResult
+from spsa.store import BatchResult, Failure
 
 
 @pytest.fixture
@@ -143,7 +143,8 @@ def test_a_batch_that_fails_too_often_pauses_the_run_with_the_reason(run):
         "iteration 1 batch 0: plus crashed, try 3",
     )
     assert run.claim("more") is None
-    assert run.store.tick(run.master, LEASE).failures == ["plus crashed, try 3"]
+    failures = run.store.tick(run.master, LEASE).failures
+    assert failures == [Failure(iteration_id=row.iteration_id, seq=0, error="plus crashed, try 3")]
 
 
 def test_a_batch_whose_every_worker_went_away_pauses_the_run(run, expire):

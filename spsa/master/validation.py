@@ -98,6 +98,6 @@ def _give_up_unplayable(
 ) -> None:
     if view.failures:
         store.abandon_validation(mastership, row.id)
-        raise TuningError(f"the validation cannot be played: {'; '.join(view.failures)}")
+        raise TuningError(f"the validation cannot be played: {'; '.join(f.error for f in view.failures)}")
     if view.run.status is RunStatus.PAUSED:
         raise NothingToDo(f"run {view.run.name} is paused: {view.run.reason}")

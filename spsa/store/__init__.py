@@ -1,37 +1,43 @@
 """The one place that speaks SQL to a running tuner: one method is one transaction.
 
-A worker uses the verbs of `work`, a master those of `mastership`, a person those of `runs`, and
-anybody may read the `ledger`.
+A worker uses the verbs of `roster`, `claims` and `reports`, a master those of `mastership`, `view`
+and `moves`, a person those of `runs`, and anybody may read the `ledger`.
 """
 
-from spsa.store.ledger import Ledger
-from spsa.store.mastership import MasterDesk
-from spsa.store.rows import (
+from spsa.store.claims import ClaimDesk
+from spsa.store.entries import (
     BatchResult,
+    NewEngine,
+    NewIteration,
+    NewRun,
+    NewStep,
+    Values,
+    WorkerInfo,
+)
+from spsa.store.ledger import Ledger
+from spsa.store.moves import MasterDesk
+from spsa.store.reports import ReportDesk
+from spsa.store.roster import Roster
+from spsa.store.rows import (
     BatchRow,
     Claim,
     Engine,
     EngineRow,
     Event,
+    Failure,
     Iteration,
     Mastership,
-    NewEngine,
-    NewIteration,
-    NewRun,
-    NewStep,
     Run,
     RunView,
     Step,
     Totals,
-    Values,
-    WorkerInfo,
     WorkerRow,
 )
 from spsa.store.runs import OwnerDesk
-from spsa.store.work import WorkerDesk
+from spsa.store.view import ViewDesk
 
 
-class Store(WorkerDesk, MasterDesk, OwnerDesk, Ledger):
+class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, Ledger):
     """All verbs on one database."""
 
 
@@ -57,6 +63,7 @@ __all__ = [
     "Engine",
     "EngineRow",
     "Event",
+    "Failure",
     "Iteration",
     "Mastership",
     "NewEngine",

@@ -6,12 +6,21 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.errors import NothingToDo
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
-from spsa.schema import batches, engines, events, iterations, runs, seconds_from_now, steps, workers
+from spsa.lifecycle import BatchStatus, Purpose
+from spsa.schema import (
+    IS_OPEN,
+    batches,
+    engines,
+    events,
+    iterations,
+    runs,
+    seconds_from_now,
+    steps,
+    workers,
+)
 from spsa.store.database import Database, tally_of
-from spsa.store.mastership import iteration_of
+from spsa.store.reading import batch_of, event_of, iteration_of, run_of, step_of, worker_of
 from spsa.store.rows import BatchRow, EngineRow, Event, Iteration, Run, Step, Totals, WorkerRow
-from spsa.store.runs import run_of
 
 
 class Ledger(Database):
@@ -61,16 +70,13 @@ class Ledger(Database):
         """The log of everything that moved theta, in order."""
         statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.k)
         with self._read() as connection:
-            return [_step(row) for row in connection.execute(statement)]
+            return [step_of(row) for row in connection.execute(statement)]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:
         """The iterations that are pending or being played, in order."""
         statement = (
             select(iterations)
-            .where(
-                iterations.c.run_id == run_id,
-                iterations.c.status.in_([IterationStatus.PENDING, IterationStatus.IN_PROGRESS]),
-            )
+            .where(iterations.c.run_id == run_id, IS_OPEN)
             .order_by(iterations.c.iteration_number)
         )
         with self._read() as connection:
@@ -123,7 +129,7 @@ class Ledger(Database):
             .order_by(iterations.c.iteration_number, batches.c.seq)
         )
         with self._read() as connection:
-            return [_batch(row) for row in connection.execute(statement)]
+            return [batch_of(row) for row in connection.execute(statement)]
 
     def engines(self, run_id: int) -> list[EngineRow]:
         """The binaries that a run's iterations name, with how many still open ones need each."""
@@ -145,7 +151,7 @@ class Ledger(Database):
     def workers(self) -> list[WorkerRow]:
         """All workers with what they have done, those heard of last first."""
         with self._read() as connection:
-            return [_worker(row) for row in connection.execute(_workers())]
+            return [worker_of(row) for row in connection.execute(_workers())]
 
     def events(self, run_id: int, last: int = 100) -> list[Event]:
         """Who did what with a run, oldest first."""
@@ -153,29 +159,7 @@ class Ledger(Database):
             select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
         )
         with self._read() as connection:
-            return [_event(row) for row in connection.execute(statement)][::-1]
-
-
-def _step(row: Any) -> Step:
-    return Step(**{name: getattr(row, name) for name in Step.__dataclass_fields__})
-
-
-def _event(row: Any) -> Event:
-    return Event(**{name: getattr(row, name) for name in Event.__dataclass_fields__})
-
-
-def _batch(row: Any) -> BatchRow:
-    names = set(BatchRow.__dataclass_fields__) - {"tally", "status"}
-    values = {name: getattr(row, name) for name in names}
-    return BatchRow(tally=tally_of(row), status=BatchStatus(row.status), **values)
-
-
-def _worker(row: Any) -> WorkerRow:
-    names = set(WorkerRow.__dataclass_fields__) - {"seconds_since_seen"}
-    silence = (row.now - row.last_seen_at).total_seconds()
-    return WorkerRow(
-        seconds_since_seen=max(0.0, silence), **{name: getattr(row, name) for name in names}
-    )
+            return [event_of(row) for row in connection.execute(statement)][::-1]
 
 
 def _workers() -> sa.Select[Any]:

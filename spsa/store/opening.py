@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 
 from spsa.schema import batches, engines, iterations
 from spsa.seeds import derived_seed
-from spsa.store.rows import NewEngine, NewIteration
+from spsa.store.entries import NewEngine, NewIteration
 from spsa.terms import Terms, TimeKind
 
 

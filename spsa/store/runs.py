@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
 from spsa.errors import IllegalTransition
-from spsa.lifecycle import BATCH, ITERATION, RUN, BatchStatus, IterationStatus, RunStatus
-from spsa.schema import batches, events, iterations, runs, seconds_from_now
+from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
+from spsa.schema import batches, iterations, runs
 from spsa.store.database import Database, may_become
-from spsa.store.rows import NewRun, Run
-from spsa.terms import Terms
+from spsa.store.entries import NewRun
+from spsa.store.halting import move_run, write_event
+from spsa.store.reading import run_of
+from spsa.store.rows import Run
 
 
 class OwnerDesk(Database):
@@ -113,40 +114,3 @@ class OwnerDesk(Database):
         """Write an event."""
         with self._write() as connection:
             write_event(connection, run_id, kind, actor, detail)
-
-
-def run_of(row: Any) -> Run:
-    """The value of a row of `spsa_run`."""
-    names = Run.__dataclass_fields__
-    values = {name: getattr(row, name) for name in names}
-    values["status"] = RunStatus(row.status)
-    values["terms"] = Terms.from_json(row.terms)
-    return Run(**values)
-
-
-def write_event(
-    connection: sa.Connection, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]
-) -> None:
-    """Add a row to the run's events, in the transaction that did what it tells of."""
-    connection.execute(
-        events.insert().values(run_id=run_id, kind=kind, actor=actor, detail=dict(detail))
-    )
-
-
-def move_run(
-    connection: sa.Connection, name: str, to: RunStatus, actor: str, reason: str | None = None
-) -> int:
-    """Change a run's status if its lifecycle allows it, and say who did; the run's id."""
-    ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
-    row = connection.execute(
-        update(runs)
-        .where(runs.c.name == name, may_become(runs.c.status, RUN, to))
-        .values(status=to, reason=reason, finished_at=seconds_from_now(0) if ended else None)
-        .returning(runs.c.id)
-    ).one_or_none()
-    if row is None:
-        status = connection.scalar(select(runs.c.status).where(runs.c.name == name))
-        state = "there is no such run" if status is None else f"it is {status}"
-        raise IllegalTransition(f"run {name} cannot become {to}: {state}")
-    write_event(connection, row.id, str(to), actor, {} if reason is None else {"reason": reason})
-    return int(row.id)

@@ -1,0 +1,105 @@
+"""What is written into the database, as frozen values; no SQL here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spsa.lifecycle import Purpose
+from spsa.scoring import Tally
+from spsa.terms import Terms
+
+Values = Mapping[str, float]
+"""Parameter name -> value in the parameter's own unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """Who plays; `name` is unique per process."""
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What a worker reports of one batch: the counts, and what the games cost."""
+
+    tally: Tally
+    voids: Mapping[str, int] = field(default_factory=dict)
+    plus_nodes: int = 0
+    minus_nodes: int = 0
+    moves: int = 0
+    plus_time_losses: int = 0
+    minus_time_losses: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What a run is from its first moment on, and never changes."""
+
+    name: str
+    seed: int
+    algorithm: str
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    terms: Terms
+    source_sha256: str | None
+    max_iterations: int
+    theta: Values
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEngine:
+    """A published binary; `content` only where boxes without the shared folder need it."""
+
+    sha256: str
+    build_key: str
+    target: str
+    size: int
+    bench: int | None
+    path: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIteration:
+    """A perturbation with its games, cut into batches before anybody plays them."""
+
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    in_flight: int
+    a_k: float | None
+    c_k: float | None
+    plus: NewEngine
+    minus: NewEngine
+    plus_options: Mapping[str, str]
+    minus_options: Mapping[str, str]
+    terms: Terms
+    target_games: int
+    batch_games: int
+    max_attempts: int
+    base_parameters: Values
+    plus_parameters: Values
+    minus_parameters: Values
+    perturbation_signs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """What one completed iteration does to theta, and the state of the rule after it."""
+
+    k: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    state: Mapping[str, Any]
+    gradient: Values
+    elo: float
+    bounded: bool

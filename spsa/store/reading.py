@@ -1,0 +1,82 @@
+"""Rows of the tables as the values of `rows`."""
+
+from typing import Any
+
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.store.database import tally_of
+from spsa.store.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
+from spsa.terms import Terms
+
+
+def run_of(row: Any) -> Run:
+    """The value of a row of `spsa_run`."""
+    values = _named(row, Run, without={"status", "terms"})
+    return Run(status=RunStatus(row.status), terms=Terms.from_json(row.terms), **values)
+
+
+def iteration_of(row: Any) -> Iteration:
+    """The value of a row of `spsa_iteration`."""
+    return Iteration(
+        tally=tally_of(row),
+        status=IterationStatus(row.status),
+        purpose=Purpose(row.purpose),
+        **_named(row, Iteration, without={"tally", "status", "purpose"}),
+    )
+
+
+def batch_of(row: Any) -> BatchRow:
+    """The value of a row of `spsa_batch` with its iteration's number."""
+    values = _named(row, BatchRow, without={"tally", "status"})
+    return BatchRow(tally=tally_of(row), status=BatchStatus(row.status), **values)
+
+
+def claim_of(batch: Any, iteration: Any, lease_seconds: float) -> Claim:
+    """The batch that was claimed; `iteration` has `run_name` and `run_seed` besides its columns."""
+    return Claim(
+        claim_id=batch.claim_id,
+        batch_id=batch.id,
+        run_id=iteration.run_id,
+        run_name=iteration.run_name,
+        run_seed=iteration.run_seed,
+        iteration_id=iteration.id,
+        iteration_number=iteration.iteration_number,
+        seq=batch.seq,
+        attempt=batch.attempt,
+        first_pair=batch.first_pair,
+        pairs=batch.games // 2,
+        seed=batch.seed,
+        plus=Engine(
+            sha256=iteration.plus_sha256,
+            path=iteration.plus_engine_path,
+            options=iteration.plus_options,
+        ),
+        minus=Engine(
+            sha256=iteration.minus_sha256,
+            path=iteration.minus_engine_path,
+            options=iteration.minus_options,
+        ),
+        terms=Terms.from_json(iteration.terms),
+        lease_seconds=lease_seconds,
+    )
+
+
+def step_of(row: Any) -> Step:
+    """The value of a row of `spsa_step`."""
+    return Step(**_named(row, Step))
+
+
+def event_of(row: Any) -> Event:
+    """The value of a row of `spsa_event`."""
+    return Event(**_named(row, Event))
+
+
+def worker_of(row: Any) -> WorkerRow:
+    """The value of a row of `spsa_worker` with its sums and the database's `now`."""
+    silence = (row.now - row.last_seen_at).total_seconds()
+    values = _named(row, WorkerRow, without={"seconds_since_seen"})
+    return WorkerRow(seconds_since_seen=max(0.0, silence), **values)
+
+
+def _named(row: Any, kind: Any, without: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
+    """The columns that have the names of a value's fields."""
+    return {name: getattr(row, name) for name in kind.__dataclass_fields__ if name not in without}
