@@ -23,7 +23,13 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import OperationalError as DriverError
 
-from spsa.errors import DatabaseUnreachable, Fault, IllegalTransition, InvalidInput
+from spsa.errors import (
+    DatabaseUnreachable,
+    Fault,
+    IllegalTransition,
+    InvalidInput,
+    TablesMissing,
+)
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
@@ -47,11 +53,26 @@ def parse_url(text: str) -> sa.URL:
     except (ArgumentError, ValueError):
         raise _refused("is not a URL") from None
     if url.drivername in _POSTGRESQL:
-        return url.set(drivername="postgresql+psycopg2")
+        return _parsed_postgresql(url)
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise _refused(f"names the database {url.drivername!r}")
+    return _parsed_sqlite(url)
+
+
+def _parsed_postgresql(url: sa.URL) -> sa.URL:
+    # what follows the @ of a password was taken for a host, and a host is shown
+    if "@" in f"{url.host or ''}{url.database or ''}":
+        raise _refused("has an @ too many (inside a password, write it as %40)")
+    if url.port is not None and not 0 < url.port < 65536:
+        raise _refused(f"names port {url.port}, which is none")
+    return url.set(drivername="postgresql+psycopg2")
+
+
+def _parsed_sqlite(url: sa.URL) -> sa.URL:
     if not url.database or url.database == ":memory:":
         raise _refused("is an SQLite database without a file, which no second process can reach")
+    if "uri" not in url.query and url.query.keys() - {"timeout"}:
+        raise _refused("has options that an SQLite file does not take")
     return url.set(drivername="sqlite")
 
 
@@ -66,26 +87,36 @@ def displayed(url: sa.URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def create_engine(url: sa.URL, *, durable: bool) -> sa.Engine:
+def create_engine(url: sa.URL, *, durable: bool, create: bool = False) -> sa.Engine:
     """An engine whose transactions are those this project counts on.
 
     Args:
+        create: whether connecting may make the file of an SQLite database; without it, whoever
+            only looks raises TablesMissing and leaves nothing behind.
         durable: whether a commit waits for the disk. A worker's need not: under leases a lost
             commit costs games played again, never a wrong count.
     """
     try:
         if url.get_backend_name() == "sqlite":
-            return _sqlite(url, durable)
+            return _sqlite(url, durable, create)
         return _postgresql(url, durable)
     except NoSuchModuleError:
         raise _refused("needs a driver that is not installed") from None
 
 
-def _sqlite(url: sa.URL, durable: bool) -> sa.Engine:
-    folder = Path(str(url.database)).resolve().parent
-    if not folder.is_dir():
-        raise DatabaseUnreachable(f"{displayed(url)}: there is no folder {folder}")
+def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
+    file = Path(str(url.database)).resolve()
+    if not file.parent.is_dir():
+        raise DatabaseUnreachable(f"{displayed(url)}: there is no folder {file.parent}")
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "do_connect")
+    def _look(*_: object) -> None:
+        if not (create or "uri" in url.query or file.exists()):
+            raise TablesMissing(
+                f"{displayed(url)}: there is no such file yet: run `spsa-master run` or "
+                "`spsa-master db upgrade`, or name another database"
+            )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
@@ -148,8 +179,16 @@ def translated(url: sa.URL) -> Iterator[None]:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
         if not error.connection_invalidated:
+            _refuse_the_url(error)
             raise
         raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+
+
+def _refuse_the_url(error: DBAPIError) -> None:
+    """What only a look at the file, or the driver's own parser, says of a URL."""
+    words = _first_line(error)
+    if words.startswith(("invalid dsn", "file is not a database")):
+        raise _refused(f"cannot be used: {words}") from None
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -77,7 +77,9 @@ class SchemaMismatch(TuningError):
 
 
 class TablesMissing(SchemaMismatch):
-    """The database answers, but nobody has made the tuner's tables in it yet."""
+    """Nobody has made the tuner's tables, or the SQLite file that is to hold them, yet."""
+
+    exit_code = 3
 
 
 class IllegalTransition(TuningError):

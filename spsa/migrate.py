@@ -23,7 +23,7 @@ def upgrade(url: str) -> bool:
     Safe to run by any number of processes at once: they take turns, and all but one find it done.
     """
     target = parse_url(url)
-    engine = create_engine(target, durable=True)
+    engine = create_engine(target, durable=True, create=True)
     with translated(target), engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SET LOCAL statement_timeout = 0"))

@@ -21,7 +21,7 @@ PROCESSES = 6
 
 @pytest.fixture
 def engine(empty_database_url):
-    engine = create_engine(parse_url(empty_database_url), durable=False)
+    engine = create_engine(parse_url(empty_database_url), durable=False, create=True)
     yield engine
     engine.dispose()
 
@@ -139,7 +139,7 @@ def test_processes_that_start_together_all_find_it_done(empty_database_url):
 
 
 def test_a_database_without_tables_says_what_to_do(empty_database_url):
-    with pytest.raises(SchemaMismatch, match=r"no tables of the tuner yet.*spsa-master db upgrade"):
+    with pytest.raises(SchemaMismatch, match=r"yet: run .*`spsa-master db upgrade`"):
         open_store(empty_database_url)
 
 

@@ -21,15 +21,15 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
     """
     written = section.text("url", DEFAULT_URL)
     section.close()
-    url, base, origin = (
-        (variable, Path.cwd(), "DATABASE_URL") if variable else (written, folder, "url")
-    )
+    url, base = (variable, Path.cwd()) if variable else (written, folder)
     normal = _normalised(url.strip(), base)
-    if normal is None:
-        # the URL itself stays out of the message: it may hold a password
-        section.fault("url", f"{origin} names no database that can be used", _REMEDY)
-        return ""
-    return normal
+    # the URL itself stays out of the messages: it may hold a password
+    if normal is None and variable:
+        found = "names no database that can be used"
+        section.fault_elsewhere("DATABASE_URL or --database-url", found, _REMEDY)
+    elif normal is None:
+        section.fault("url", "url names no database that can be used", _REMEDY)
+    return normal or ""
 
 
 def _normalised(url: str, base: Path) -> str | None:

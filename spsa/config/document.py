@@ -30,7 +30,10 @@ class Document:
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput when there is none or it is none."""
     text = _text(path)
-    return Document(path, text, _data(path, text), _lines(text))
+    try:
+        return Document(path, text, _data(path, text), _lines(text))
+    except RecursionError:
+        raise _unreadable(path, "is nested too deeply", "write plain tables") from None
 
 
 def _text(path: Path) -> str:
@@ -57,8 +60,6 @@ def _text(path: Path) -> str:
 def _data(path: Path, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except RecursionError:
-        raise _unreadable(path, "is nested too deeply", "write plain tables") from None
     except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
         found = _LINE.search(str(error))
         line = _line_of(text, found)

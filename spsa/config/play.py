@@ -4,7 +4,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from spsa.config.section import Section, shown
+from spsa.config.section import Section, as_number, shown
 from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
 
 BUILTIN = "builtin"
@@ -123,12 +123,16 @@ def read_options(section: Section) -> dict[str, str]:
     options: dict[str, str] = {}
     for name in section.keys:
         value = section.get(name)
-        if isinstance(value, bool | int | float | str) and not _breaks_lines(f"{name}{value}"):
+        if _is_value(value) and not _breaks_lines(f"{name}{value}"):
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
             remedy = "write a number, a text or true on one line"
             section.fault(name, f"{name} = {shown(value)} is no value of an option", remedy)
     return options
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, bool | str) or as_number(value) is not None
 
 
 def _breaks_lines(text: str) -> bool:

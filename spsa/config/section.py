@@ -30,8 +30,9 @@ class Faults:
             Fault(file=str(self._document.path), line=line, name=name, found=found, remedy=remedy)
         )
 
-    def extend(self, faults: Sequence[Fault]) -> None:
-        self._found.extend(faults)
+    def add(self, fault: Fault) -> None:
+        """Add a fault of something else than the file: of a variable that goes before it."""
+        self._found.append(fault)
 
     def raise_any(self) -> None:
         """Raise InvalidInput with all the faults, in the order of the file; nothing if none."""
@@ -69,6 +70,11 @@ class Section:
         self._wrong += 1
         path = self._path if key is None else (*self._path, key)
         self._faults.note(path, self.name, found, remedy)
+
+    def fault_elsewhere(self, origin: str, found: str, remedy: str) -> None:
+        """A fault of what goes before this section: a variable or an option, called `origin`."""
+        self._wrong += 1
+        self._faults.add(Fault(file=origin, line=None, name=self.name, found=found, remedy=remedy))
 
     @property
     def keys(self) -> tuple[str, ...]:
