@@ -4,8 +4,11 @@ A message carries the names and numbers a person needs to act. The class carries
 Nothing else in the project decides how a failure ends.
 """
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import TracebackType
 
 
 class TuningError(Exception):
@@ -104,3 +107,19 @@ class EngineFault(TuningError):
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
         super().__init__(f"{reason}: {detail}")
+
+
+def tell_defect(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """The programs' `sys.excepthook`: a sentence for what nobody caught, exit code 1.
+
+    SPSA_DEBUG shows the traceback. An interrupt needs no word.
+    """
+    if os.environ.get("SPSA_DEBUG"):
+        sys.__excepthook__(kind, error, trace)
+    elif not issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write(
+            f"a defect of this program: {kind.__name__}: {error}\n"
+            "set SPSA_DEBUG=1 for its traceback, and please report it\n"
+        )

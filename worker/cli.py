@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from spsa import __version__
-from spsa.errors import TuningError
+from spsa.errors import TuningError, tell_defect
 from worker.cores import default_concurrency, usable_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -177,6 +177,7 @@ def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
 
 def main() -> None:
     """Run the command; errors leave as a sentence and an exit code, never as a traceback."""
+    sys.excepthook = tell_defect
     try:
         code = compete.main(standalone_mode=False)
     except click.ClickException as error:
@@ -187,4 +188,7 @@ def main() -> None:
     except TuningError as error:
         click.echo(f"compete: {error}", err=True)
         code = error.exit_code
+    except OSError as error:
+        click.echo(f"compete: {error.filename or 'output'}: {error.strerror}", err=True)
+        code = 1
     sys.exit(code)

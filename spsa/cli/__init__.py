@@ -1,14 +1,15 @@
 """`spsa-master`: every command is a module of its own, loaded only when it is called."""
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from io import TextIOWrapper
 
 import click
 
 from spsa import __version__
-from spsa.errors import InvalidInput, TuningError
+from spsa.errors import InvalidInput, TuningError, tell_defect
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
@@ -43,6 +44,13 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS)):
+            ctx.fail(f"No such command {args[0]!r}: did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="spsa-tuner")
@@ -55,6 +63,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: every failure ends in one sentence and its exit code."""
+    sys.excepthook = tell_defect
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without ± still gets the numbers
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -69,14 +81,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except Exception as error:
-        if os.environ.get("SPSA_DEBUG"):
-            raise
-        click.echo(
-            f"spsa-master: a defect of this program: {type(error).__name__}: {error}\n"
-            "set SPSA_DEBUG=1 for its traceback, and please report it",
-            err=True,
-        )
+    except OSError as error:
+        click.echo(f"spsa-master: {error.filename or 'output'}: {error.strerror}", err=True)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -14,7 +14,10 @@ def db() -> None:
 @config_option
 @database_option
 def upgrade(config: str | None, database_url: str | None) -> None:
-    """Bring the database to this program's schema; safe to run at any time, on a live run too."""
+    """Bring the tables to this program's schema.
+
+    Safe to run at any time, on a live run too.
+    """
     from spsa import migrate
 
     found = settings(config, database_url)

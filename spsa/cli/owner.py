@@ -1,6 +1,7 @@
 """`spsa-master pause|resume|stop|extend`: what the owner of a run tells it."""
 
 import getpass
+import os
 import socket
 
 import click
@@ -9,7 +10,12 @@ from spsa.cli.common import config_option, database_option, opened, run_option
 
 
 def _actor() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    """Who changed the run, for its events."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number that has no name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 @click.command()

@@ -17,17 +17,21 @@ def params() -> None:
 @database_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def show(config: str | None, database_url: str | None, as_json: bool) -> None:
-    """What params.toml would tune, after checking all of it against the source."""
+    """What params.toml would tune.
 
+    All of it is checked against the engine first, as `run` does.
+    """
+    from spsa.config import DeliveryKind
     from spsa.master.start import checked_space
     from spsa.report.text import space_table, terminal
 
     found = settings(config, database_url)
     space = checked_space(found)
     if as_json:
-        click.echo(json.dumps(space.to_json()))
+        click.echo(json.dumps(space.to_json(), allow_nan=False))
     else:
-        terminal().print(space_table(space))
+        over_uci = found.delivery.kind is DeliveryKind.UCI
+        terminal().print(space_table(space, over_uci=over_uci))
 
 
 @params.command()
@@ -38,7 +42,11 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
 )
 @click.option("--start", is_flag=True, help="With --run: the values it was started with.")
 def diff(config: str | None, database_url: str | None, run: str | None, start: bool) -> None:
-    """The patch that the values make to the engine's source, for `git apply`."""
+    """The values as a patch of the source.
+
+    For `git apply`, in the folder of the engine's Cargo.toml. An empty patch: the source has these
+    values already.
+    """
     from spsa.config import read_sources
     from spsa.master.start import checked_space, source_of
     from spsa.rust_constants import render, unified_patch

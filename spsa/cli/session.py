@@ -17,10 +17,9 @@ from rich.console import Console
 from spsa.config import Config, project_theta
 from spsa.errors import DatabaseUnreachable, InvalidInput, MastershipLost
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master import Master, validate
-from spsa.master.loop import LEASE_SECONDS
+from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.start import Prepared, reopened
-from spsa.master.validation import Match
+from spsa.master.validation import Match, validate
 from spsa.params import Space
 from spsa.report.progress import Progress
 from spsa.scoring import Tally

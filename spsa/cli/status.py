@@ -2,10 +2,18 @@
 
 import json
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spsa.report.status import Status
+    from spsa.store import Store
 
 
 @click.command()
@@ -22,7 +30,7 @@ def status(config: str | None, database_url: str | None, run: str | None, as_jso
     with opened(config, database_url) as store:
         found = look(store, store.run(run))
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(found.to_json(), allow_nan=False))
     else:
         terminal().print(rendered(found))
 
@@ -31,26 +39,56 @@ def status(config: str | None, database_url: str | None, run: str | None, as_jso
 @config_option
 @database_option
 @run_option
-@click.option("--interval", default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1, max=86400),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 def watch(
     config: str | None, database_url: str | None, run: str | None, interval: float, as_json: bool
 ) -> None:
-    """The status again and again, until the run has ended or Ctrl-C."""
+    """The status again and again, until the run has ended or Ctrl-C.
+
+    A terminal shows the latest one; a pipe gets each that differs from the one before.
+    """
+    from spsa.report.text import terminal
+
+    with opened(config, database_url) as store:
+        looks = _looks(store, store.run(run).name, interval)
+        if as_json:
+            for look in looks:
+                click.echo(json.dumps(look.to_json(), allow_nan=False))
+        else:
+            _show(looks, terminal())
+
+
+def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
+    from spsa.report.status import status as look
+
+    while True:
+        found = look(store, store.run(name))
+        yield found
+        if found.run.finished_at is not None and not (found.open and found.run.master_id):
+            return
+        time.sleep(interval)
+
+
+def _show(looks: "Iterator[Status]", console: "Console") -> None:
     from rich.live import Live
 
-    from spsa.report.status import status as look
-    from spsa.report.text import rendered, terminal
+    from spsa.report.text import headlines, rendered
 
-    console = terminal()
-    with opened(config, database_url) as store, Live(console=console, auto_refresh=False) as live:
-        name = store.run(run).name
-        while True:
-            found = look(store, store.run(name))
-            if as_json:
-                click.echo(json.dumps(found.to_json()))
-            else:
-                live.update(rendered(found), refresh=True)
-            if found.run.finished_at is not None and not found.open:
-                return
-            time.sleep(interval)
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            for look in looks:
+                live.update(rendered(look), refresh=True)
+        return
+    before: list[str] = []
+    for look in looks:
+        lines = list(headlines(look))
+        if lines != before:
+            click.echo("\n".join(lines))
+        before = lines

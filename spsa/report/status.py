@@ -1,7 +1,8 @@
 """How a run stands, in one frozen value: how far, how good, who is playing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from spsa.lifecycle import Purpose
@@ -11,6 +12,9 @@ from spsa.store import Iteration, Run, Store, WorkerRow
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
+
+PRESENT_SECONDS = 120.0
+"""A worker that was heard of within two minutes is there; one with games in the air as well."""
 
 AT_BOUND_STEPS = 0.5
 
@@ -57,8 +61,21 @@ class Status:
     workers: tuple[WorkerRow, ...]
     bounded: int
 
+    @property
+    def present(self) -> tuple[WorkerRow, ...]:
+        """The workers that are there."""
+        return tuple(worker for worker in self.workers if _is_present(worker))
+
+    @property
+    def absent(self) -> tuple[WorkerRow, ...]:
+        """The workers that were there once."""
+        return tuple(worker for worker in self.workers if not _is_present(worker))
+
     def to_json(self) -> dict[str, Any]:
-        """For programs: plain names and numbers."""
+        """For programs: plain names and numbers, null for what is infinite or unknown."""
+        return {name: _finite(value) for name, value in self._named().items()}
+
+    def _named(self) -> dict[str, Any]:
         run = self.run
         return {
             "run": run.name,
@@ -93,7 +110,7 @@ def status(store: Store, run: Run) -> Status:
         games=totals.tally,
         void_games=totals.void_games,
         games_per_second=rate,
-        seconds_left=_seconds_left(run, totals.tally, rate),
+        seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
         validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5)),
         parameters=parameters(run),
@@ -127,17 +144,34 @@ def estimate(tally: Tally) -> Estimate | None:
     return elo(tally) if tally.pairs else None
 
 
+def _is_present(worker: WorkerRow) -> bool:
+    return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
+
+
+def _finite(value: Any) -> Any:
+    """The same for JSON, which has no word for inf and nan."""
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
 def _rate(store: Store, run: Run) -> float:
     age = store.age_seconds(run.id)
     window = max(1.0, min(RATE_SECONDS, age))
     return store.games_in_the_last(run.id, window) / window
 
 
-def _seconds_left(run: Run, games: Tally, rate: float) -> float | None:
+def _seconds_left(
+    run: Run, games: int, open_ones: Sequence[Iteration], rate: float
+) -> float | None:
     if rate <= 0.0:
         return None
     wanted = run.max_iterations * int(run.settings["games_per_iteration"])
-    return max(0, wanted - games.games) / rate
+    left = max(0, wanted - games) if run.finished_at is None else 0
+    matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
+    return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
 
 def _tally(tally: Tally) -> dict[str, Any]:

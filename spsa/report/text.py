@@ -3,53 +3,95 @@
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from spsa.lifecycle import Purpose, RunStatus
 from spsa.params import Space, target
 from spsa.report.status import Status, Tuned, estimate
+from spsa.report.table import Column, FittedTable
 from spsa.scoring import Tally
 from spsa.store import Iteration, WorkerRow
 
 LOG_WIDTH = 160
 """Columns of what is written into a file or a pipe, where nobody's terminal sets them."""
 
+START_A_WORKER = "start `compete --spsa -c 8` here or on any box that reaches the database"
+
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Where text goes: as wide as the terminal, or wide enough not to break names in a pipe."""
-    found = Console(highlight=False, stderr=stderr)
-    return found if found.is_terminal else Console(highlight=False, stderr=stderr, width=LOG_WIDTH)
+    """Where text goes: as wide as the terminal, or wide enough not to break names in a pipe.
+
+    Names are shown as they are, whatever brackets and colons they have.
+    """
+    found = _console(stderr, None)
+    return found if found.is_terminal else _console(stderr, LOG_WIDTH)
+
+
+def _console(stderr: bool, width: int | None) -> Console:
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr, width=width)
 
 
 def rendered(status: Status) -> RenderableType:
     """The whole of `spsa-master status`."""
     parts: list[RenderableType] = [Text(line) for line in headlines(status)]
-    if status.open:
-        parts.append(iterations_table("open iterations", status.open))
+    if tuning := tuple(it for it in status.open if it.purpose is Purpose.TUNE):
+        parts.append(iterations_table("open iterations: plus against minus", tuning))
     if status.validations:
-        parts.append(iterations_table("validation: tuned against start", status.validations))
+        parts.append(iterations_table("validations: tuned against start", status.validations))
     parts.append(parameters_table(status.parameters))
-    if status.workers:
-        parts.append(workers_table(status.workers))
+    if status.present:
+        parts.append(workers_table(status.present))
     return Group(*parts)
 
 
 def headlines(status: Status) -> Iterator[str]:
-    """The sentences above the tables."""
-    run = status.run
+    """The sentences above the tables: how far, how good, who is playing, and what is odd."""
+    run, games = status.run, status.games
     yield (
-        f"run {run.name}: {run.status}, {run.applied} of {run.max_iterations} iterations applied"
-        f" by {run.algorithm}, seed {run.seed}"
+        f"run {run.name}: {run.status}, {run.applied} of {run.max_iterations} iterations applied, "
+        f"{games.games} games, {run.algorithm}, seed {run.seed}"
     )
     if run.reason:
         yield f"  because: {run.reason}"
-    yield f"  games {score(status.games)}"
-    left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
-    yield f"  {status.games_per_second:.2f} games/s lately{left}"
+    yield f"  {_strength(status)}"
+    if run.finished_at is None or status.open:
+        yield f"  {_pace(status)}"
+    if status.absent:
+        count = sum(worker.games for worker in status.absent)
+        yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
         yield f"  {status.bounded} steps were bounded because a result was implausibly one-sided"
+
+
+def _strength(status: Status) -> str:
+    """Only a validation measures it; plus against minus says which way to go, not how far."""
+    played = [it for it in status.validations if it.tally.pairs]
+    if not played:
+        return "strength: not measured; `spsa-master validate` plays the tuned values against start"
+    return f"strength: tuned against start, games {score(played[-1].tally)}"
+
+
+def _pace(status: Status) -> str:
+    if status.run.status is RunStatus.PAUSED:
+        return "paused: `spsa-master resume` goes on with it"
+    if status.run.master_id is None:
+        command = "run" if status.run.finished_at is None else "validate"
+        return f"no master moves it: `spsa-master {command}` goes on with it"
+    if not status.present:
+        return f"no worker plays: {START_A_WORKER}"
+    left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
+    slots = sum(worker.concurrency for worker in status.present)
+    return (
+        f"pace: {status.games_per_second:.2f} games/s lately{left}; "
+        f"{plural(len(status.present), 'worker')} on {plural(slots, 'slot')}"
+    )
+
+
+def plural(count: int, word: str) -> str:
+    """`1 worker`, `2 workers`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def score(tally: Tally) -> str:
@@ -79,30 +121,51 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> Table:
-    table = _table(title, "number", "status", "games", "W-L-D", "pentanomial", "Elo ± 95%", "void")
+def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTable:
+    table = FittedTable(
+        title,
+        (
+            Column("number"),
+            Column("status", 2, is_number=False),
+            Column("games"),
+            Column("W-L-D", 1),
+            Column("pentanomial", is_number=False),
+            Column("Elo ± 95%"),
+            Column("void", 1),
+        ),
+    )
     for it in iterations:
         tally = it.tally
-        table.add_row(
+        table.add(
             str(it.iteration_number),
             it.status,
             f"{it.games_played}/{it.target_games}",
             f"{tally.wins}-{tally.losses}-{tally.draws}",
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
-            str(it.void_games),
+            _unless_zero(it.void_games),
         )
     return table
 
 
-def parameters_table(parameters: tuple[Tuned, ...]) -> Table:
+def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
     """Start and present value of every active parameter, and which are at a bound."""
-    table = _table(
-        "parameters", "name", "start", "now", "played as", "steps moved", "min", "max", ""
+    table = FittedTable(
+        "parameters",
+        (
+            Column("name", is_number=False),
+            Column("start"),
+            Column("now"),
+            Column("played as", 2),
+            Column("steps moved", 1),
+            Column("min", 3),
+            Column("max", 3),
+            Column("bound", 1, is_number=False),
+        ),
     )
     for p in parameters:
         if p.active:
-            table.add_row(
+            table.add(
                 p.name,
                 number(p.start),
                 number(p.value),
@@ -115,42 +178,60 @@ def parameters_table(parameters: tuple[Tuned, ...]) -> Table:
     return table
 
 
-def space_table(space: Space) -> Table:
+def space_table(space: Space, *, over_uci: bool) -> FittedTable:
     """What params.toml would tune, and where in the engine each value goes."""
-    table = _table("parameters", "name", "value", "min", "max", "step", "place", "group", "")
+    table = FittedTable(
+        "parameters",
+        (
+            Column("name", is_number=False),
+            Column("value"),
+            Column("min"),
+            Column("max"),
+            Column("step"),
+            Column("option" if over_uci else "place", 2, is_number=False),
+            Column("group", 3, is_number=False),
+            Column("", 1, is_number=False),
+        ),
+    )
     for p in space.parameters:
-        table.add_row(
+        table.add(
             p.name,
             *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            str(target(p.place)),
+            p.option if over_uci else str(target(p.place)),
             p.group,
             "" if p.active else "frozen",
         )
     return table
 
 
-def workers_table(workers: tuple[WorkerRow, ...]) -> Table:
+def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
     """Who plays, those heard of last first."""
-    table = _table(
-        "workers", "name", "slots", "playing", "games", "void", "time losses", "knps", "seen"
+    table = FittedTable(
+        "workers",
+        (
+            Column("name", is_number=False),
+            Column("slots"),
+            Column("playing"),
+            Column("games"),
+            Column("void", 2),
+            Column("time losses", 2),
+            Column("knps", 3),
+            Column("seen", 1),
+        ),
     )
     for worker in workers:
-        table.add_row(
+        table.add(
             worker.name,
             str(worker.concurrency),
             str(worker.games_leased),
             str(worker.games),
-            str(worker.void_games),
-            str(worker.time_losses),
+            _unless_zero(worker.void_games),
+            _unless_zero(worker.time_losses),
             "" if worker.nps is None else f"{worker.nps / 1000:.0f}",
             f"{duration(worker.seconds_since_seen)} ago",
         )
     return table
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        words = column in ("name", "status", "pentanomial", "place", "group", "")
-        table.add_column(column, justify="left" if words else "right", overflow="fold")
-    return table
+def _unless_zero(count: int) -> str:
+    return str(count) if count else ""

@@ -1,0 +1,56 @@
+"""A table that gives up its less important columns before it breaks a name in two."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
+
+WIDEST = 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading; `rank` 0 is never given up, of the others the highest goes first."""
+
+    heading: str
+    rank: int = 0
+    is_number: bool = True
+
+
+@dataclass(slots=True)
+class FittedTable:
+    """Rows of texts under columns, drawn as wide as the console allows; a rich renderable."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, *cells: str) -> None:
+        self.rows.append(cells)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        for most in sorted({column.rank for column in self.columns}, reverse=True):
+            table = self._table(most)
+            if (
+                console.measure(table, options=options.update(width=9999)).maximum
+                <= options.max_width
+            ):
+                break
+        yield table
+
+    def _table(self, most: int) -> Table:
+        """The columns of rank `most` and below, without those in which nothing stands."""
+        table = Table(title=self.title, title_justify="left", box=None, pad_edge=False)
+        shown = [i for i, one in enumerate(self.columns) if one.rank <= most and self._says(i)]
+        for i in shown:
+            one = self.columns[i]
+            table.add_column(
+                one.heading, justify="right" if one.is_number else "left", overflow="fold"
+            )
+        for row in self.rows:
+            table.add_row(*(row[i] for i in shown))
+        return table
+
+    def _says(self, i: int) -> bool:
+        return self.columns[i].rank == 0 or any(row[i] for row in self.rows)
