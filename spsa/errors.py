@@ -4,7 +4,6 @@ A message carries the names and numbers a person needs to act. The class carries
 Nothing else in the project decides how a failure ends.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,15 +109,13 @@ class EngineFault(TuningError):
 
 
 def tell_defect(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    kind: type[BaseException], error: BaseException, _trace: TracebackType | None
 ) -> None:
-    """The programs' `sys.excepthook`: a sentence for what nobody caught, exit code 1.
+    """The programs' `sys.excepthook`: a sentence for what nobody caught; an interrupt needs none.
 
-    SPSA_DEBUG shows the traceback. An interrupt needs no word.
+    A program with SPSA_DEBUG in its environment leaves Python's own in place.
     """
-    if os.environ.get("SPSA_DEBUG"):
-        sys.__excepthook__(kind, error, trace)
-    elif not issubclass(kind, KeyboardInterrupt):
+    if not issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(
             f"a defect of this program: {kind.__name__}: {error}\n"
             "set SPSA_DEBUG=1 for its traceback, and please report it\n"

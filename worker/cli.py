@@ -177,7 +177,8 @@ def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
 
 def main() -> None:
     """Run the command; errors leave as a sentence and an exit code, never as a traceback."""
-    sys.excepthook = tell_defect
+    if not os.environ.get("SPSA_DEBUG"):
+        sys.excepthook = tell_defect
     try:
         code = compete.main(standalone_mode=False)
     except click.ClickException as error:

@@ -1,6 +1,7 @@
 """`spsa-master`: every command is a module of its own, loaded only when it is called."""
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -63,7 +64,8 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: every failure ends in one sentence and its exit code."""
-    sys.excepthook = tell_defect
+    if not os.environ.get("SPSA_DEBUG"):
+        sys.excepthook = tell_defect
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without ± still gets the numbers
             stream.reconfigure(errors="replace")
