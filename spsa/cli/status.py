@@ -81,7 +81,7 @@ def _show(looks: "Iterator[Status]", console: "Console") -> None:
 
     from spsa.report.text import headlines, rendered
 
-    if console.is_terminal:
+    if console.is_terminal and not console.is_dumb_terminal:
         with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
             for look in looks:
                 live.update(rendered(look), refresh=True)

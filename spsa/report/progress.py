@@ -1,8 +1,9 @@
 """The master on a terminal: a live panel; in a log: a line an iteration, one a minute between."""
 
+import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -12,9 +13,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spsa.report.text import duration, number, score
+from spsa.lifecycle import Purpose, RunStatus
+from spsa.report.text import START_A_WORKER, duration, number, plural, score
 from spsa.scoring import Tally
 from spsa.store import Iteration, RunView
+
+log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 60.0
 RATE_SECONDS = 120.0
@@ -70,11 +74,12 @@ class Progress:
         self._pace = Pace()
         self._last_line = 0.0
         self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._is_live = console.is_terminal
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
+        self._is_broken = False
 
     def __enter__(self) -> Self:
         if self._is_live:
-            self._live.start()
+            self._attempt(self._live.start)
         return self
 
     def __exit__(
@@ -84,9 +89,33 @@ class Progress:
         where: TracebackType | None,
     ) -> None:
         if self._is_live:
-            self._live.stop()
+            self._attempt(self._live.stop)
 
     def saw(self, view: RunView) -> None:
+        self._attempt(lambda: self._show(view))
+
+    def opened(self, iteration_number: int, proposal: Opened) -> None:
+        gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
+        self._attempt(lambda: self._say(f"iteration {iteration_number} opened: {gains}"))
+
+    def applied(self, iteration: Iteration, answer: Moved) -> None:
+        self._applied = self._applied + iteration.tally
+        self._attempt(lambda: self._say(self._result(iteration, answer)))
+
+    def _attempt(self, draw: Callable[[], None]) -> None:
+        """Draw, and be silent from the first failure on: a picture must not cost a run.
+
+        A terminal that is gone, a closed pipe (rich leaves the program for that), a defect.
+        """
+        if self._is_broken:
+            return
+        try:
+            draw()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
+            self._is_broken = True
+            log.warning("the display failed, the run goes on without it: %r", error)
+
+    def _show(self, view: RunView) -> None:
         now = time.monotonic()
         tally = sum((iteration.tally for iteration in view.open), self._applied)
         self._pace.saw(now, tally.games)
@@ -95,17 +124,10 @@ class Progress:
         elif now - self._last_line > QUIET_SECONDS:
             self._say(self._headline(view, tally))
 
-    def opened(self, iteration_number: int, proposal: Opened) -> None:
-        self._say(
-            f"iteration {iteration_number} opened: "
-            f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
-        )
-
-    def applied(self, iteration: Iteration, answer: Moved) -> None:
-        self._applied = self._applied + iteration.tally
+    def _result(self, iteration: Iteration, answer: Moved) -> str:
         void = f", {iteration.void_games} void" if iteration.void_games else ""
         bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
-        self._say(
+        return (
             f"iteration {iteration.iteration_number} done: games {score(iteration.tally)}"
             f"{bounded}{void}; {self._movers(answer)}"
         )
@@ -125,17 +147,23 @@ class Progress:
 
     def _headline(self, view: RunView, tally: Tally) -> str:
         run = view.run
-        rate = self._pace.games_per_second
-        pace = "" if rate is None else f", {rate:.2f} games/s{self._to_go(view, tally, rate)}"
-        return (
-            f"{run.name}: {run.status}, {run.applied}/{run.max_iterations} iterations, "
-            f"games {score(tally)}{pace}, {view.active_workers} workers ({view.active_slots} slots)"
-            + (f"; {run.reason}" if run.reason else "")
-        )
+        match = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
+        if match is not None:
+            what = f"validation, {match.target_games} games of the tuned values against the start"
+            left = match.target_games - match.games_played
+        else:
+            what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
+            what += f", {plural(tally.games, 'game')}"
+            wanted = run.max_iterations * int(run.settings["games_per_iteration"])
+            left = max(0, wanted - tally.games)
+        reason = f"; {run.reason}" if run.reason else ""
+        return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}"
 
-    def _to_go(self, view: RunView, tally: Tally, rate: float) -> str:
-        wanted = view.run.max_iterations * int(view.run.settings["games_per_iteration"])
-        return f", {duration(max(0, wanted - tally.games) / rate)} to go" if rate > 0 else ""
+    def _speed(self, games_left: int) -> str:
+        rate = self._pace.games_per_second
+        if not rate:
+            return ""
+        return f", {rate:.2f} games/s, {duration(games_left / rate)} to go"
 
     def _panel(self, view: RunView, tally: Tally) -> RenderableType:
         rows = Table.grid(padding=(0, 1))
@@ -146,4 +174,12 @@ class Progress:
                 f"{iteration.games_played}/{iteration.target_games}",
                 score(iteration.tally) if iteration.tally.games else "waiting for a worker",
             )
-        return Group(Text(self._headline(view, tally)), rows)
+        making = view.run.status is RunStatus.RUNNING and not view.open
+        below = Text("making the next two engines") if making else rows
+        return Group(Text(self._headline(view, tally)), below)
+
+
+def _players(view: RunView) -> str:
+    if not view.active_workers:
+        return f"no worker plays: {START_A_WORKER}"
+    return f"{plural(view.active_workers, 'worker')} on {plural(view.active_slots, 'slot')}"
