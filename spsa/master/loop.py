@@ -1,55 +1,47 @@
 """The loop that moves a run: look, decide, act; everything it knows is in the database.
 
 Killed at any line and started again it goes on where the run stands: the decision is made from the
-run's rows alone, and every act is one transaction that is either done or not.
+run's rows alone, and every act is one transaction that is either done or not. What follows from an
+act (telling, writing params.toml, removing binaries) is done when the run is seen to hold it.
 """
 
-import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from spsa.errors import DatabaseUnreachable, IllegalTransition
+from spsa.errors import TuningError
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.decide import Apply, Finish, Leave, Move, Open, Wait, next_move
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.settings import RunSettings
+from spsa.master.sitting import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
+from spsa.master.workbench import Workbench
 from spsa.replay import games_of
-from spsa.store import (
-    Iteration,
-    Mastership,
-    NewIteration,
-    NewStep,
-    Run,
-    RunView,
-    Store,
-)
+from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
 from spsa.tuning import Answer, Proposal, Tuning
 
-LEASE_SECONDS = 30.0
-TICK_SECONDS = 0.5
-PATIENCE_SECONDS = 10.0
+__all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
+
 KEPT_ITERATIONS = 50
 """Binaries of older results are removed; every one can be built again from its row."""
 
-log = logging.getLogger("spsa.master")
 
+@dataclass(frozen=True, slots=True)
+class Building:
+    """The engines of a proposal in the making, and the results that it was made from."""
 
-class Watcher(Protocol):
-    """Somebody who is shown what the master sees."""
-
-    def saw(self, view: RunView) -> None: ...
-    def opened(self, number: int, proposal: Proposal) -> None: ...
-    def applied(self, iteration: Iteration, answer: Answer) -> None: ...
+    proposal: Proposal
+    opened_on: int
+    sides: Future[Sides]
 
 
 @dataclass(slots=True)
 class Master:
     """Moves one run until it ends or `stopping` is set.
 
-    `project` writes theta where the owner reads it; it is called after the commit that moved theta.
+    `project` writes theta where the owner reads it; it is called after the commit that moved theta,
+    and once at the start.
     """
 
     store: Store
@@ -60,8 +52,15 @@ class Master:
     watcher: Watcher
     project: Callable[[Run], None]
     stopping: threading.Event
-    _builds: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "build"))
-    _building: tuple[Proposal, int, Future[Sides]] | None = None
+    _sitting: Sitting = field(init=False)
+    _workbench: Workbench = field(init=False)
+    _building: Building | None = field(init=False, default=None)
+    _answered: tuple[Iteration, Answer] | None = field(init=False, default=None)
+    _told: int | None = field(init=False, default=None)  # results whose consequences are drawn
+
+    def __post_init__(self) -> None:
+        self._sitting = Sitting(self.store, self.mastership, self.stopping)
+        self._workbench = Workbench(self.delivery)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; its status, or None when stopped before that.
@@ -70,77 +69,61 @@ class Master:
             BuildFailed: an iteration's engines cannot be built; the run stays resumable.
             MastershipLost: another master moves the run now.
         """
-        try:
+        with self._workbench:
             while not self.stopping.is_set():
-                view = self._look()
-                if view is not None:
-                    self.watcher.saw(view)
+                with self._sitting.patiently():
+                    view = self._look()
                     move = next_move(view, self.settings.iterations_in_flight)
                     if isinstance(move, Leave):
                         return view.run.status
-                    if self._act(view, move):
-                        continue
-                self.stopping.wait(TICK_SECONDS)
-            return None
-        finally:
-            self._close()
+                    if not self._act(view, move):
+                        self._sitting.rest()
+        return None
 
-    def _look(self) -> RunView | None:
-        try:
-            return self.store.tick(self.mastership, LEASE_SECONDS)
-        except DatabaseUnreachable as error:
-            log.warning("the database does not answer, waiting: %s", error)
-            self.stopping.wait(PATIENCE_SECONDS)
-            return None
+    def _look(self) -> RunView:
+        view = self._sitting.look()
+        if view.run.applied != self._told:
+            self._draw_consequences(view.run)
+        show(self.watcher.saw, view)
+        return view
 
     def _act(self, view: RunView, move: Move) -> bool:
         """Do a move; whether there may be another one at once."""
-        try:
-            match move:
-                case Open(k):
-                    return self._open(view.run, k)
-                case Apply(iteration):
-                    self._apply(view.run, iteration)
-                    return True
-                case Finish():
-                    self.store.finish(self.mastership)
-                    return True
-                case Wait() | Leave():
-                    return False
-        except DatabaseUnreachable as error:
-            # the outcome is unknown: the next look at the run tells whether it was done
-            log.warning("the database did not answer, looking again: %s", error)
-        except IllegalTransition as error:
-            log.warning("the run has changed meanwhile, looking again: %s", error)
-        return False
-
-    def _open(self, run: Run, k: int) -> bool:
-        if self._building is None:
-            self._start_building(run, k)
-            return False
-        proposal, opened_on, future = self._building
-        if not future.done():
-            return False
-        sides = future.result()
-        if (proposal.k, opened_on) == (k, run.applied):
-            number = self.store.open_iteration(
-                self.mastership, self._iteration(proposal, opened_on, sides)
-            )
-            self.watcher.opened(number, proposal)
-        self._building = None
+        match move:
+            case Open(k):
+                self._open(view.run, k)
+            case Apply(iteration):
+                self._apply(view.run, iteration)
+            case Finish():
+                self.store.finish(self.mastership)
+            case Wait() | Leave():
+                return False
         return True
 
-    def _start_building(self, run: Run, k: int) -> None:
-        proposal = self.tuning.propose(run.state, run.theta, k)
-        played = proposal.played
-        future = self._builds.submit(self.delivery.prepare, played.plus, played.minus)
-        self._building = (proposal, run.applied, future)
+    def _open(self, run: Run, k: int) -> None:
+        building = self._engines_for(run, k)
+        wait([building.sides], timeout=TICK_SECONDS)
+        if not building.sides.done():
+            return
+        number = self.store.open_iteration(self.mastership, self._iteration(building))
+        self._building = None
+        show(self.watcher.opened, number, building.proposal)
 
-    def _iteration(self, proposal: Proposal, opened_on: int, sides: Sides) -> NewIteration:
+    def _engines_for(self, run: Run, k: int) -> Building:
+        """The build that is going on, unless the run has changed under it: then another one."""
+        current = self._building
+        if current is None or (current.proposal.k, current.opened_on) != (k, run.applied):
+            proposal = self.tuning.propose(run.state, run.theta, k)
+            sides = self._workbench.begin(proposal.played.plus, proposal.played.minus)
+            current = self._building = Building(proposal, run.applied, sides)
+        return current
+
+    def _iteration(self, building: Building) -> NewIteration:
+        proposal, sides = building.proposal, building.sides.result()
         return NewIteration(
             purpose=Purpose.TUNE,
             k=proposal.k,
-            opened_on=opened_on,
+            opened_on=building.opened_on,
             in_flight=self.settings.iterations_in_flight,
             a_k=proposal.a_k,
             c_k=proposal.c_k,
@@ -160,6 +143,7 @@ class Master:
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
         answer = self.tuning.answer(run.state, run.theta, games_of(iteration))
+        self._answered = (iteration, answer)
         self.store.apply(
             self.mastership,
             iteration.id,
@@ -174,11 +158,25 @@ class Master:
                 bounded=answer.bounded,
             ),
         )
-        self.watcher.applied(iteration, answer)
-        self.project(self.store.run(run.name))
-        if (retired := run.applied + 1 - KEPT_ITERATIONS) > 0:
-            self.delivery.discard(self.store.retire_engines(self.mastership, retired))
 
-    def _close(self) -> None:
-        self.delivery.cancel()
-        self._builds.shutdown(wait=True, cancel_futures=True)
+    def _draw_consequences(self, run: Run) -> None:
+        """Of a theta that was moved, perhaps by the master before this one."""
+        if self._answered is not None and self._answered[0].k == run.applied:
+            show(self.watcher.applied, *self._answered)
+        self._answered = None
+        self._project(run)
+        if run.applied > KEPT_ITERATIONS:
+            self._discard(self.store.retire_engines(self.mastership, run.applied - KEPT_ITERATIONS))
+        self._told = run.applied
+
+    def _project(self, run: Run) -> None:
+        try:
+            self.project(run)
+        except (TuningError, OSError) as error:
+            log.warning("theta is kept in the database, but could not be written out: %s", error)
+
+    def _discard(self, build_keys: list[str]) -> None:
+        try:
+            self.delivery.discard(build_keys)
+        except (TuningError, OSError) as error:
+            log.warning("binaries that nobody needs could not be removed: %s", error)

@@ -1,18 +1,17 @@
 """A match of one theta against another, played by the same workers as the tune; theta rests."""
 
-import logging
 import threading
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
-from spsa.errors import DatabaseUnreachable, NothingToDo, TuningError
-from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.delivery import Delivery
-from spsa.master.loop import LEASE_SECONDS, PATIENCE_SECONDS, TICK_SECONDS, Watcher
+from spsa.errors import NothingToDo, TuningError
+from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.delivery import Delivery, Sides
+from spsa.master.sitting import TICK_SECONDS, Sitting, Watcher, show
+from spsa.master.workbench import Workbench
 from spsa.scoring import elo
 from spsa.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
 from spsa.terms import Terms
-
-log = logging.getLogger("spsa.master")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,66 +37,105 @@ def validate(
     """Play the match, or go on with the one that was opened and not ended; its row when complete.
 
     None when stopped before the end: the games played so far count, and the next call goes on.
+
+    Raises:
+        BuildFailed: its engines cannot be built.
+        NothingToDo: the run is paused, so none of its games are handed out.
+        TuningError: a batch cannot be played, or the run's owner stopped it.
     """
-    number = _open_match(store, mastership, delivery, match)
-    while not stopping.is_set():
-        try:
-            view = store.tick(mastership, LEASE_SECONDS)
-            watcher.saw(view)
-            row = next((it for it in view.open if it.iteration_number == number), None)
-            if row is not None and row.played_out:
-                store.complete_validation(mastership, row.id, elo(row.tally).value)
-            if row is None or row.played_out:
-                return _finished(store, view.run, number)
-            _give_up_unplayable(store, mastership, view, row)
-        except DatabaseUnreachable as error:
-            log.warning("the database does not answer, waiting: %s", error)
-            stopping.wait(PATIENCE_SECONDS)
-        stopping.wait(TICK_SECONDS)
-    return None
+    sitting = Sitting(store, mastership, stopping)
+    with Workbench(delivery) as workbench:
+        return _Validation(sitting, workbench, match, watcher).play()
 
 
-def _open_match(store: Store, mastership: Mastership, delivery: Delivery, match: Match) -> int:
-    view = store.tick(mastership, LEASE_SECONDS)
-    going = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
-    if going is not None:
-        return going.iteration_number
-    sides = delivery.prepare(match.plus, match.minus)
-    return store.open_iteration(
-        mastership,
-        NewIteration(
-            purpose=Purpose.VALIDATE,
-            k=None,
-            opened_on=view.run.applied,
-            in_flight=1,
-            a_k=None,
-            c_k=None,
-            plus=sides.plus,
-            minus=sides.minus,
-            plus_options=sides.plus_options,
-            minus_options=sides.minus_options,
-            terms=match.terms,
-            target_games=match.games,
-            batch_games=match.batch_games,
-            max_attempts=match.max_attempts,
-            base_parameters=view.run.theta,
-            plus_parameters=match.plus,
-            minus_parameters=match.minus,
-            perturbation_signs={},
-        ),
+@dataclass(slots=True)
+class _Validation:
+    sitting: Sitting
+    workbench: Workbench
+    match: Match
+    watcher: Watcher
+    number: int | None = None  # of the iteration that is the match, once it was seen open
+    building: Future[Sides] | None = None
+
+    def play(self) -> Iteration | None:
+        while not self.sitting.stopping.is_set():
+            with self.sitting.patiently():
+                view = self.sitting.look()
+                show(self.watcher.saw, view)
+                ended = self._move(view)
+                if ended is not None:
+                    return ended
+                self.sitting.rest()
+        return None
+
+    def _move(self, view: RunView) -> Iteration | None:
+        row = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
+        if row is not None:
+            self.number = row.iteration_number
+            self._close(view, row)
+        elif self.number is not None:
+            return self._ended(view.run)
+        else:
+            self._open(view.run)
+        return None
+
+    def _open(self, run: Run) -> None:
+        _refuse_paused(run)
+        if self.building is None:
+            self.building = self.workbench.begin(self.match.plus, self.match.minus)
+        wait([self.building], timeout=TICK_SECONDS)
+        if self.building.done():
+            new = _iteration(self.match, run, self.building.result())
+            self.number = self.sitting.store.open_iteration(self.sitting.mastership, new)
+
+    def _close(self, view: RunView, row: Iteration) -> None:
+        """Complete the match if it was played, give it up if it cannot be."""
+        store, mastership = self.sitting.store, self.sitting.mastership
+        broken = [failure.error for failure in view.failures if failure.iteration_id == row.id]
+        if row.played_out:
+            store.complete_validation(mastership, row.id, elo(row.tally).value)
+        elif broken:
+            store.abandon_validation(mastership, row.id)
+            raise TuningError(f"the validation cannot be played: {'; '.join(broken)}")
+        else:
+            _refuse_paused(view.run)
+
+    def _ended(self, run: Run) -> Iteration:
+        played = self.sitting.store.iterations(run.id, purpose=Purpose.VALIDATE)
+        row = next(it for it in played if it.iteration_number == self.number)
+        if row.status is not IterationStatus.COMPLETE:
+            raise TuningError(
+                f"the validation was given up after {row.games_played} of {row.target_games} games;"
+                f" run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
+            )
+        return row
+
+
+def _refuse_paused(run: Run) -> None:
+    if run.status is RunStatus.PAUSED:
+        raise NothingToDo(
+            f"run {run.name} is paused: {run.reason}; `spsa-master resume` hands out its games"
+        )
+
+
+def _iteration(match: Match, run: Run, sides: Sides) -> NewIteration:
+    return NewIteration(
+        purpose=Purpose.VALIDATE,
+        k=None,
+        opened_on=run.applied,
+        in_flight=1,
+        a_k=None,
+        c_k=None,
+        plus=sides.plus,
+        minus=sides.minus,
+        plus_options=sides.plus_options,
+        minus_options=sides.minus_options,
+        terms=match.terms,
+        target_games=match.games,
+        batch_games=match.batch_games,
+        max_attempts=match.max_attempts,
+        base_parameters=run.theta,
+        plus_parameters=match.plus,
+        minus_parameters=match.minus,
+        perturbation_signs={},
     )
-
-
-def _finished(store: Store, run: Run, number: int) -> Iteration | None:
-    played = store.iterations(run.id, purpose=Purpose.VALIDATE)
-    return next((it for it in played if it.iteration_number == number), None)
-
-
-def _give_up_unplayable(
-    store: Store, mastership: Mastership, view: RunView, row: Iteration
-) -> None:
-    if view.failures:
-        store.abandon_validation(mastership, row.id)
-        raise TuningError(f"the validation cannot be played: {'; '.join(f.error for f in view.failures)}")
-    if view.run.status is RunStatus.PAUSED:
-        raise NothingToDo(f"run {view.run.name} is paused: {view.run.reason}")

@@ -82,18 +82,26 @@ class MasterDesk(MastershipDesk):
             _complete(connection, mastership, iteration_id, None, None, elo)
 
     def abandon_validation(self, mastership: Mastership, iteration_id: int) -> None:
-        """Give up a validation that cannot be played; another one may be opened."""
+        """Give up a validation that cannot be played; another one may be opened.
+
+        Raises:
+            IllegalTransition: it is no validation, or has ended.
+        """
         with self._write() as connection:
             self._lead(connection, mastership)
-            connection.execute(
+            abandoned = connection.scalar(
                 update(iterations)
                 .where(
                     iterations.c.id == iteration_id,
+                    iterations.c.run_id == mastership.run_id,
                     iterations.c.purpose == Purpose.VALIDATE,
                     may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
                 )
                 .values(status=IterationStatus.ABANDONED)
+                .returning(iterations.c.id)
             )
+            if abandoned is None:
+                raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
 
     def finish(self, mastership: Mastership) -> None:
         """End a run that has applied all its iterations."""
