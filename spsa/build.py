@@ -20,9 +20,10 @@ from spsa.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.cargo.settings import BuildSettings, Rendered
 from spsa.cargo.shelf import BuiltEngine, Shelf
 from spsa.cargo.side import Side
-from spsa.cargo.smoke import Patience, examine
+from spsa.cargo.smoke import Patience, declared_options, examine
 from spsa.cargo.tree import Entry, Tree, disk_faults_told
 from spsa.errors import BuildFailed, Fault, InvalidInput
+from spsa.terms import Declarations
 
 __all__ = [
     "BuildCancelled",
@@ -33,6 +34,7 @@ __all__ = [
     "Pinned",
     "Rendered",
     "adopt",
+    "declared",
     "pin",
     "resume",
     "source_sha256",
@@ -191,6 +193,15 @@ def adopt(engine: Path, engines_path: Path, patience: Patience | None = None) ->
 
     with disk_faults_told(), _explained(str(engine)):
         return shelf.find(key) or shelf.put(key, binary, _this_machine(), tried)
+
+
+def declared(engine: Path, patience: Patience | None = None) -> Declarations:
+    """The options that a binary declares; it is started for that.
+
+    Raises SmokeTestFailed if it does not answer as a UCI engine.
+    """
+    with disk_faults_told(), _explained(str(engine)):
+        return declared_options(engine, patience or Patience())
 
 
 def _this_machine() -> str:

@@ -76,14 +76,21 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
     assert {it.plus_parameters["calm"] > it.minus_parameters["calm"] for it in rows}
 
 
-def test_an_option_that_the_engine_does_not_have_pauses_the_run_with_the_reason(
-    tuner: Tuner,
-) -> None:
-    (tuner.folder / "params.toml").write_text(PARAMS.replace('option = "patience"', ""))
-    tuner.master()
-    tuner.wait_for_tables()
-    tuner.worker("--idle-timeout", "30")
-    tuner.wait_until("paused", 1, seconds=60)
-    status = tuner.status()
-    assert "calm" in status["reason"], status["reason"]
-    assert status["games"]["games"] == 0
+def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(tuner: Tuner) -> None:
+    wrong = PARAMS.replace('option = "patience"', "").replace("max = 50", "max = 51", 1)
+    (tuner.folder / "params.toml").write_text(wrong)
+    with (tuner.folder / "config.toml").open("a") as config:
+        config.write("[engine.options]\nHash = 16\n")
+    refused = tuner.ask("run")
+    said = refused.stderr.splitlines()
+    assert refused.returncode == 2, refused.stderr
+    assert [line.partition(";")[0] for line in said] == [
+        f"config.toml:{CONFIG.count(chr(10)) + 2}: [engine.options] "
+        "the engine would not obey: it declares no option 'Hash'",
+        f"{tuner.folder}/params.toml:2: [boldness] "
+        "the engine would not obey: boldness = 51 is outside 0 .. 50",
+        f"{tuner.folder}/params.toml:8: [calm] "
+        "the engine would not obey: it declares no option 'calm'",
+        "3 faults",
+    ]
+    assert not (tuner.folder / "spsa.db").exists()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spsa.errors import EngineFault
-from worker.engine_options import Declarations
+from spsa.terms import Declarations
 from worker.process import Alarm, EngineProcess, Overdue
 
 LINE_CAP = 65_536

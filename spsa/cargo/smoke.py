@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import SmokeTestFailed
+from spsa.terms import Declarations
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _TAIL = 65_536
@@ -107,6 +108,14 @@ def examine(binary: Path, bench: bool | None, patience: Patience) -> int | None:
     return nodes
 
 
+def declared_options(binary: Path, patience: Patience) -> Declarations:
+    """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
+    declarations = Declarations()
+    for line in _shake_hands(binary, patience.handshake).splitlines():
+        declarations.hear(line.decode(errors="replace").strip())
+    return declarations
+
+
 def node_count(output: str) -> int | None:
     """The last node count a bench printed; lines of a search in progress do not count."""
     lines = [line for line in output.splitlines() if not line.lstrip().startswith("info ")]
@@ -117,7 +126,8 @@ def node_count(output: str) -> int | None:
     return None
 
 
-def _shake_hands(binary: Path, seconds: float) -> None:
+def _shake_hands(binary: Path, seconds: float) -> bytes:
+    """The end of what the engine said up to `readyok`."""
     with _trial([str(binary)], seconds) as trial:
         try:
             trial.send("uci")
@@ -125,6 +135,7 @@ def _shake_hands(binary: Path, seconds: float) -> None:
             trial.send("isready")
             trial.expect("readyok")
             trial.send("quit")
+            return trial.tail
         except _Silent as silent:
             words = f"the UCI handshake failed: {silent} ({seconds:g} s)"
             raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent

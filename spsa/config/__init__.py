@@ -1,5 +1,6 @@
 """config.toml, params.toml and the environment, to frozen values or to all their faults."""
 
+from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config
 from spsa.config.projection import project_theta
 from spsa.config.settings import (
@@ -23,6 +24,7 @@ __all__ = [
     "Distribution",
     "Games",
     "Validation",
+    "check_against_engine",
     "check_against_source",
     "check_files",
     "load_config",

@@ -115,9 +115,10 @@ def _check_range(knobs: tuple[Parameter, ...], size: int) -> None:
 
 
 def _corners(knobs: tuple[Parameter, ...]) -> Iterator[dict[str, float]]:
-    for corner in product(*(_extremes(knob) for knob in knobs)):
+    for corner in product(*(extremes(knob) for knob in knobs)):
         yield {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
 
 
-def _extremes(knob: Parameter) -> tuple[float, ...]:
+def extremes(knob: Parameter) -> tuple[float, ...]:
+    """The values between which a parameter stays; its only one if it is frozen."""
     return (knob.minimum, knob.maximum) if knob.active else (knob.nearest(knob.value),)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
+from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, declared, pin, resume
 from spsa.config import (
     Config,
     DeliveryKind,
     Distribution,
+    check_against_engine,
     check_against_source,
     check_files,
     load_space,
@@ -52,13 +53,18 @@ def checked_space(config: Config) -> Space:
     """
     check_files(config)
     space = load_space(config.params_path)
-    if config.delivery.kind is DeliveryKind.BUILD:
-        texts = read_sources(space, source_of(config), config.build.constants_file)
-        constants = config.build.constants_file
-        faults = check_against_source(space, texts, constants, str(config.params_path))
-        if faults:
-            raise InvalidInput(faults)
+    if faults := _refusals(config, space):
+        raise InvalidInput(faults)
     return space
+
+
+def _refusals(config: Config, space: Space) -> tuple[Fault, ...]:
+    """What the source, or the engine that takes options, will not have."""
+    if config.delivery.engine is not None:
+        return check_against_engine(space, declared(config.delivery.engine), config)
+    constants = config.build.constants_file
+    texts = read_sources(space, source_of(config), constants)
+    return check_against_source(space, texts, constants, str(config.params_path))
 
 
 def prepare(

@@ -59,13 +59,16 @@ class Declarations:
             option = _declared(found)
             self.by_name[option.name.lower()] = option
 
+    def objection(self, name: str, value: str) -> str | None:
+        """Why the engine would not obey `setoption` with these two; None when it would."""
+        option = self.by_name.get(name.lower())
+        return f"it declares no option {name!r}" if option is None else option.objection(value)
+
     def command(self, name: str, value: str) -> bytes:
         """The `setoption` line; EngineFault("refused option") when the engine would not obey it."""
-        option = self.by_name.get(name.lower())
-        if option is None:
-            raise EngineFault("refused option", f"it declares no option {name!r}")
-        if objection := option.objection(value):
+        if objection := self.objection(name, value):
             raise EngineFault("refused option", objection)
+        option = self.by_name[name.lower()]
         if option.type == "button":
             return f"setoption name {option.name}\n".encode()
         return f"setoption name {option.name} value {value}\n".encode()
