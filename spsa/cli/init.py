@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import Fault, InvalidInput, NothingToDo
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -39,7 +39,11 @@ def init(source: Path, constants_file: str | None, folder: Path, force: bool) ->
     constants = _constants(source, constants_file)
     targets = [folder / "config.toml", folder / "params.toml"]
     _refuse_existing([] if force else [target for target in targets if target.exists()])
-    proposals = propose(parse((source / constants).read_text(encoding="utf-8"), constants))
+    proposals = propose(parse(_text(source / constants), constants))
+    if not any(not proposal.reason for proposal in proposals):
+        raise NothingToDo(
+            f"{source / constants} has no number that can be tuned: name another file"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     texts = [
         starter_config(_seen_from(source, folder), constants),
@@ -69,10 +73,26 @@ def _constants(source: Path, wanted: str | None) -> str:
             found if candidates else f"there is no {DEFAULT_CONSTANTS}",
             "say which file: --constants-file src/search.rs",
         )
-    if not (source / wanted).is_file():
-        remedy = "name it relative to SOURCE"
-        raise _refused(str(source / wanted), "--constants-file", "is not there", remedy)
-    return wanted
+    inside = _inside(source, wanted)
+    if inside is None:
+        remedy = "name a Rust file inside SOURCE, relative to it"
+        raise _refused(str(source / wanted), "--constants-file", "is no such file", remedy)
+    return inside
+
+
+def _inside(source: Path, wanted: str) -> str | None:
+    """The file as config.toml has to name it; None for what is no Rust file of the source."""
+    root, file = source.resolve(), (source / wanted).resolve()
+    if root not in file.parents or file.suffix != ".rs" or not file.is_file():
+        return None
+    return file.relative_to(root).as_posix()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise _refused(str(file), "--constants-file", "is not UTF-8", "save it as UTF-8") from None
 
 
 def _candidates(source: Path) -> Iterator[str]:
@@ -80,7 +100,8 @@ def _candidates(source: Path) -> Iterator[str]:
         yield DEFAULT_CONSTANTS
         return
     for path in (source / "src").rglob("*.rs"):
-        if any(word in path.stem for word in ("constants", "params", "tunables")):
+        named = any(word in path.stem for word in ("constants", "params", "tunables"))
+        if named and path.is_file():
             yield path.relative_to(source).as_posix()
 
 
