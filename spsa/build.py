@@ -139,7 +139,8 @@ class Builder:
     def _compile(self, side: Side) -> Compiled:
         crate = side.tree / self._pinned.prefix
         binary = self._compiler.binary(crate, side.home / "log")
-        return self._compiler.build(binary, crate, side.target, side.home / "log")
+        with side.compiling() as target:
+            return self._compiler.build(binary, crate, target, side.home / "log")
 
     def _examine(self, binary: Path) -> int | None:
         return examine(binary, self._settings.bench, self._settings.patience)

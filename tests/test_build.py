@@ -308,6 +308,18 @@ def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
     assert own.builder().build_one("plus", rendered(666)).bench == 666_061
 
 
+def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own: Bench) -> None:
+    builder = own.builder()
+    builder.build_one("plus", rendered(21))
+    (own.work / "plus" / "unfinished").touch()  # as a kill in the middle leaves it
+    (damaged,) = (own.work / "plus").glob("target-*")
+    for part in damaged.rglob("*.rlib"):
+        part.write_bytes(b"cut off")
+    assert builder.build_one("plus", rendered(22)).bench == 22_061
+    assert [path.name for path in (own.work / "plus").glob("target-*")] == ["target-1"]
+    assert not (own.work / "plus" / "unfinished").exists()
+
+
 def test_adopting_publishes_a_binary_as_it_is(shared: Bench, tmp_path: Path) -> None:
     built = shared.builder().build_one("plus", rendered(110)).path
     (tmp_path / "My Engine 1.0").symlink_to(shutil.copy(built, tmp_path / "My Engine"))

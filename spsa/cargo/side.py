@@ -6,6 +6,7 @@ builder left behind is put right when the tree is laid out the next time.
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ _PATIENCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`tree` is the source with one side's values, `target` is what cargo makes of it."""
+    """`tree` is the source with one side's values; `target-N` is what cargo makes of it."""
 
     home: Path
 
@@ -28,9 +29,23 @@ class Side:
     def tree(self) -> Path:
         return self.home / "tree"
 
-    @property
-    def target(self) -> Path:
-        return self.home / "target"
+    @contextmanager
+    def compiling(self) -> Iterator[Path]:
+        """The folder that cargo compiles into; an empty new one if the last time did not succeed.
+
+        What a compilation that was cut off leaves there may never link again (seen: undefined
+        hidden symbols for good), and a cargo that outlived its master may still be writing to it.
+        """
+        unfinished = self.home / "unfinished"
+        generations = sorted(self.home.glob("target-*"), key=_generation)
+        last = generations[-1] if generations else self.home / "target-0"
+        if unfinished.exists():
+            last = self.home / f"target-{_generation(last) + 1}"
+            for old in generations:
+                shutil.rmtree(old, ignore_errors=True)
+        unfinished.touch()
+        yield last
+        unfinished.unlink()
 
     @contextmanager
     def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
@@ -69,6 +84,10 @@ class Side:
         target = self.tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(target)
+
+
+def _generation(target: Path) -> int:
+    return int(target.name.rpartition("-")[2])
 
 
 def _taken(descriptor: int) -> bool:
