@@ -31,7 +31,12 @@ class Fault:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: [{self.name}] {self.found}; {self.remedy}"
+        return _on_one_line(f"{place}: [{self.name}] {self.found}; {self.remedy}")
+
+
+def _on_one_line(text: str) -> str:
+    """With escapes for what would break a line, or do worse to a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class InvalidInput(TuningError):

@@ -7,6 +7,7 @@ Whatever is heavy (chess, SQL) is imported once the command line has been found 
 import os
 import sys
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +19,21 @@ from worker.cores import default_concurrency, usable_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class _Finite(click.FloatRange):
+    """A range without inf and nan, which click's own lets through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_SECONDS = click.FloatRange(min=0, min_open=True)
+_SECONDS = _Finite(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 
 _SHARED = (
@@ -42,14 +56,14 @@ _WORKER = (
     click.option("--max-batches", type=_COUNT, help="Leave after so many batches."),
     click.option(
         "--drain",
-        type=click.FloatRange(min=0),
+        type=_Finite(min=0),
         default=60.0,
         show_default=True,
         help="Seconds that games in play may go on after the first Ctrl-C.",
     ),
     click.option(
         "--lease",
-        type=click.FloatRange(min=1),
+        type=_Finite(min=1),
         default=60.0,
         show_default=True,
         help="Seconds until a batch goes to others when this box falls silent.",
@@ -66,7 +80,7 @@ _MATCH = (
     click.option("--tc", metavar="BASE+INC", help="Seconds a game and a move, as in 10+0.1."),
     click.option(
         "--margin",
-        type=click.FloatRange(min=0),
+        type=_Finite(min=0),
         default=0.05,
         show_default=True,
         help="Seconds by which a clock may be overstepped.",

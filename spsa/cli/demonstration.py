@@ -201,6 +201,13 @@ def _show(result: Result, folder: Path, console: Console) -> None:
     console.print(f"\ntuned against start, {score(result.match.tally)}")
     console.print(
         f"the tuned engine is {elo_text(result.match.tally)} Elo stronger than the start (95%), "
-        f"found in {duration(result.seconds)}\n"
-        f"look further: cd {folder} && spsa-master status, params diff --run demo, doctor"
+        f"found in {duration(result.seconds)}\n\nlook further:"
     )
+    for command in ("status", f"params diff --run {result.run.name}", "doctor"):
+        console.print(f"  {_program()} {command} --config {folder / 'config.toml'}")
+
+
+def _program() -> str:
+    """How this program was called, so that what is shown can be pasted."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "spsa-master" else "spsa-master"

@@ -35,13 +35,20 @@ def status(config: str | None, database_url: str | None, run: str | None, as_jso
         terminal().print(rendered(found))
 
 
+def _interval(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
+    if not 0.1 <= seconds <= 86400:  # nor nan, which click's own ranges let through
+        raise click.BadParameter(f"{seconds:g} is not within 0.1 and 86400 seconds")
+    return seconds
+
+
 @click.command()
 @config_option
 @database_option
 @run_option
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1, max=86400),
+    type=float,
+    callback=_interval,
     default=2.0,
     show_default=True,
     help="Seconds between two looks.",

@@ -15,6 +15,7 @@ Key = tuple[str, ...]
 
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
+_LONG_NUMBER = re.compile(r"[\d_]{1000}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,17 @@ def _data(path: Path, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
-        found = _LINE.search(str(error))
-        line = _line_of(text, found)
+        line = _line_of(text, str(error))
         message = _LINE.sub("", str(error)).strip()
         raise _unreadable(path, f"is not TOML: {message}", "mend this line", line) from None
 
 
-def _line_of(text: str, found: re.Match[str] | None) -> int | None:
+def _line_of(text: str, message: str) -> int | None:
+    """The line that a message names; that of the long number where only int() spoke."""
+    found = _LINE.search(message)
     if found is None:
-        return None
+        at = _LONG_NUMBER.search(text)
+        return at and text.count("\n", 0, at.start()) + 1
     return int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
 
 

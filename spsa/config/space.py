@@ -103,7 +103,7 @@ def _check(section: Section, p: Parameter) -> None:
     elif not p.minimum <= p.value <= p.maximum:
         remedy = f"use {p.minimum:g} to {p.maximum:g}, or move min or max"
         section.fault("value", f"value {p.value:g} is outside its bounds", remedy)
-    if p.step > p.maximum - p.minimum:
+    if p.step > p.maximum - p.minimum > 0:
         section.fault(
             "step",
             f"step {p.step:g} is wider than the whole range",

@@ -1,5 +1,6 @@
 """The tables of config.toml that decide what is run, how it moves, and what it is made of."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from spsa.algorithms import settings_faults
@@ -48,7 +49,8 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
     """The keys of [spsa] that belong to the rule: everything but the `known` ones."""
     settings = {key: section.get(key) for key in section.keys if key not in known}
     for key, found, remedy in settings_faults(algorithm, settings):
-        section.fault(key, f"{key}: {found}", remedy)
+        near = get_close_matches(key, known, n=1, cutoff=0.8)
+        section.fault(key, f"{key}: {found}", f'did you mean "{near[0]}"?' if near else remedy)
     return settings
 
 

@@ -73,7 +73,7 @@ class Status:
 
     def to_json(self) -> dict[str, Any]:
         """For programs: plain names and numbers, null for what is infinite or unknown."""
-        return {name: _finite(value) for name, value in self._named().items()}
+        return {name: finite(value) for name, value in self._named().items()}
 
     def _named(self) -> dict[str, Any]:
         run = self.run
@@ -148,12 +148,12 @@ def _is_present(worker: WorkerRow) -> bool:
     return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same for JSON, which has no word for inf and nan."""
     if isinstance(value, Mapping):
-        return {name: _finite(inner) for name, inner in value.items()}
+        return {name: finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

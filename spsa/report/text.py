@@ -211,12 +211,12 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
         (
             Column("name", is_number=False),
             Column("slots"),
-            Column("playing"),
+            Column("playing", 1),
             Column("games"),
-            Column("void", 2),
-            Column("time losses", 2),
-            Column("knps", 3),
-            Column("seen", 1),
+            Column("void", 3),
+            Column("time losses", 3),
+            Column("knps", 4),
+            Column("seen", 2),
         ),
     )
     for worker in workers:

@@ -1,0 +1,90 @@
+"""`init` proposes what loads, overwrites nothing, and refuses what would not load."""
+
+from pathlib import Path
+
+import pytest
+from console import SOURCE, call, master
+
+from spsa.cli import run
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    source = tmp_path / "engine" / "src"
+    source.mkdir(parents=True)
+    (source / "engine_constants.rs").write_text(SOURCE)
+    (source / "main.rs").write_text("fn main() {}\n")
+    (tmp_path / "engine" / "Cargo.toml").write_text('[package]\nname = "e"\nversion = "1.0.0"\n')
+    (tmp_path / "outside.rs").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("SPSA_CONFIG", raising=False)
+    return tmp_path / "engine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config"),
+    [
+        (["engine"], "config.toml"),
+        (["engine", "--folder", "engine"], "engine/config.toml"),
+        (["engine", "--folder", "deep/down"], "deep/down/config.toml"),
+        (["engine", "--constants-file", "src/../src/engine_constants.rs"], "config.toml"),
+        (["engine", "--constants-file", "{engine}/src/engine_constants.rs"], "config.toml"),
+        (["{engine}"], "config.toml"),
+    ],
+)
+def test_what_it_writes_loads(
+    engine: Path, arguments: list[str], config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", *(text.format(engine=engine) for text in arguments)]) == 0
+    assert run(["params", "show", "--config", config]) == 0, capsys.readouterr().err
+    assert "margin" in capsys.readouterr().out
+
+
+def test_in_the_engines_own_folder(engine: Path) -> None:
+    assert call(master("init", "."), engine).returncode == 0
+    assert call(master("params", "show"), engine).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["config.toml", "params.toml"])
+def test_it_overwrites_nothing(engine: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(name).write_text("mine")
+    before = sorted(Path().iterdir())
+    assert run(["init", "engine"]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert Path(name).read_text() == "mine" and sorted(Path().iterdir()) == before
+    assert run(["init", "engine", "--force"]) == 0
+    assert Path(name).read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["nowhere"], 2),
+        (["."], 2),
+        (["engine", "--constants-file", "src/none.rs"], 2),
+        (["engine", "--constants-file", "../outside.rs"], 2),
+        (["engine", "--constants-file", "src"], 2),
+        (["engine", "--constants-file", "Cargo.toml"], 2),
+        (["engine", "--constants-file", "src/main.rs"], 3),
+        (["engine", "--folder", "engine/Cargo.toml"], 2),
+        (["engine", "--folder", "engine/Cargo.toml/x"], 1),
+    ],
+)
+def test_what_would_not_load_is_not_written(
+    engine: Path, arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(Path().rglob("*"))
+    assert run(["init", *arguments]) == code
+    assert capsys.readouterr().out == "" and sorted(Path().rglob("*")) == before
+
+
+def test_a_source_that_cannot_be_read(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    constants = engine / "src" / "engine_constants.rs"
+    constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
+    assert run(["init", "engine"]) == 2
+    assert "is not UTF-8" in capsys.readouterr().err
+    constants.unlink()
+    constants.mkdir()
+    assert run(["init", "engine"]) == 2
+    assert "say which file" in capsys.readouterr().err
