@@ -110,8 +110,8 @@ def test_results_are_logged_in_a_line_a_batch(
     logging.getLogger("worker").propagate = True
     with caplog.at_level("INFO", "worker"):
         work(staged.store, tmp_path, max_batches=1)
-    assert "it 1 batch 0: claimed, 2 pairs" in caplog.messages
-    assert "it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
+    assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
+    assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
 
 
 class Unreliable:

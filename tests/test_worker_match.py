@@ -256,7 +256,7 @@ def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., li
     _, err = worker.communicate(timeout=60)
     assert worker.returncode == 0
     messages = [json.loads(line)["message"] for line in err.splitlines()]
-    assert "it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in messages
+    assert "first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in messages
     assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(8, 8)]
 
 

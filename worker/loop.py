@@ -64,7 +64,8 @@ class InPlay:
         return Letter(claim=self.claim)
 
     def __str__(self) -> str:
-        return f"it {self.claim.iteration_number} batch {self.claim.seq}"
+        claim = self.claim
+        return f"{claim.run_name} it {claim.iteration_number} batch {claim.seq}"
 
 
 class Worker:
@@ -89,6 +90,7 @@ class Worker:
         self._nps: float | None = None
         self._broken: TuningError | None = None
         self._no_work = False
+        self._idle = False
         self._stop_at: float | None = None
         self._polls = Pauses(habits.poll, Random())
         self._idle_since = self._ask_at = time.monotonic()
@@ -169,11 +171,15 @@ class Worker:
             if claim is None:
                 self._come_back_later()
             else:
+                self._idle = False
                 self._polls.reset()
                 self._claimed += 1
                 self._begin(claim)
 
     def _come_back_later(self) -> None:
+        if not (self._idle or self._in_play):
+            log.info("nothing to play now, waiting for work")
+        self._idle = not self._in_play
         self._ask_at = time.monotonic() + self._polls.next()
         if self._habits.once and not self._in_play:
             self._no_work = not self._clerk.work_left()

@@ -44,6 +44,7 @@ def serve(service: Service) -> int:
         store = _reached(service, heard)
         if store is None:
             return heard.exit_code
+        log.info("connected to %s, %d games at a time", store.where, service.concurrency)
         with store, Pool(service.concurrency, service.patience) as pool:
             return _worker(service, store, pool, heard).run()
 

@@ -65,6 +65,8 @@ def _splice(text: str, numbers: Mapping[Element, Number]) -> str:
     source = text.encode("utf-8", "surrogatepass")
     for place in sorted(numbers, key=lambda place: place.literal.start, reverse=True):
         old = place.literal
+        if old.number == numbers[place]:
+            continue  # 0xFF stays as it is written
         new = literal.write(numbers[place], old.text, real=place.real)
         source = source[: old.start] + new.encode() + source[old.end :]
     return source.decode("utf-8", "surrogatepass")
