@@ -206,3 +206,20 @@ def test_a_store_names_its_database_without_the_password(sqlite_url):
         assert store.is_file
         assert store.where == sqlite_url
         store.acquire(store.create_run(new_run()).id, "m1", LEASE)
+
+
+def test_a_run_that_never_opened_anything_can_be_forgotten(store):
+    run = store.create_run(new_run())
+    master = store.acquire(run.id, "living", LEASE)
+    assert not store.forget_unopened(run.id)
+    store.resign(master)
+    assert store.forget_unopened(run.id)
+    assert store.find_run(run.name) is None
+
+
+def test_a_run_with_an_iteration_is_never_forgotten(store):
+    run = stage(store)
+    run.open()
+    store.resign(run.master)
+    assert not store.forget_unopened(run.run.id)
+    assert store.find_run(run.run.name)

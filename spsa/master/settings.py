@@ -1,6 +1,6 @@
 """What of a run never changes besides its space: the JSON of `spsa_run.settings`, typed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -34,11 +34,23 @@ class RunSettings:
         return cls(terms=terms, **data)
 
     def differences(self, wanted: "RunSettings") -> list[str]:
-        """A sentence for everything the files now say differently."""
-        here, there = self.to_json(), wanted.to_json()
-        here["terms"], there["terms"] = self.terms.to_json(), wanted.terms.to_json()
+        """A sentence for every single thing that the files now say differently."""
+        here, there = (dict(_leaves({**s.to_json(), **s.terms.to_json()})) for s in (self, wanted))
         return [
-            f"{name}: the run has {here[name]!r}, the files now say {there[name]!r}"
-            for name in here
-            if here[name] != there[name]
+            f"{name}: the run has {_shown(here.get(name))}, the files say {_shown(there.get(name))}"
+            for name in sorted(here.keys() | there.keys())
+            if here.get(name) != there.get(name)
         ]
+
+
+def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """`time_control.high` and its value, and so on; an empty table is no leaf."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)

@@ -6,7 +6,7 @@ with that copy and what differs is said; the run goes on as it was started.
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from spsa.master.settings import RunSettings
 from spsa.params import Space, differences
 from spsa.store import NewRun, Run, Store
 from spsa.tuning import Tuning, tuning
+
+ITERATIONS_PER_DEPTH = 30
 
 WORK = ".tuning"
 """The folder beside config.toml that holds the pinned source and the private work trees."""
@@ -79,7 +81,8 @@ def prepare(
     """
     space = checked_space(config)
     known = store.find_run(name or config.name)
-    if known is None:
+    # of a run whose first engines could not be built nothing is to be kept: the files are right now
+    if known is None or (known.applied == 0 and store.forget_unopened(known.id)):
         return _new(config, store, space, name or config.name, seed)
     if known.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         raise NothingToDo(
@@ -104,6 +107,10 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
             notes.append(
                 f"config.toml: max_iterations is {config.max_iterations}, the run has "
                 f"{run.max_iterations}; `spsa-master extend` changes it"
+            )
+        if notes:
+            notes.append(
+                "the run goes on by its own copy; `spsa-master run --run NAME` starts another"
             )
     delivery, more = _delivery(config, space, settings, run.source_sha256)
     return Prepared(
@@ -155,7 +162,23 @@ def _new(config: Config, store: Store, space: Space, name: str, seed: int | None
             state=state,
         )
     )
-    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+    return Prepared(
+        run=run,
+        tuning=rules,
+        settings=settings,
+        delivery=delivery,
+        notes=(*notes, *_costly(settings)),
+    )
+
+
+def _costly(settings: RunSettings) -> Iterator[str]:
+    """Depth costs nothing in long runs, and most of the gain in very short ones (simulated)."""
+    free = max(1, settings.planned_iterations // ITERATIONS_PER_DEPTH)
+    if settings.iterations_in_flight > free:
+        yield (
+            f"iterations_in_flight = {settings.iterations_in_flight} lets a run of "
+            f"{settings.planned_iterations} iterations move on old results; {free} recovers more"
+        )
 
 
 def _settings(config: Config, planned_iterations: int) -> RunSettings:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, or_, select, update
 
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
-from spsa.schema import batches, iterations, runs
+from spsa.schema import batches, events, iterations, runs, seconds_from_now
 from spsa.store.database import Database, may_become
 from spsa.store.entries import NewRun
 from spsa.store.halting import move_run, write_event
@@ -46,6 +46,18 @@ class OwnerDesk(Database):
             ).one()
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
             return run_of(row)
+
+    def forget_unopened(self, run_id: int) -> bool:
+        """Delete a run that has no iteration and no live master; whether it was one."""
+        unopened = ~select(iterations.c.id).where(iterations.c.run_id == run_id).exists()
+        nobodys = or_(runs.c.master_id.is_(None), runs.c.lease_expires_at < seconds_from_now(0))
+        with self._write() as connection:
+            mine = select(runs.c.id).where(runs.c.id == run_id, unopened, nobodys)
+            if connection.scalar(mine.with_for_update()) is None:
+                return False
+            connection.execute(delete(events).where(events.c.run_id == run_id))
+            connection.execute(delete(runs).where(runs.c.id == run_id))
+            return True
 
     def pause(self, name: str, actor: str, reason: str) -> None:
         """Hand out nothing more of a run until it is resumed; games in play still count."""
