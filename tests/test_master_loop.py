@@ -176,6 +176,29 @@ def test_a_run_is_shortened_to_what_is_open(store):
     assert house.now().applied == 2
 
 
+def test_engines_built_for_older_results_are_not_used(store):
+    """Shortened while k = 3 is built, and lengthened again when there are more results."""
+    house = House(store, iterations=6)
+    rests = Rests(lambda: play(store))
+
+    class Shortened(FixedDelivery):
+        def prepare(self, plus, minus):
+            if len(self.prepared) == 2:
+                store.extend(house.name, "anna", 2)
+            return super().prepare(plus, minus)
+
+    def lengthen(run):
+        house.projected.append(run)
+        if run.applied == 2 and run.max_iterations == 2:
+            store.extend(house.name, "anna", 5)
+
+    delivery = Shortened()
+    assert house.master(rests, delivery=delivery, project=lengthen).run() is RunStatus.FINISHED
+    assert [i.opened_on for i in store.iterations(house.run.id)] == [0, 0, 2, 2, 3]
+    assert len(delivery.prepared) == 6
+    assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
+
+
 def test_a_failed_build_ends_the_master_and_not_the_run(store):
     house = House(store, delivery=FixedDelivery(trouble=BuildFailed("expected `;`")))
     with pytest.raises(BuildFailed, match="expected `;`") as failed:
