@@ -6,7 +6,7 @@ master acts on what this module decides; `doctor` decides it once more and compa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, nextafter
+from math import inf, ulp
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Tuning:
 
     def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
         """Theta in the units of params.toml, and the rule's state, before any game."""
-        return self.space.natural(self.space.start()), self.rule.dump(self.rule.start())
+        theta = self._natural(self.space.start())
+        return theta, self.rule.dump(self.rule.start())
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """What iteration k plays when it is opened on this state."""
@@ -112,10 +113,24 @@ class Tuning:
 
     def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
         """The step to the log: theta plus it is the new theta by definition, and inside bounds."""
-        goal = self.space.natural(self.space.clip(wanted))
-        bounds = {p.name: (p.minimum, p.maximum) for p in self.space.active}
+        goal, bounds = self._natural(wanted), self._bounds()
+        return {name: _inside(theta[name], goal[name], *bounds[name]) for name in goal}
+
+    def _natural(self, theta: Vector) -> dict[str, float]:
+        """Theta in the units of params.toml, inside the bounds that are written there.
+
+        A bound divided by its step and multiplied again may be a hair beyond itself.
+        """
+        natural, bounds = self.space.natural(self.space.clip(theta)), self._bounds()
         return {
-            name: _inside(theta[name], goal[name], *bounds.get(name, (-inf, inf))) for name in goal
+            name: min(max(value, bounds[name][0]), bounds[name][1])
+            for name, value in natural.items()
+        }
+
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {
+            p.name: (p.minimum, p.maximum) if p.active else (-inf, inf)
+            for p in self.space.parameters
         }
 
     def _signs(self, offset: Vector) -> dict[str, int]:
@@ -148,10 +163,14 @@ def tuning(
 
 
 def _inside(before: float, goal: float, minimum: float, maximum: float) -> float:
-    """goal - before, nudged so that before + it stays inside the bounds in floating point too."""
+    """goal - before, less by the few ulps that keep before + it inside the bounds.
+
+    The sum is rounded to the coarsest of the three: by a finer step it might never change.
+    """
     delta = goal - before
+    hair = max(ulp(before), ulp(goal), ulp(delta))
     while before + delta > maximum:
-        delta = nextafter(delta, -inf)
+        delta -= hair
     while before + delta < minimum:
-        delta = nextafter(delta, inf)
+        delta += hair
     return delta
