@@ -56,7 +56,7 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> 
     """Run a demo for each seed and show what came of it; the exit code."""
     console = terminal()
     bundle = bundled()
-    slots = concurrency or len(os.sched_getaffinity(0))
+    slots = concurrency or _cores()
     results = []
     with interruptible() as stopping:
         for seed in seeds:
@@ -70,6 +70,12 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> 
         pooled = sum((result.match.tally for result in results), Tally())
         console.print(f"\n{len(results)} seeds pooled, tuned against start: {score(pooled)}")
     return 0
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def bundled() -> Bundle:
