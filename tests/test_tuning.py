@@ -113,6 +113,22 @@ def test_a_bound_that_the_difference_overshoots_is_stopped_at_from_inside():
     assert maximum - 1e-15 <= answer.theta["x"] <= maximum
 
 
+def test_a_start_at_a_bound_that_steps_do_not_hit_is_at_the_bound():
+    """A bound over its step, times the step, is a hair beyond: a run must not hang at that."""
+    step, maximum = next(
+        (step, bound)
+        for step in (0.1, 0.3, 0.7, 0.9)
+        for bound in (n / 10 for n in range(1, 1000))
+        if bound / step * step > bound
+    )
+    p = parameter("x", value=maximum, maximum=maximum, step=step, integral=False)
+    rules = tuned(Space((p,)), a=1e9)
+    assert rules.start()[0] == {"x": maximum}
+    for tally in (ALL_WON, ALL_LOST, Tally.of_pair(1, 1)):
+        (_, before, answer), *_ = walked(rules, [tally])
+        assert 0 <= before["x"] + answer.delta["x"] <= maximum
+
+
 @given(seeds, tallies)
 def test_frozen_parameters_stay_and_are_played_as_they_are(seed, results):
     for proposal, _, answer in walked(tuned(seed=seed), results):
