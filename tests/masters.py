@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from builders import TERMS, new_engine, new_run, new_worker, result_of
 
-from spsa.master import Master
 from spsa.master.delivery import Sides
+from spsa.master.loop import Master
 from spsa.master.settings import RunSettings
 from spsa.params import Constant, Location, Parameter, Space
 from spsa.store import Store

@@ -124,7 +124,7 @@ def test_every_change_of_a_status_asks_the_table():
     assert (
         "may_become("
         in Path(spsa.store.__file__)
-        .with_name("work.py")
+        .with_name("reports.py")
         .read_text()
         .split("def _own(")[1]
         .split("def ")[0]

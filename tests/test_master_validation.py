@@ -10,8 +10,7 @@ from masters import FixedDelivery, House, Rests, Watched, play
 
 from spsa.errors import BuildFailed, DatabaseUnreachable, MastershipLost, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master import validate
-from spsa.master.validation import Match
+from spsa.master.validation import Match, validate
 
 MATCH = Match(
     plus={"margin": 60.0},

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
-from spsa.lifecycle import BatchStatus, IterationStatus
+from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
 from spsa.schema import IS_OPEN, IS_OWED, batches, iterations, runs, seconds_from_now, workers
+from spsa.store.database import may_become
 from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
@@ -51,7 +52,7 @@ def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
         return
     failed = connection.execute(
         update(batches)
-        .where(batches.c.id.in_(ids))
+        .where(batches.c.id.in_(ids), may_become(batches.c.status, BATCH, BatchStatus.FAILED))
         .values(
             status=BatchStatus.FAILED,
             claim_id=None,
