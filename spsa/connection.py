@@ -2,20 +2,16 @@
 
 SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
 it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
-on the server's side and on this one. A password never leaves this module.
+on the server's side. A password never leaves this module.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import log10
 from pathlib import Path
-from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
-from time import monotonic
 from typing import Any
 
 import sqlalchemy as sa
-from psycopg2 import OperationalError as NoAnswer
-from psycopg2 import errorcodes, extensions
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
@@ -38,15 +34,9 @@ from spsa.errors import (
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30
-ANSWER_SECONDS = 40
-"""Longer than any statement may take: who has not answered by then is not there any more."""
 
 _REMEDY = "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database"
 _POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg2")
-
-
-class Unhurried(extensions.connection):
-    """A connection whose statements may take as long as they take."""
 
 
 def parse_url(text: str) -> sa.URL:
@@ -101,15 +91,15 @@ def create_engine(url: sa.URL, *, durable: bool, create: bool = False) -> sa.Eng
     """An engine whose transactions are those this project counts on.
 
     Args:
-        create: whether the tables are to be made or changed. Without it an SQLite file that is not
-            there raises TablesMissing and is not made; with it PostgreSQL may take its time.
+        create: whether connecting may make the file of an SQLite database; without it, whoever
+            only looks raises TablesMissing and leaves nothing behind.
         durable: whether a commit waits for the disk. A worker's need not: under leases a lost
             commit costs games played again, never a wrong count.
     """
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url, durable, create)
-        return _postgresql(url, durable, Unhurried if create else extensions.connection)
+        return _postgresql(url, durable)
     except NoSuchModuleError:
         raise _refused("needs a driver that is not installed") from None
 
@@ -152,13 +142,12 @@ def _log10(x: float | None) -> float | None:
     return None if x is None else log10(x)
 
 
-def _postgresql(url: sa.URL, durable: bool, kind: type[extensions.connection]) -> sa.Engine:
-    extensions.set_wait_callback(_await_answer)
+def _postgresql(url: sa.URL, durable: bool) -> sa.Engine:
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
         pool_size=2,
-        connect_args={"application_name": "spsa-tuner", "connection_factory": kind},
+        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "spsa-tuner"},
     )
 
     @event.listens_for(engine, "connect")
@@ -170,29 +159,6 @@ def _postgresql(url: sa.URL, durable: bool, kind: type[extensions.connection]) -
         connection.commit()
 
     return engine
-
-
-def _await_answer(connection: extensions.connection) -> None:
-    """Wait for the server, but not for ever; the driver closes a connection that this gives up.
-
-    A server that vanished behind something that still acknowledges (a proxy, a NAT) is found by no
-    keepalive and no timeout of its own.
-    """
-    limit = _patience_with(connection)
-    end = monotonic() + (limit or 0)
-    while (state := connection.poll()) != extensions.POLL_OK:
-        awaited = EVENT_READ if state == extensions.POLL_READ else EVENT_WRITE
-        with DefaultSelector() as selector:
-            selector.register(connection.fileno(), awaited)
-            if not selector.select(None if limit is None else max(0.0, end - monotonic())):
-                raise NoAnswer(f"no answer within {limit} s")
-
-
-def _patience_with(connection: extensions.connection) -> int | None:
-    """Seconds; None is without end."""
-    if connection.status == extensions.STATUS_SETUP:
-        return CONNECT_SECONDS
-    return None if isinstance(connection, Unhurried) else ANSWER_SECONDS
 
 
 @contextmanager
@@ -212,15 +178,10 @@ def translated(url: sa.URL) -> Iterator[None]:
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
-        if error.connection_invalidated or _is_standby(error):
-            raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
-        _refuse_the_url(error)
-        raise
-
-
-def _is_standby(error: DBAPIError) -> bool:
-    """Whether the server only reads (now): one that takes writes may soon be there again."""
-    return getattr(error.orig, "pgcode", None) == errorcodes.READ_ONLY_SQL_TRANSACTION
+        if not error.connection_invalidated:
+            _refuse_the_url(error)
+            raise
+        raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
 
 
 def _refuse_the_url(error: DBAPIError) -> None:
