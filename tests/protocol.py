@@ -210,10 +210,18 @@ class Protocol(RuleBasedStateMachine):
             self._claim(self.asked[pick % len(self.asked)], pick, cut)
 
     def _picked(self, pick: int) -> tuple[Claim | None, Batch | None]:
-        """One of the last claims that were answered, and the batch that it holds, if it does."""
+        """One of the last claims that were answered, and its batch where that is still its own.
+
+        A lost claim that is asked for again takes another batch; when that answer is cut off, what
+        the worker has in hand is still the claim of the first one.
+        """
         lately = list(self.claims.values())[-6:]
         claim = lately[pick % len(lately)] if lately else None
-        return claim, None if claim is None else self.held(claim.claim_id)
+        batch = None if claim is None else self.held(claim.claim_id)
+        if claim is None or batch is None:
+            return claim, None
+        told = (claim.iteration_number, claim.seq) == (batch.iteration.k, batch.seq)
+        return claim, batch if told else None
 
     def report(self, pick, cut=None, *, honest=True):
         claim, batch = self._picked(pick)
