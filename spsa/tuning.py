@@ -92,8 +92,8 @@ class Tuning:
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             gradient=self._by_name(move.gradient),
-            elo=move.elo,
-            bounded=move.bounded,
+            elo=float(move.elo[0]),
+            bounded=bool(move.bounded[0]),
         )
 
     def _realise(self, perturbation: Perturbation, k: int) -> Played:
@@ -106,7 +106,7 @@ class Tuning:
             k=games.k,
             centre=self.space.midpoint(games.played),
             difference=self.space.difference(games.played),
-            tally=games.tally,
+            pentanomial=np.array(games.tally.pentanomial, dtype=np.float64),
             a_k=games.a_k,
             c_k=games.c_k,
         )

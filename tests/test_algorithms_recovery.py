@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spsa.algorithms import Outcome, Problem, Vector, create
-from spsa.scoring import ELO_PER_SCORE, Tally, score_of_elo
+from spsa.scoring import ELO_PER_SCORE, score_of_elo
 
 REACH = 8.0  # bounds, in steps from the optimum
 
@@ -98,7 +98,7 @@ def recovered(case: Case, settings: Mapping[str, object], seed: int) -> float:
             k=k,
             centre=asked.centre,
             difference=2 * asked.offset,
-            tally=played(better, draws, case.pairs, rng),
+            pentanomial=played(better, draws, case.pairs, rng),
             a_k=asked.a_k,
             c_k=asked.c_k,
         )
@@ -117,13 +117,12 @@ def drawn_problem(case: Case, rng: np.random.Generator) -> tuple[Vector, Vector,
     return start, curvature, rng.uniform(0.3, 0.7)
 
 
-def played(elo: float, draws: float, pairs: int, rng: np.random.Generator) -> Tally:
+def played(elo: float, draws: float, pairs: int, rng: np.random.Generator) -> Vector:
     """Pairs of two independent games between sides `elo` apart."""
     score = score_of_elo(elo)
     drawn = draws * 2 * min(score, 1 - score)
     game = np.array([1 - score - drawn / 2, drawn, score - drawn / 2])
-    counts = rng.multinomial(pairs, np.convolve(game, game)).tolist()
-    return Tally(pentanomial=tuple(counts))
+    return rng.multinomial(pairs, np.convolve(game, game)).astype(np.float64)
 
 
 def mean_recovered(case: Case, settings: Settings) -> float:

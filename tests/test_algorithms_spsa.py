@@ -43,7 +43,7 @@ def result(asked: Perturbation, tally: Tally, difference: Vector | None = None) 
         k=1,
         centre=asked.centre,
         difference=2 * asked.offset if difference is None else difference,
-        tally=tally,
+        pentanomial=np.array(tally.pentanomial, dtype=float),
         a_k=asked.a_k,
         c_k=asked.c_k,
     )
@@ -177,7 +177,7 @@ def test_the_state_survives_json_to_the_bit(start: list[float]) -> None:
     spsa = create("spsa", {}, replace(PROBLEM, start=np.array(start)))
     state, _ = spsa.tell(spsa.start(), result(spsa.ask(spsa.start(), 1, generator()), BETTER))
     again = spsa.load(json.loads(json.dumps(spsa.dump(state))))
-    assert again == state
+    assert spsa.dump(again) == spsa.dump(state)
     assert spsa.theta(again).tobytes() == spsa.theta(state).tobytes()
 
 

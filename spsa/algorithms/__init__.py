@@ -2,10 +2,11 @@
 
 from spsa.algorithms.method import Method
 from spsa.algorithms.registry import algorithms, create, method, settings_faults
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.algorithms.rule import Belief, Move, Outcome, Perturbation, Problem, Rule, State, Vector
 from spsa.algorithms.settings import Setting
 
 __all__ = [
+    "Belief",
     "Method",
     "Move",
     "Outcome",

@@ -1,8 +1,12 @@
 """What a rule is told, what it asks for, and what it answers: ask and tell.
 
-All vectors are float64 arrays of shape (n,) over the active parameters, in units of each one's
-step. Rules are pure: no clock, no file, and no random number but from the generator they are
-handed. Everything a rule remembers is in its state.
+All vectors are float64 arrays over the active parameters, in units of each one's step. Rules are
+pure: no clock, no file, and no random number but from the generator they are handed. Everything a
+rule remembers is in its state.
+
+Shapes are written for one run: (n,) for a vector, (1,) for a number of an outcome. Rules work on
+the last axis alone, so that any axes before it are independent runs of the same length: what a
+simulation plays by the thousand is the very rule that moves a real run.
 """
 
 from collections.abc import Mapping
@@ -12,12 +16,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spsa.scoring import Tally
-
 Vector = npt.NDArray[np.float64]
+
+_RESULTS = np.arange(-2.0, 3.0)  # w of a pair, wins minus losses of plus, by its half points
 
 State = Any
 """A rule's memory: its own frozen value, opaque to everybody else."""
+
+
+def total(vector: Vector) -> Vector:
+    """The sum over the last axis, which is kept with length 1."""
+    summed: Vector = vector.sum(axis=-1, keepdims=True)
+    return summed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,28 +66,53 @@ class Outcome:
 
     `difference` is plus - minus and `centre` the point between them, as the engines had them:
     after bounds, constraints and rounding. A difference of 0 says that the games tell nothing
-    about that parameter.
+    about that parameter. `pentanomial`, shape (5,), counts the pairs in which plus scored i half
+    points.
     """
 
     k: int
     centre: Vector
     difference: Vector
-    tally: Tally
+    pentanomial: Vector
     a_k: float
     c_k: float
+
+    @property
+    def pairs(self) -> Vector:
+        """B, the number of game pairs, shape (1,)."""
+        return total(self.pentanomial)
+
+    @property
+    def result(self) -> Vector:
+        """W, wins minus losses of plus, shape (1,)."""
+        return total(self.pentanomial * _RESULTS)
+
+    @property
+    def squares(self) -> Vector:
+        """The sum of w^2 over the pairs, shape (1,)."""
+        return total(self.pentanomial * _RESULTS**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """What a result did: theta after it, the gradient in Elo per step, and the Elo it came from.
 
-    `bounded` says that the tally's own Elo was larger in size than the rule believed it.
+    Elo is of plus over minus, shape (1,). `bounded`, shape (1,), says that the games' own Elo was
+    larger in size than the rule believed it.
     """
 
     theta: Vector
     gradient: Vector
-    elo: float
-    bounded: bool
+    elo: Vector
+    bounded: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """Where a rule believes the optimum to be: a mean and a standard deviation, shape (n,) each."""
+
+    mean: Vector
+    deviation: Vector
 
 
 class Rule(Protocol):
@@ -104,6 +139,10 @@ class Rule(Protocol):
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
         """The state after one more result, and what changed."""
+        ...
+
+    def belief(self, state: State) -> Belief | None:
+        """What the rule holds for true of the optimum; None for a rule that holds nothing."""
         ...
 
     def dump(self, state: State) -> dict[str, Any]:

@@ -33,10 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from spsa.algorithms.evidence import bounded_elo
+from spsa.algorithms.memory import Position
 from spsa.algorithms.method import Method
+from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State, Vector
 from spsa.algorithms.settings import Setting
-from spsa.scoring import ELO_PER_SCORE, Tally, elo, null_error
+from spsa.scoring import ELO_PER_SCORE
 
 _SETTINGS = (
     Setting(name="a", meaning="scale of a_k, in steps squared per Elo", default=None, open=True),
@@ -85,13 +88,6 @@ class Gains:
         return float(self.c / k**self.gamma)
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The state: theta is all that is remembered."""
-
-    theta: tuple[float, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spsa:
     problem: Problem
@@ -107,39 +103,30 @@ class Spsa:
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         c_k = self.gains.c_k(k)
-        delta = (2 * rng.integers(0, 2, size=len(state.theta)) - 1).astype(np.float64)
         return Perturbation(
-            centre=self.theta(state), offset=c_k * delta, a_k=self.gains.a_k(k), c_k=c_k
+            centre=self.theta(state),
+            offset=c_k * signs(rng, state.theta.shape),
+            a_k=self.gains.a_k(k),
+            c_k=c_k,
         )
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
-        found, bounded = bounded_elo(outcome.tally, self.elo_bound)
+        found, bounded = bounded_elo(outcome, self.elo_bound)
         gradient = found * inverse(outcome.difference, 2 * outcome.c_k)
-        after = self._at(self.theta(state) + outcome.a_k * gradient)
-        return after, Move(theta=self.theta(after), gradient=gradient, elo=found, bounded=bounded)
+        after = self._at(state.theta + outcome.a_k * gradient)
+        return after, Move(theta=after.theta, gradient=gradient, elo=found, bounded=bounded)
+
+    def belief(self, state: State) -> None:
+        return None
 
     def dump(self, state: State) -> dict[str, Any]:
-        return {"theta": list(state.theta)}
+        return Position.dump(state)
 
     def load(self, data: Mapping[str, Any]) -> Position:
-        return Position(tuple(data["theta"]))
+        return Position.load(data)
 
     def _at(self, theta: Vector) -> Position:
-        inside = np.clip(theta, self.problem.lower, self.problem.upper)
-        return Position(tuple(inside.tolist()))
-
-
-def bounded_elo(tally: Tally, bound: float) -> tuple[float, bool]:
-    """Elo kept within `bound` standard errors of 0, and whether that changed it.
-
-    The error is that of equal players: it does not shrink for the one-sided tallies which have to
-    be bounded.
-    """
-    found = elo(tally).value
-    if not tally.pairs:
-        return found, False
-    limit = bound * null_error(tally)
-    return float(np.clip(found, -limit, limit)), abs(found) > limit
+        return Position(np.clip(theta, self.problem.lower, self.problem.upper))
 
 
 def inverse(difference: Vector, wanted: float) -> Vector:
@@ -157,7 +144,7 @@ def noise_walk(gains: Gains, problem: Problem) -> float:
     """
     noise = ELO_PER_SCORE * _TAU / (2 * sqrt(problem.pairs))
     moves = (gains.a_k(k) * noise / (2 * gains.c_k(k)) for k in range(1, problem.iterations + 1))
-    return sqrt(problem.start.size * fsum(move * move for move in moves))
+    return sqrt(problem.start.shape[-1] * fsum(move * move for move in moves))
 
 
 def _build(problem: Problem, given: Mapping[str, float | None]) -> Spsa:

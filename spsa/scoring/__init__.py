@@ -6,6 +6,8 @@ box starts without it.
 
 from spsa.scoring.elo import (
     ELO_PER_SCORE,
+    PRIOR_VARIANCE,
+    PRIOR_WEIGHT,
     Estimate,
     elo,
     elo_of_score,
@@ -24,6 +26,8 @@ from spsa.scoring.tally import NO_PAIRS, Pentanomial, Tally
 __all__ = [
     "ELO_PER_SCORE",
     "NO_PAIRS",
+    "PRIOR_VARIANCE",
+    "PRIOR_WEIGHT",
     "Estimate",
     "Model",
     "Pentanomial",

@@ -7,7 +7,7 @@ Two regularisations keep small and one-sided tallies honest; neither is visible 
 ordinary pairs:
 - a score of 0 or 1 counts as half of its own smallest step, 1 / (8 pairs), away from there. No
   other score is changed by that; 20 won pairs of 20 are 881 Elo, 500 of 500 are 1441;
-- variances start from `_PRIOR_WEIGHT` pairs of variance `_PRIOR_VARIANCE`, so that pairs which all
+- variances start from `PRIOR_WEIGHT` pairs of variance `PRIOR_VARIANCE`, so that pairs which all
   ended alike do not claim to be exact.
 """
 
@@ -20,8 +20,8 @@ from spsa.scoring.tally import Tally
 ELO_PER_SCORE = 800 / log(10)
 """Elo a unit of score difference is worth between equals: C of van den Bergh's (2.1)."""
 
-_PRIOR_VARIANCE = 0.8
-_PRIOR_WEIGHT = 2.0
+PRIOR_VARIANCE = 0.8
+PRIOR_WEIGHT = 2.0
 _NORMAL = NormalDist()
 _HALF_WIDTH = _NORMAL.inv_cdf(0.975)
 
@@ -105,7 +105,7 @@ def _moment(tally: Tally, about: float) -> float:
 
 
 def _variance(squares: float, weight: float) -> float:
-    return (_PRIOR_WEIGHT * _PRIOR_VARIANCE + squares) / (_PRIOR_WEIGHT + weight)
+    return (PRIOR_WEIGHT * PRIOR_VARIANCE + squares) / (PRIOR_WEIGHT + weight)
 
 
 def _inner_result(tally: Tally) -> float:

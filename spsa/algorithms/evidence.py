@@ -1,0 +1,33 @@
+"""What the games of an outcome say in Elo: `spsa.scoring` over arrays of pentanomials."""
+
+import numpy as np
+import numpy.typing as npt
+
+from spsa.algorithms.rule import Outcome, Vector
+from spsa.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
+
+
+def elo(outcome: Outcome) -> Vector:
+    """Elo of plus over minus, shape (1,); 0 without games, and finite at a score of 0 or 1."""
+    pairs = np.maximum(outcome.pairs, 1.0)
+    most = 1 - 1 / (4 * pairs)
+    inner: Vector = np.clip(outcome.result / (2 * pairs), -most, most)
+    return np.arctanh(inner) * ELO_PER_SCORE
+
+
+def null_error(outcome: Outcome) -> Vector:
+    """The standard deviation that `elo` of so many pairs has between equals, shape (1,)."""
+    pairs = np.maximum(outcome.pairs, 1.0)
+    variance = (PRIOR_WEIGHT * PRIOR_VARIANCE + outcome.squares) / (PRIOR_WEIGHT + outcome.pairs)
+    return ELO_PER_SCORE * np.sqrt(variance / pairs) / 2
+
+
+def bounded_elo(outcome: Outcome, bound: float) -> tuple[Vector, npt.NDArray[np.bool_]]:
+    """Elo kept within `bound` standard errors of 0, and whether that changed it; shape (1,) each.
+
+    The error is that of equal players: it does not shrink for the one-sided tallies which have to
+    be bounded.
+    """
+    found = elo(outcome)
+    limit = bound * null_error(outcome)
+    return np.clip(found, -limit, limit), np.abs(found) > limit

@@ -1,0 +1,167 @@
+"""The default: a bank of Bayesian filters, each with its own idea of the engine, weighed by fit.
+
+`bspsas` (seed 000) needs to be told sigma, which is how fast Elo is lost with distance, and s_1,
+which is how far the optimum is. Here every pair of hypotheses (h, s) has a filter of its own: h is
+the Elo that one step away from the optimum costs, s the prior deviation in steps. All filters see
+all games; how well each foretold them decides its weight (multiple-model estimation: Magill 1965,
+"Optimal adaptive estimation of sampled stochastic processes").
+
+For hypothesis j, with everything in steps, W = wins - losses over B pairs played between
+y + x and y - x, and w of one pair of variance tau^2:
+
+    A_j   = 2 x h_j ln 10 / 200                    2 x / sigma_j^2 of seed 000, (6)
+    nu_j  = W - B sum A_j (mu_j - y)               what it did not foretell
+    S_j   = B tau^2 + B^2 sum A_j^2 v_j
+    l_j  -= nu_j^2 / (2 B tau^2)
+    mu_j += B A_j v_j nu_j / S_j
+    v_j  -= (B A_j v_j)^2 / S_j
+    theta = sum softmax(l)_j mu_j
+
+The innovation is taken around the y that was played, so a result that comes late, or was played
+with other values than were asked for, says exactly what it says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms.evidence import elo
+from spsa.algorithms.memory import packed, unpacked
+from spsa.algorithms.method import Method
+from spsa.algorithms.perturbing import signs
+from spsa.algorithms.rule import (
+    Belief,
+    Move,
+    Outcome,
+    Perturbation,
+    Problem,
+    State,
+    Vector,
+    total,
+)
+from spsa.algorithms.settings import Setting
+
+_SETTINGS = (
+    Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
+)
+
+_CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.5)  # h, Elo lost at one step
+_DEVIATIONS = (0.7, 1.5)  # s, steps
+_USUAL_CURVATURE, _SPREAD = 0.2, 1.5  # log-normal prior of h
+_TAU_PAIRS, _TAU_SQUARES = 50.0, 40.0  # tau^2 = 0.8 until the games say otherwise
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Bank:
+    """The state: J filters over n parameters, and the moments of w.
+
+    `mean` and `variance` have shape (J, n), `log_weight` (J, 1), `squares` and `pairs` (1,).
+    """
+
+    mean: Vector
+    variance: Vector
+    log_weight: Vector
+    squares: Vector
+    pairs: Vector
+
+    @property
+    def tau2(self) -> Vector:
+        """The variance of w of a pair, shape (1,)."""
+        return (_TAU_SQUARES + self.squares) / (_TAU_PAIRS + self.pairs)
+
+    @property
+    def weight(self) -> Vector:
+        """The posterior probabilities of the hypotheses, shape (J, 1)."""
+        likelihood = np.exp(self.log_weight - self.log_weight.max(axis=-2, keepdims=True))
+        weight: Vector = likelihood / likelihood.sum(axis=-2, keepdims=True)
+        return weight
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
+class Mixture:
+    problem: Problem
+    gamma: float
+    name: str = "mixture"
+
+    @cached_property
+    def per_step(self) -> Vector:
+        """A_j / (2 x), which is 1 / sigma_j^2: h_j ln 10 / 200; shape (J, 1)."""
+        curvature: Vector = np.repeat(_CURVATURES, len(_DEVIATIONS))[:, None]
+        return curvature * (log(10) / 200)
+
+    def start(self) -> Bank:
+        start = self.problem.start[..., None, :]
+        hypotheses = len(self.per_step)
+        shape = (*start.shape[:-2], hypotheses, start.shape[-1])
+        deviation = np.tile(_DEVIATIONS, len(_CURVATURES))[:, None]
+        prior = -0.5 * (np.log(np.repeat(_CURVATURES, 2) / _USUAL_CURVATURE) / _SPREAD) ** 2
+        none = np.zeros((*shape[:-2], 1))
+        return Bank(
+            mean=np.broadcast_to(start, shape),
+            variance=np.broadcast_to(deviation**2, shape),
+            log_weight=np.broadcast_to(prior[:, None], (*shape[:-1], 1)),
+            squares=none,
+            pairs=none,
+        )
+
+    def theta(self, state: State) -> Vector:
+        theta: Vector = (state.weight * state.mean).sum(axis=-2)
+        return np.clip(theta, self.problem.lower, self.problem.upper)
+
+    def belief(self, state: State) -> Belief:
+        mean = (state.weight * state.mean).sum(axis=-2)
+        spread = state.variance + (state.mean - mean[..., None, :]) ** 2
+        return Belief(self.theta(state), np.sqrt((state.weight * spread).sum(axis=-2)))
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        c_k = max(1.0, self.problem.iterations / k) ** self.gamma
+        centre = self.theta(state)
+        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[Bank, Move]:
+        after = self._learned(state, outcome)
+        found = elo(outcome)
+        theta = self.theta(after)
+        return after, Move(
+            theta=theta,
+            gradient=theta - self.theta(state),
+            elo=found,
+            bounded=np.zeros_like(found, dtype=np.bool_),
+        )
+
+    def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
+        centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
+        noise = pairs * bank.tau2[..., None, :]
+        signal = pairs * self.per_step * outcome.difference[..., None, :]
+        innovation = outcome.result[..., None, :] - total(signal * (bank.mean - centre))
+        reach = signal * bank.variance
+        certain = noise + total(signal * reach)
+        return Bank(
+            mean=bank.mean + reach * (innovation / certain),
+            variance=bank.variance - reach**2 / certain,
+            log_weight=bank.log_weight - innovation**2 / (2 * noise),
+            squares=bank.squares + outcome.squares,
+            pairs=bank.pairs + outcome.pairs,
+        )
+
+    def dump(self, state: State) -> dict[str, Any]:
+        return {name: packed(getattr(state, name)) for name in Bank.__slots__}
+
+    def load(self, data: Mapping[str, Any]) -> Bank:
+        return Bank(**{name: unpacked(data[name]) for name in Bank.__slots__})
+
+
+def _build(problem: Problem, given: Mapping[str, float | None]) -> Mixture:
+    return Mixture(problem=problem, gamma=given["gamma"] or 0.0)
+
+
+METHOD = Method(
+    name="mixture",
+    summary="a bank of Bayesian filters, weighed by how well each foretold the games",
+    settings=_SETTINGS,
+    build=_build,
+)
