@@ -1,0 +1,1 @@
+"""Synthetic engines, and runs of the real rules on them: the papers' experiments and your own."""

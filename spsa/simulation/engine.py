@@ -1,0 +1,73 @@
+"""Synthetic engines: how strong they are by their parameters, and the games they would play.
+
+As in `spsa.algorithms.rule`, vectors run over parameters in steps on the last axis, numbers have a
+last axis of length 1, and any axes before it are independent replicas.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from spsa.algorithms.rule import Vector, total
+from spsa.scoring import ELO_PER_SCORE
+
+
+class Engine(Protocol):
+    """Something with a strength."""
+
+    def elo(self, theta: Vector) -> Vector:
+        """Elo of the engine at theta, shape (1,): 0 at its best, negative elsewhere."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadratic:
+    """Loses `curvature` Elo a parameter for every squared step from its `optimum`; shape (n,)."""
+
+    optimum: Vector
+    curvature: Vector
+
+    def elo(self, theta: Vector) -> Vector:
+        return -total(self.curvature * (theta - self.optimum) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Games:
+    """Pairs of independent games with a fixed draw rate d: p - d/2 won, d drawn, 1 - p - d/2 lost.
+
+    That is the model behind the published figures of seed 000. Where one side is so much stronger
+    that this would be negative, all that is not won is drawn. `bias` is how much better than
+    its score p a side does with the better half of an unbalanced opening, 0..1.
+    """
+
+    draw_rate: Vector | float
+    bias: float = 0.0
+
+    def play(self, elo: Vector, pairs: int, rng: np.random.Generator) -> Vector:
+        """The pentanomial, shape (5,), of `pairs` pairs in which plus is `elo`, shape (1,), up."""
+        score = (1 + np.tanh(elo / ELO_PER_SCORE)) / 2
+        chances = _of_pair(self._of_game(score + self.bias), self._of_game(score - self.bias))
+        return _drawn(chances, pairs, rng)
+
+    def _of_game(self, score: Vector) -> Vector:
+        """Chances of loss, draw and win, shape (3,)."""
+        score = np.clip(score, 0.0, 1.0)
+        drawn = np.minimum(self.draw_rate, 2 * np.minimum(score, 1 - score))
+        return np.concatenate([1 - score - drawn / 2, drawn, score - drawn / 2], axis=-1)
+
+
+def _of_pair(one: Vector, other: Vector) -> Vector:
+    """Chances of 0 to 4 half points in two independent games, shape (5,)."""
+    chances = np.zeros((*one.shape[:-1], 5))
+    for i in range(3):
+        chances[..., i : i + 3] += one[..., i, None] * other
+    return chances
+
+
+def _drawn(chances: Vector, pairs: int, rng: np.random.Generator) -> Vector:
+    if pairs == 1:  # the same law as below, and several times as quick
+        below = rng.random((*chances.shape[:-1], 1)) < np.cumsum(chances[..., :-1], axis=-1)
+        reached = np.concatenate([below, np.ones_like(below[..., :1])], axis=-1).astype(np.float64)
+        return np.diff(reached, axis=-1, prepend=0.0)
+    return rng.multinomial(pairs, chances).astype(np.float64)
