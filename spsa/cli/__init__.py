@@ -1,22 +1,22 @@
 """`spsa-master`: every command is a module of its own, loaded only when it is called."""
 
-import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from io import TextIOWrapper
 
 import click
 
 from spsa import __version__
+from spsa.cli.lazy import LazyGroup, Table
 from spsa.errors import InvalidInput, TuningError, tell_defect
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
+COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "run": ("spsa.cli.run", "Tune: start a run, or go on with the one that was left."),
     "status": ("spsa.cli.status", "How far, how good, who is playing."),
     "watch": ("spsa.cli.status", "The status again and again, until Ctrl-C."),
+    "simulate": ("spsa.cli.simulate", "Tune synthetic engines: the papers' figures, and your own."),
     "params": ("spsa.cli.params", "The parameter space and what it does to the source."),
     "validate": ("spsa.cli.validate", "Play the tuned values against those of the start."),
     "pause": ("spsa.cli.owner", "Hand out no more games of a run."),
@@ -29,31 +29,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Commands(click.Group):
-    """A group that imports a command only when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
-        return command if isinstance(command, click.Command) else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS)):
-            ctx.fail(f"No such command {args[0]!r}: did you mean {close[0]!r}?")
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, package_name="spsa-tuner")
 def cli() -> None:
     """Tunes the parameters of a chess engine by playing games: the master.

@@ -1,0 +1,77 @@
+"""Independent simulations on as many processes as one wants, with a bar on stderr."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from spsa.cli.common import Option
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+processes_option: Option = click.option(
+    "-j",
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many to use; the figures do not depend on it.",
+)
+seed_option: Option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Other seeds give other games.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where simulations are computed: `processes` at a time, in this process if it is one."""
+
+    processes: int
+    label: str
+
+    def finished(
+        self, jobs: Mapping[Key, "partial[Result]"], weight: Callable[[Key], float] = lambda _: 1.0
+    ) -> Iterator[tuple[Key, Result]]:
+        """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
+        with self._bar() as bar:
+            task = bar.add_task(self.label, total=sum(weight(key) for key in jobs))
+            for key, result in self._computed(jobs):
+                bar.advance(task, weight(key))
+                yield key, result
+
+    def _computed(self, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
+        if self.processes == 1:
+            yield from ((key, job()) for key, job in jobs.items())
+            return
+        with ProcessPoolExecutor(self.processes) as pool:
+            yield from _pooled(pool, jobs)
+
+    def _bar(self) -> Progress:
+        return Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+
+
+def _pooled(pool: Executor, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
+    """Whoever leaves early, by Ctrl-C or an error, leaves no job behind that was not begun."""
+    futures: dict[Any, Key] = {pool.submit(job): key for key, job in jobs.items()}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
