@@ -44,6 +44,7 @@ from spsa.algorithms.rule import (
     total,
 )
 from spsa.algorithms.settings import Setting
+from spsa.algorithms.spsa import inverse
 
 _SETTINGS = (
     Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
@@ -125,10 +126,9 @@ class Mixture:
     def tell(self, state: State, outcome: Outcome) -> tuple[Bank, Move]:
         after = self._learned(state, outcome)
         found = elo(outcome)
-        theta = self.theta(after)
         return after, Move(
-            theta=theta,
-            gradient=theta - self.theta(state),
+            theta=self.theta(after),
+            gradient=found * inverse(outcome.difference, 2 * outcome.c_k),
             elo=found,
             bounded=np.zeros_like(found, dtype=np.bool_),
         )
