@@ -151,7 +151,13 @@ def tuning(
     seed: int,
 ) -> Tuning:
     """The named rule on this space, for a run of so many iterations of so many pairs."""
-    problem = Problem(
+    problem = problem_of(space, iterations=iterations, pairs=pairs)
+    return Tuning(space, create(algorithm, settings, problem), seed)
+
+
+def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
+    """What a rule is told of a space and of the plan for it."""
+    return Problem(
         start=space.start(),
         lower=space.lower,
         upper=space.upper,
@@ -159,7 +165,6 @@ def tuning(
         iterations=iterations,
         pairs=pairs,
     )
-    return Tuning(space, create(algorithm, settings, problem), seed)
 
 
 def _inside(before: float, goal: float, minimum: float, maximum: float) -> float:
