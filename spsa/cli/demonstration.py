@@ -56,7 +56,7 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> 
     """Run a demo for each seed and show what came of it; the exit code."""
     console = terminal()
     bundle = bundled()
-    slots = concurrency or _cores()
+    slots = concurrency or cores()
     results = []
     with interruptible() as stopping:
         for seed in seeds:
@@ -72,7 +72,8 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> 
     return 0
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -118,10 +119,10 @@ def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) 
     """One demo; None when it was interrupted."""
     began = time.monotonic()
     config = load_config(folder / "config.toml", {})
-    own = _own_values(config, checked_space(config))
+    own = own_values(config, checked_space(config))
     _introduce(config, folder, slots, console)
     migrate.upgrade(config.database_url)
-    with open_store(config.database_url) as store, _worker(config, folder, slots):
+    with open_store(config.database_url) as store, worker_beside(config, folder, slots):
         run = _tuned(store, config, console, stopping)
         match = None if run is None else _measured(store, config, run, console, stopping)
     if run is None or match is None:
@@ -145,7 +146,7 @@ def _measured(
 
 
 @contextmanager
-def _worker(config: Config, folder: Path, slots: int) -> Iterator[None]:
+def worker_beside(config: Config, folder: Path, slots: int) -> Iterator[None]:
     """A worker beside the master, as a process of its own; its words go to worker.log."""
     command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force"]
     environment = {**os.environ, "DATABASE_URL": config.database_url}
@@ -166,7 +167,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _own_values(config: Config, space: Space) -> dict[str, float]:
+def own_values(config: Config, space: Space) -> dict[str, float]:
     """What the engine's source itself has for the parameters that are single numbers."""
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)

@@ -20,7 +20,7 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import Match, validate
-from spsa.params import Space
+from spsa.params import Played, Space
 from spsa.report.progress import Progress
 from spsa.scoring import Tally
 from spsa.store import Iteration, Mastership, Run, Store
@@ -120,11 +120,30 @@ def play_validation(
     stopping: threading.Event,
 ) -> Iteration | None:
     """Play the tuned values of a run against those it was started with."""
-    prepared = reopened(config, store, run)
     space = Space.from_json(run.space)
+    tuned, start = (space.rounded(space.steps(theta)) for theta in (run.theta, run.start_theta))
+    sides = Played(plus=tuned, minus=start)
+    return play_match(store, config, run, sides, games, terms, console, stopping)
+
+
+def play_match(
+    store: Store,
+    config: Config,
+    run: Run,
+    sides: Played,
+    games: int,
+    terms: Terms,
+    console: Console,
+    stopping: threading.Event,
+) -> Iteration | None:
+    """Play any two points of a run's space against each other, or go on with the match left open.
+
+    None when it was stopped before the end.
+    """
+    prepared = reopened(config, store, run)
     match = Match(
-        plus=space.rounded(space.steps(run.theta)),
-        minus=space.rounded(space.steps(run.start_theta)),
+        plus=sides.plus,
+        minus=sides.minus,
         games=games,
         batch_games=min(prepared.settings.batch_size, games),
         max_attempts=prepared.settings.max_attempts,
