@@ -89,6 +89,12 @@ class TablesMissing(SchemaMismatch):
     exit_code = 3
 
 
+class UnusableState(TuningError):
+    """The saved state is another rule's, or of other parameters: the run cannot go on from it."""
+
+    exit_code = 2
+
+
 class IllegalTransition(TuningError):
     """A row was not in a state from which the wanted one can be reached: a race was lost."""
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from spsa.algorithms.rule import Outcome, Vector
+from spsa.algorithms.rule import Move, Outcome, Vector
 from spsa.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
 
 
@@ -11,8 +11,9 @@ def elo(outcome: Outcome) -> Vector:
     """Elo of plus over minus, shape (1,); 0 without games, and finite at a score of 0 or 1."""
     pairs = np.maximum(outcome.pairs, 1.0)
     most = 1 - 1 / (4 * pairs)
-    inner: Vector = np.clip(outcome.result / (2 * pairs), -most, most)
-    return np.arctanh(inner) * ELO_PER_SCORE
+    inner = np.minimum(np.maximum(outcome.result / (2 * pairs), -most), most)
+    found: Vector = np.arctanh(inner) * ELO_PER_SCORE
+    return found
 
 
 def null_error(outcome: Outcome) -> Vector:
@@ -31,3 +32,22 @@ def bounded_elo(outcome: Outcome, bound: float) -> tuple[Vector, npt.NDArray[np.
     found = elo(outcome)
     limit = bound * null_error(outcome)
     return np.clip(found, -limit, limit), np.abs(found) > limit
+
+
+def inverse(difference: Vector, wanted: float) -> Vector:
+    """1 / difference, but never larger than 1 / wanted and 0 where there is no difference.
+
+    A difference that bounds or constraints have shortened would otherwise magnify the noise.
+    """
+    return difference / np.maximum(difference**2, wanted**2)
+
+
+def reported(theta: Vector, outcome: Outcome) -> Move:
+    """The move of a rule that takes results as they are, without going through Elo."""
+    found = elo(outcome)
+    return Move(
+        theta=theta,
+        gradient=found * inverse(outcome.difference, 2 * outcome.c_k),
+        elo=found,
+        bounded=np.zeros_like(found, dtype=np.bool_),
+    )

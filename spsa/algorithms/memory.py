@@ -1,27 +1,15 @@
 """What rules remember, and how it survives a database: arrays to JSON and back, to the bit."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from spsa.algorithms.rule import Vector
+from spsa.errors import UnusableState
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Position:
-    """The state of a rule that remembers theta alone, shape (n,)."""
-
-    theta: Vector
-
-    def dump(self) -> dict[str, Any]:
-        return {"theta": self.theta.tolist()}
-
-    @classmethod
-    def load(cls, data: Mapping[str, Any]) -> "Position":
-        return cls(np.array(data["theta"], dtype=np.float64))
+Shape = tuple[int, ...]
 
 
 def packed(array: Vector) -> dict[str, Any]:
@@ -34,3 +22,52 @@ def unpacked(data: Mapping[str, Any]) -> Vector:
     """What `packed` wrote."""
     flat = np.frombuffer(b64decode(data["float64"]), dtype="<f8").astype(np.float64)
     return flat.reshape(data["shape"])
+
+
+def restored(rule: str, data: Mapping[str, Any], needed: Mapping[str, Shape]) -> dict[str, Vector]:
+    """The arrays of a saved state by name, plain or `packed`, each of the shape that is needed.
+
+    Raises UnusableState with everything that does not fit.
+    """
+    arrays = {name: _array(data[name]) for name in needed if name in data}
+    if wrong := [
+        *_misfits(arrays, needed),
+        *(f"{name} is unknown" for name in data.keys() - needed),
+    ]:
+        raise UnusableState(f"{rule} cannot go on from the saved state: {'; '.join(wrong)}")
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def shapes(state: Any) -> dict[str, Shape]:
+    """What a state made of nothing but arrays needs, by the names of its slots."""
+    return {name: getattr(state, name).shape for name in state.__slots__}
+
+
+def _array(saved: object) -> Vector | None:
+    """None for what is no array of finite numbers."""
+    try:
+        array = unpacked(saved) if isinstance(saved, Mapping) else _plain(saved)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return array if np.isfinite(array).all() else None
+
+
+def _plain(saved: object) -> Vector:
+    return np.array(saved, dtype=np.float64)
+
+
+def _misfits(arrays: Mapping[str, Vector | None], needed: Mapping[str, Shape]) -> Iterator[str]:
+    for name, shape in needed.items():
+        array = arrays.get(name)
+        if name not in arrays:
+            yield f"{name} is missing, it has to be {_words(shape)}"
+        elif array is None:
+            yield f"{name} has to be {_words(shape)}, and is no array of finite numbers"
+        elif array.shape != shape:
+            yield f"{name} has to be {_words(shape)}, and is {_words(array.shape)}"
+
+
+def _words(shape: Shape) -> str:
+    if shape in ((), (1,)):
+        return "one number"
+    return f"{' x '.join(map(str, shape))} numbers"

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import spsa.algorithms.mixture as mixture
-import spsa.algorithms.spsa as spsa
+from spsa.algorithms import bspsa, bspsas, fishtest, mixture, spsa
 from spsa.algorithms.method import Method
 from spsa.algorithms.rule import Problem, Rule
 from spsa.algorithms.settings import Found, faults, suggestion, values
 
 _METHODS: Mapping[str, Method] = MappingProxyType(
-    {m.name: m for m in (mixture.METHOD, spsa.METHOD)}
+    {rule.METHOD.name: rule.METHOD for rule in (mixture, spsa, fishtest, bspsa, bspsas)}
 )
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float64]
 
 _RESULTS = np.arange(-2.0, 3.0)  # w of a pair, wins minus losses of plus, by its half points
+_SQUARES = _RESULTS**2
 
 State = Any
 """A rule's memory: its own frozen value, opaque to everybody else."""
@@ -26,7 +27,7 @@ State = Any
 
 def total(vector: Vector) -> Vector:
     """The sum over the last axis, which is kept with length 1."""
-    summed: Vector = vector.sum(axis=-1, keepdims=True)
+    summed: Vector = np.add.reduce(vector, axis=-1, keepdims=True)
     return summed
 
 
@@ -46,12 +47,17 @@ class Problem:
     iterations: int
     pairs: int
 
+    def inside(self, theta: Vector) -> Vector:
+        """The point within the bounds that is nearest to theta."""
+        return np.minimum(np.maximum(theta, self.lower), self.upper)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
     """Two points to be played: plus at centre + offset, minus at centre - offset.
 
-    `offset` is c_k * delta. a_k and c_k are the gains of iteration k, kept with the iteration.
+    `offset` is c_k * delta. a_k and c_k are the gains of iteration k, kept with the iteration; what
+    a_k scales is the rule's own affair.
     """
 
     centre: Vector
@@ -90,7 +96,7 @@ class Outcome:
     @property
     def squares(self) -> Vector:
         """The sum of w^2 over the pairs, shape (1,)."""
-        return total(self.pentanomial * _RESULTS**2)
+        return total(self.pentanomial * _SQUARES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,5 +156,5 @@ class Rule(Protocol):
         ...
 
     def load(self, data: Mapping[str, Any]) -> State:
-        """The state that `dump` wrote."""
+        """The state that `dump` wrote. Raises UnusableState where the rule cannot go on from it."""
         ...

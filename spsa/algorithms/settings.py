@@ -1,9 +1,10 @@
 """What may be set of a rule: names, ranges and defaults, and what is wrong with given values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf, isfinite
+from typing import Any
 
 Found = tuple[str, str, str]
 """A setting's name, what was found there, and what would be right."""
@@ -11,30 +12,42 @@ Found = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One number that may be given: least <= number <= most, or above `least` where `open`.
+    """A number that may be given, least <= number <= most, or above `least` where `open`.
 
-    A default of None is derived from the problem. `instead_of` names another setting that this one
-    decides, so that both cannot be given.
+    With `choices` it is one of those words instead. A default of None is derived from the problem.
+    `instead_of` names other settings that this one decides, so that no two can be given.
     """
 
     name: str
     meaning: str
-    default: float | None
+    default: float | str | None
     least: float = 0.0
     most: float = inf
     open: bool = False
-    instead_of: str | None = None
+    choices: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()
 
     @property
     def range(self) -> str:
-        """The range in words."""
+        """What may be given, in words."""
+        if self.choices:
+            return " or ".join(f'"{choice}"' for choice in self.choices)
         low = f"above {self.least:g}" if self.open else f"at least {self.least:g}"
-        return low if self.most == inf else f"{low} and at most {self.most:g}"
+        return (
+            f"a number {low}" if self.most == inf else f"a number {low} and at most {self.most:g}"
+        )
 
     def accepts(self, value: object) -> bool:
+        if self.choices:
+            return isinstance(value, str) and value in self.choices
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             return False
         return self.least <= value <= self.most and not (self.open and value == self.least)
+
+    def remedy(self, value: object) -> str:
+        """What would be right in place of a value that is not accepted."""
+        close = self.choices and isinstance(value, str) and _close(value, self.choices)
+        return f"{self.meaning}: {self.range}" + (f"; did you mean {close!r}?" if close else "")
 
 
 def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Found]:
@@ -44,20 +57,33 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
         if name not in by_name:
             yield name, "unknown setting", suggestion(name, by_name)
         elif not by_name[name].accepts(value):
-            setting = by_name[name]
-            yield name, f"found {value!r}", f"{setting.meaning}: a number {setting.range}"
-        elif (other := by_name[name].instead_of) in given:
-            yield name, f"given together with {other}", f"give {name} or {other}, not both"
+            yield name, f"found {value!r}", by_name[name].remedy(value)
+        else:
+            for other in filter(given.__contains__, by_name[name].instead_of):
+                yield name, f"given together with {other}", f"give {name} or {other}, not both"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name nobody knows."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1) or [n for n in names if n.lower() == name.lower()]
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+    close = _close(name, names)
+    return f"did you mean {close!r}?" if close else f"known: {', '.join(names)}"
 
 
-def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, float | None]:
-    """Every setting's value: the given one or the default. Nothing may be wrong with `given`."""
-    chosen = {setting.name: given.get(setting.name, setting.default) for setting in known}
-    return {name: value if value is None else float(str(value)) for name, value in chosen.items()}
+def _close(word: str, words: Sequence[str]) -> str | None:
+    """The word that was meant: of the same letters, of the same in capitals, or much like it."""
+    letters = [w for w in words if sorted(w.lower()) == sorted(word.lower())]
+    close = letters or get_close_matches(word, words, n=1)
+    return close[0] if close else None
+
+
+def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, Any]:
+    """Every setting's value: the given one or the default. Nothing may be wrong with `given`.
+
+    A float, the word of a choice, or None where it has to be derived.
+    """
+    return {s.name: _value(given.get(s.name, s.default)) for s in known}
+
+
+def _value(value: object) -> object:
+    return value if value is None or isinstance(value, str) else float(str(value))

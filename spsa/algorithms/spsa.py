@@ -26,19 +26,21 @@ The moves of a short run are large: when more than 1/30 of all iterations are in
 results that are out of date carry theta past a steep optimum.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import fsum, sqrt
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import bounded_elo
-from spsa.algorithms.memory import Position
+from spsa.algorithms.evidence import bounded_elo, inverse
+from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State, Vector
+from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
 from spsa.algorithms.settings import Setting
+from spsa.algorithms.walk import Position, Walk
 from spsa.scoring import ELO_PER_SCORE
 
 _SETTINGS = (
@@ -48,7 +50,22 @@ _SETTINGS = (
         meaning="steps that noise alone may carry theta in the whole run; derives a",
         default=2.5,
         open=True,
-        instead_of="a",
+        instead_of=("a",),
+    ),
+    Setting(
+        name="first_move",
+        meaning="steps that the first result moves a parameter by if it is one standard error; "
+        "derives a",
+        default=None,
+        open=True,
+        instead_of=("a", "noise_walk"),
+    ),
+    Setting(
+        name="last_move",
+        meaning="the same of the last planned result; derives a",
+        default=None,
+        open=True,
+        instead_of=("a", "noise_walk", "first_move"),
     ),
     Setting(
         name="c",
@@ -56,9 +73,9 @@ _SETTINGS = (
         default=None,
         open=True,
     ),
-    Setting(name="A", meaning="iterations by which the decay of a_k is delayed", default=None),
-    Setting(name="alpha", meaning="exponent of the decay of a_k", default=0.602, most=1.0),
-    Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
+    A,
+    ALPHA,
+    GAMMA,
     Setting(
         name="elo_bound",
         meaning="standard errors of Elo beyond which a result is cut off",
@@ -67,39 +84,14 @@ _SETTINGS = (
     ),
 )
 
-_DELAY = 0.1  # A as a part of the planned iterations (Spall 1998, III.B.4)
 _TAU = 0.9  # deviation of a pair's result, 2 (1 - d) = 0.81 at d = 0.6, as long as none was seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gains:
-    """The two sequences. a_k is in steps squared per Elo, c_k in steps; k counts from 1."""
-
-    a: float
-    c: float
-    A: float
-    alpha: float
-    gamma: float
-
-    def a_k(self, k: int) -> float:
-        return float(self.a / (k + self.A) ** self.alpha)
-
-    def c_k(self, k: int) -> float:
-        return float(self.c / k**self.gamma)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spsa:
-    problem: Problem
+class Spsa(Walk):
     gains: Gains
     elo_bound: float
     name: str = "spsa"
-
-    def start(self) -> Position:
-        return self._at(self.problem.start)
-
-    def theta(self, state: State) -> Vector:
-        return np.array(state.theta, dtype=np.float64)
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         c_k = self.gains.c_k(k)
@@ -113,28 +105,14 @@ class Spsa:
     def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
         found, bounded = bounded_elo(outcome, self.elo_bound)
         gradient = found * inverse(outcome.difference, 2 * outcome.c_k)
-        after = self._at(state.theta + outcome.a_k * gradient)
+        after = self.at(state.theta + outcome.a_k * gradient)
         return after, Move(theta=after.theta, gradient=gradient, elo=found, bounded=bounded)
 
-    def belief(self, state: State) -> None:
-        return None
 
-    def dump(self, state: State) -> dict[str, Any]:
-        return Position.dump(state)
-
-    def load(self, data: Mapping[str, Any]) -> Position:
-        return Position.load(data)
-
-    def _at(self, theta: Vector) -> Position:
-        return Position(np.clip(theta, self.problem.lower, self.problem.upper))
-
-
-def inverse(difference: Vector, wanted: float) -> Vector:
-    """1 / difference, but never larger than 1 / wanted and 0 where there is no difference.
-
-    A difference that bounds or constraints have shortened would otherwise magnify the noise.
-    """
-    return difference / np.maximum(difference**2, wanted**2)
+def noise_move(gains: Gains, problem: Problem, k: int) -> float:
+    """How far result k moves a parameter, in steps, if its Elo is one standard error."""
+    noise = ELO_PER_SCORE * _TAU / (2 * sqrt(problem.pairs))
+    return gains.a_k(k) * noise / (2 * gains.c_k(k))
 
 
 def noise_walk(gains: Gains, problem: Problem) -> float:
@@ -142,27 +120,41 @@ def noise_walk(gains: Gains, problem: Problem) -> float:
 
     The moves are independent, so their squares add up over iterations and parameters.
     """
-    noise = ELO_PER_SCORE * _TAU / (2 * sqrt(problem.pairs))
-    moves = (gains.a_k(k) * noise / (2 * gains.c_k(k)) for k in range(1, problem.iterations + 1))
+    moves = (noise_move(gains, problem, k) for k in range(1, problem.iterations + 1))
     return sqrt(problem.start.shape[-1] * fsum(move * move for move in moves))
 
 
-def _build(problem: Problem, given: Mapping[str, float | None]) -> Spsa:
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return Spsa(problem=problem, gains=_gains(problem, chosen), elo_bound=chosen["elo_bound"])
+def first_move(gains: Gains, problem: Problem) -> float:
+    return noise_move(gains, problem, 1)
 
 
-def _gains(problem: Problem, chosen: Mapping[str, float]) -> Gains:
+def last_move(gains: Gains, problem: Problem) -> float:
+    return noise_move(gains, problem, problem.iterations)
+
+
+_SIZES: Mapping[str, Callable[[Gains, Problem], float]] = MappingProxyType(
+    {"first_move": first_move, "last_move": last_move, "noise_walk": noise_walk}
+)  # noise_walk has a default and is asked for last
+
+
+def _build(problem: Problem, given: Mapping[str, Any]) -> Spsa:
+    return Spsa(problem=problem, gains=_gains(problem, given), elo_bound=given["elo_bound"])
+
+
+def _gains(problem: Problem, given: Mapping[str, Any]) -> Gains:
+    n, gamma = problem.iterations, given["gamma"]
     gains = Gains(
-        a=chosen.get("a", 1.0),
-        c=chosen.get("c", problem.iterations ** chosen["gamma"]),
-        A=chosen.get("A", _DELAY * problem.iterations),
-        alpha=chosen["alpha"],
-        gamma=chosen["gamma"],
+        a=given["a"] or 1.0,
+        c=n**gamma if given["c"] is None else given["c"],
+        A=delay(n) if given["A"] is None else given["A"],
+        alpha=given["alpha"],
+        gamma=gamma,
     )
-    if "a" in chosen:
+    if given["a"]:
         return gains
-    return replace(gains, a=chosen["noise_walk"] / noise_walk(gains, problem))
+    # All sizes are proportional to a.
+    wanted = next(name for name in _SIZES if given[name] is not None)
+    return replace(gains, a=given[wanted] / _SIZES[wanted](gains, problem))
 
 
 METHOD = Method(

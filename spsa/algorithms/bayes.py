@@ -1,0 +1,156 @@
+"""What BSPSA and BSPSAS have in common: the model of a result, and what they have to be told.
+
+Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization". An engine at x
+is as strong as a normal density about the best values says, of deviation sigma_i. Then a pair
+played between y + c_k delta and y - c_k delta has, to first order and with the optimum at theta,
+
+    w = sum A_i (theta_i - y_i) + noise of variance tau^2,   A_i = 2 delta_i c_k / sigma_i^2   (6)
+
+and B pairs are one observation with B A_i and B tau^2. Before any game theta_i is
+N(start_i, s_1^2), each by itself.
+
+The paper counts from the origin what is counted here from y, the point between plus and minus. With
+one iteration open y is the mean, and the innovation
+
+    nu = W - B sum A_i (mean_i - y_i)
+
+is W. Results that come late, or that bounds and rounding have played elsewhere than at the mean,
+are taken by it for what they say.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.gains import C_END, GAMMA, decayed
+from spsa.algorithms.noise import tau2
+from spsa.algorithms.perturbing import signs
+from spsa.algorithms.rule import (
+    Belief,
+    Move,
+    Outcome,
+    Perturbation,
+    Problem,
+    State,
+    Vector,
+    total,
+)
+from spsa.algorithms.settings import Setting
+
+SETTINGS = (
+    Setting(
+        name="elo_per_step",
+        meaning="Elo that a parameter loses one step away from its best value",
+        default=0.2,
+        open=True,
+    ),
+    Setting(
+        name="sigma",
+        meaning="sigma_i, deviation of the strength's density, in steps",
+        default=None,
+        open=True,
+        instead_of=("elo_per_step",),
+    ),
+    Setting(
+        name="distance",
+        meaning="s_1, how far the best value is expected from the start, in steps",
+        default=1.0,
+        open=True,
+    ),
+    Setting(
+        name="tau",
+        meaning="deviation of the result of a pair, 0.6 in the paper; 0 learns it from the games",
+        default=0.0,
+    ),
+    C_END,
+    GAMMA,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """What is told before any game: numbers, or arrays per parameter and replica.
+
+    `sigma` and `distance` (s_1) are in steps. A `tau` of None is learned from the games.
+    """
+
+    sigma: Vector | float
+    distance: Vector | float
+    tau: Vector | float | None = None
+    c_end: float = 1.0
+    gamma: float = 0.101
+
+    @classmethod
+    def given(cls, given: Mapping[str, Any]) -> Self:
+        """What the settings say."""
+        return cls(
+            sigma=given["sigma"] or sigma_of(given["elo_per_step"]),
+            distance=given["distance"],
+            tau=given["tau"] or None,
+            c_end=given["c_end"],
+            gamma=given["gamma"],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What one result adds: B A of shape (n,), B tau^2 and nu of shape (1,)."""
+
+    slope: Vector
+    noise: Vector
+    innovation: Vector
+
+
+def sigma_of(elo_per_step: float) -> float:
+    """sigma in steps, where one step from the best value loses so much Elo.
+
+    Both models of the expected w agree near equality: sigma^2 = 200 / (h ln 10).
+    """
+    return sqrt(200 / (elo_per_step * log(10)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bayesian:
+    """All of `Rule` that does not depend on how deviations are kept."""
+
+    problem: Problem
+    prior: Prior
+    name: str
+
+    def theta(self, state: State) -> Vector:
+        return self.problem.inside(state.mean)
+
+    def belief(self, state: State) -> Belief:
+        return Belief(self.theta(state), np.sqrt(self.variance(state)))
+
+    def variance(self, state: State) -> Vector:
+        """s_i^2, shape (n,)."""
+        raise NotImplementedError
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        prior, centre = self.prior, self.theta(state)
+        c_k = decayed(prior.c_end, prior.gamma, self.problem.iterations, k)  # (17)
+        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
+        after = self.posterior(state, outcome)
+        return after, reported(self.theta(after), outcome)
+
+    def posterior(self, state: State, outcome: Outcome) -> State:
+        """What is believed after one more result."""
+        raise NotImplementedError
+
+    def seen(self, state: State, outcome: Outcome) -> Seen:
+        """The result as an observation of theta; one without games says nothing."""
+        pairs, tau = outcome.pairs, self.prior.tau
+        variance = tau2(state.squares, state.pairs) if tau is None else tau**2
+        slope = outcome.difference * (pairs / self.prior.sigma**2)  # (6)
+        return Seen(
+            slope=slope,
+            noise=np.maximum(pairs, 1.0) * variance,
+            innovation=outcome.result - total(slope * (state.mean - outcome.centre)),
+        )

@@ -1,0 +1,81 @@
+"""SPSA as Fishtest and OpenBench run it, after Joona Kiiski's tuner: on results, not on Elo.
+
+    plus, minus = theta +- c_k delta,   delta_i = +-1
+    theta_i    += R_k c_k delta_i W,    R_k = a_k / c_k^2
+
+W is wins - losses of plus. (17) of Ivec & Vojnovic 2022, "Bayesian statistics approach to chess
+engines optimization", has a_k and c_k; both are told by where they end after N iterations:
+
+    c = c_end N^gamma,   a_end = r_end c_end^2,   a = a_end (A + N)^alpha
+
+R_k is a learning rate in units of c_k^2: one game moves theta by at most R_k perturbations,
+whatever the parameters are. It is r_end at the last planned iteration.
+
+A parameter moves by half the difference that was played of it, which is c_k delta unless bounds or
+rounding made it something else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
+from spsa.algorithms.method import Method
+from spsa.algorithms.perturbing import signs
+from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
+from spsa.algorithms.settings import Setting
+from spsa.algorithms.walk import Position, Walk
+
+_SETTINGS = (
+    Setting(
+        name="r_end",
+        meaning="R_k of the last planned iteration: perturbations moved by one win",
+        default=0.002,
+        open=True,
+    ),
+    C_END,
+    A,
+    ALPHA,
+    GAMMA,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fishtest(Walk):
+    gains: Gains
+    name: str = "fishtest"
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        a_k, c_k = self.gains.a_k(k), self.gains.c_k(k)  # (17)
+        centre = self.theta(state)
+        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+        r_k = outcome.a_k / outcome.c_k**2
+        after = self.at(state.theta + outcome.difference * (r_k / 2 * outcome.result))
+        return after, reported(after.theta, outcome)
+
+
+def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:
+    n, c_end = problem.iterations, given["c_end"]
+    after = delay(n) if given["A"] is None else given["A"]
+    a_end = given["r_end"] * c_end**2
+    gains = Gains(
+        a=a_end * (after + n) ** given["alpha"],
+        c=c_end * n ** given["gamma"],
+        A=after,
+        alpha=given["alpha"],
+        gamma=given["gamma"],
+    )
+    return Fishtest(problem=problem, gains=gains)
+
+
+METHOD = Method(
+    name="fishtest",
+    summary="SPSA on results, as Fishtest and OpenBench run it",
+    settings=_SETTINGS,
+    build=_build,
+)
