@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import elo
-from spsa.algorithms.memory import packed, unpacked
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
@@ -44,7 +44,6 @@ from spsa.algorithms.rule import (
     total,
 )
 from spsa.algorithms.settings import Setting
-from spsa.algorithms.spsa import inverse
 
 _SETTINGS = (
     Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
@@ -125,17 +124,11 @@ class Mixture:
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Bank, Move]:
         after = self._learned(state, outcome)
-        found = elo(outcome)
-        return after, Move(
-            theta=self.theta(after),
-            gradient=found * inverse(outcome.difference, 2 * outcome.c_k),
-            elo=found,
-            bounded=np.zeros_like(found, dtype=np.bool_),
-        )
+        return after, reported(self.theta(after), outcome)
 
     def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
-        noise = pairs * bank.tau2[..., None, :]
+        noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # no games teach nothing, not 0/0
         signal = pairs * self.per_step * outcome.difference[..., None, :]
         innovation = outcome.result[..., None, :] - total(signal * (bank.mean - centre))
         reach = signal * bank.variance
@@ -152,7 +145,7 @@ class Mixture:
         return {name: packed(getattr(state, name)) for name in Bank.__slots__}
 
     def load(self, data: Mapping[str, Any]) -> Bank:
-        return Bank(**{name: unpacked(data[name]) for name in Bank.__slots__})
+        return Bank(**restored(self.name, data, shapes(self.start())))
 
 
 def _build(problem: Problem, given: Mapping[str, float | None]) -> Mixture:
