@@ -1,5 +1,8 @@
 """The methods that move theta, behind one ask and tell interface; one module a method."""
 
+from spsa.algorithms.bayes import Prior, sigma_of
+from spsa.algorithms.bspsa import Bspsa
+from spsa.algorithms.bspsas import Bspsas
 from spsa.algorithms.method import Method
 from spsa.algorithms.registry import algorithms, create, method, settings_faults
 from spsa.algorithms.rule import Belief, Move, Outcome, Perturbation, Problem, Rule, State, Vector
@@ -7,10 +10,13 @@ from spsa.algorithms.settings import Setting
 
 __all__ = [
     "Belief",
+    "Bspsa",
+    "Bspsas",
     "Method",
     "Move",
     "Outcome",
     "Perturbation",
+    "Prior",
     "Problem",
     "Rule",
     "Setting",
@@ -20,4 +26,5 @@ __all__ = [
     "create",
     "method",
     "settings_faults",
+    "sigma_of",
 ]

@@ -55,7 +55,8 @@ class Fishtest(Walk):
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
         r_k = outcome.a_k / outcome.c_k**2
-        after = self.at(state.theta + outcome.difference * (r_k / 2 * outcome.result))
+        c_k_delta = outcome.difference / 2
+        after = self.at(state.theta + r_k * outcome.result * c_k_delta)
         return after, reported(after.theta, outcome)
 
 

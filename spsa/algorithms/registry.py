@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spsa.algorithms import bspsa, bspsas, fishtest, mixture, spsa
+from spsa.algorithms import bspsa, bspsas, constant, fishtest, kiiski, mixture, spsa
 from spsa.algorithms.method import Method
 from spsa.algorithms.rule import Problem, Rule
 from spsa.algorithms.settings import Found, faults, suggestion, values
 
 _METHODS: Mapping[str, Method] = MappingProxyType(
-    {rule.METHOD.name: rule.METHOD for rule in (mixture, spsa, fishtest, bspsa, bspsas)}
+    {
+        rule.METHOD.name: rule.METHOD
+        for rule in (mixture, spsa, fishtest, kiiski, constant, bspsa, bspsas)
+    }
 )
 
 

@@ -1,0 +1,85 @@
+"""SPSA and FDSA with constant gains, about which nearly everything is known in closed form.
+
+Van den Bergh, "The SPSA process": a game of theta + c against theta - c moves theta by
+
+    theta += r c    after a win,   theta -= r c    after a loss                         (1.1)
+
+and so W = wins - losses of any number of games by r c W. The vector c_i of game i from 0 is
+
+    c e_j, j = i mod n            one parameter at a time: a variant of FDSA   (Example 1.1)
+    c (delta_1, ..., delta_n)     delta = +-1, all at once: SPSA               (Example 1.2)
+
+with the same c for all parameters where each is measured in its own steps.
+
+Theta ends in a normal distribution about the optimum. How wide it is depends on r, and how soon it
+gets there on r c^2: `spsa.theory` has the formulas, and `plan` chooses r and c by them. Two of the
+paper's need mending: (2.4) has to read sigma^2 = 1 - d, and (2.6) lambda_j = C / (4 r e_j c_j^2).
+
+A parameter moves by half the difference that was played of it, which is c_i unless bounds or
+rounding made it something else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.method import Method
+from spsa.algorithms.perturbing import signs, unit
+from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State, Vector
+from spsa.algorithms.settings import Setting
+from spsa.algorithms.walk import Position, Walk
+
+_SETTINGS = (
+    Setting(
+        name="r",
+        meaning="part of the perturbation that one win moves theta by",
+        default=0.002,
+        open=True,
+    ),
+    Setting(name="c", meaning="perturbation, in steps", default=1.0, open=True),
+    Setting(
+        name="perturbation",
+        meaning="which parameters are perturbed in an iteration, all or one",
+        default="spsa",
+        choices=("spsa", "fdsa"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Walk):
+    r: float
+    c: float
+    fdsa: bool
+    name: str = "constant"
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        centre = self.theta(state)
+        offset = self.c * self._direction(k, centre.shape, rng)
+        return Perturbation(centre=centre, offset=offset, a_k=self.r, c_k=self.c)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+        c = outcome.difference / 2
+        after = self.at(state.theta + outcome.a_k * outcome.result * c)  # (1.1)
+        return after, reported(after.theta, outcome)
+
+    def _direction(self, k: int, shape: tuple[int, ...], rng: np.random.Generator) -> Vector:
+        if self.fdsa:
+            return unit(k - 1, shape)  # Example 1.1
+        return signs(rng, shape)  # Example 1.2
+
+
+def _build(problem: Problem, given: Mapping[str, Any]) -> Constant:
+    fdsa = given["perturbation"] == "fdsa"
+    return Constant(problem=problem, r=given["r"], c=given["c"], fdsa=fdsa)
+
+
+METHOD = Method(
+    name="constant",
+    summary="SPSA or FDSA with constant gains, as the theory of its precision has it",
+    settings=_SETTINGS,
+    build=_build,
+)

@@ -1,0 +1,71 @@
+"""Joona Kiiski's method of 2011: Gaussian perturbations, and a constant step to the winner's side.
+
+    plus, minus = theta +- delta,   delta_i ~ N(0, sd^2)
+    theta_i    += apply_factor delta_i W
+
+W is wins - losses of plus; Kiiski played one game a time, for which it is the result. "Stockfish's
+Tuning Method", Chess Programming Wiki, October 2011.
+
+Nothing decays. Important parameters climb, and unimportant ones walk at random: the strength rises,
+comes to a stop and falls again, so that a run has to be ended in time. Values of a table are best
+moved together, by an amplitude and a bias for all of them, which params.toml has.
+
+A parameter moves by half the difference that was played of it, which is delta unless bounds or
+rounding made it something else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.method import Method
+from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
+from spsa.algorithms.settings import Setting
+from spsa.algorithms.walk import Position, Walk
+
+_SETTINGS = (
+    Setting(
+        name="sd",
+        meaning="standard deviation of the perturbation, in steps",
+        default=1.0,
+        open=True,
+    ),
+    Setting(
+        name="apply_factor",
+        meaning="part of the perturbation that one win moves theta by",
+        default=0.002,
+        open=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kiiski(Walk):
+    sd: float
+    apply_factor: float
+    name: str = "kiiski"
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
+        centre = self.theta(state)
+        delta = self.sd * rng.standard_normal(centre.shape)
+        return Perturbation(centre=centre, offset=delta, a_k=self.apply_factor, c_k=self.sd)
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+        delta = outcome.difference / 2
+        after = self.at(state.theta + outcome.a_k * outcome.result * delta)
+        return after, reported(after.theta, outcome)
+
+
+def _build(problem: Problem, given: Mapping[str, Any]) -> Kiiski:
+    return Kiiski(problem=problem, sd=given["sd"], apply_factor=given["apply_factor"])
+
+
+METHOD = Method(
+    name="kiiski",
+    summary="Kiiski's first tuner: Gaussian perturbations, a constant step to the winner's side",
+    settings=_SETTINGS,
+    build=_build,
+)
