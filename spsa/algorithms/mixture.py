@@ -32,6 +32,7 @@ import numpy as np
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.method import Method
+from spsa.algorithms.noise import tau2
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,
@@ -52,7 +53,6 @@ _SETTINGS = (
 _CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.5)  # h, Elo lost at one step
 _DEVIATIONS = (0.7, 1.5)  # s, steps
 _USUAL_CURVATURE, _SPREAD = 0.2, 1.5  # log-normal prior of h
-_TAU_PAIRS, _TAU_SQUARES = 50.0, 40.0  # tau^2 = 0.8 until the games say otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -71,7 +71,7 @@ class Bank:
     @property
     def tau2(self) -> Vector:
         """The variance of w of a pair, shape (1,)."""
-        return (_TAU_SQUARES + self.squares) / (_TAU_PAIRS + self.pairs)
+        return tau2(self.squares, self.pairs)
 
     @property
     def weight(self) -> Vector:
