@@ -146,9 +146,9 @@ def _measured(
 
 
 @contextmanager
-def worker_beside(config: Config, folder: Path, slots: int) -> Iterator[None]:
+def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> Iterator[None]:
     """A worker beside the master, as a process of its own; its words go to worker.log."""
-    command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force"]
+    command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force", *options]
     environment = {**os.environ, "DATABASE_URL": config.database_url}
     with (folder / "worker.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
