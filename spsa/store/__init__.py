@@ -21,6 +21,7 @@ from spsa.store.roster import Roster
 from spsa.store.rows import (
     BatchRow,
     Claim,
+    Costs,
     Engine,
     EngineRow,
     Event,
@@ -60,6 +61,7 @@ __all__ = [
     "BatchResult",
     "BatchRow",
     "Claim",
+    "Costs",
     "Engine",
     "EngineRow",
     "Event",

@@ -20,7 +20,17 @@ from spsa.schema import (
 )
 from spsa.store.database import Database, tally_of
 from spsa.store.reading import batch_of, event_of, iteration_of, run_of, step_of, worker_of
-from spsa.store.rows import BatchRow, EngineRow, Event, Iteration, Run, Step, Totals, WorkerRow
+from spsa.store.rows import (
+    BatchRow,
+    Costs,
+    EngineRow,
+    Event,
+    Iteration,
+    Run,
+    Step,
+    Totals,
+    WorkerRow,
+)
 
 
 class Ledger(Database):
@@ -97,6 +107,23 @@ class Ledger(Database):
                 tally=tally_of(row),
                 void_games=int(row.void_games),
                 bounded_steps=connection.scalar(bounded) or 0,
+            )
+
+    def costs(self, run_id: int) -> Costs:
+        """What all reported games of a run have cost, and how they ended."""
+        names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+        sums = [
+            func.coalesce(func.sum(batches.c[name]), 0).label(name)
+            for name in (*names, "games", "moves", "seconds")
+        ]
+        reported = sa.and_(iterations.c.run_id == run_id, batches.c.status == BatchStatus.DONE)
+        with self._read() as connection:
+            row = connection.execute(select(*sums).join(iterations).where(reported)).one()
+            return Costs(
+                games=int(row.games),
+                plies=int(row.moves),
+                seconds=float(row.seconds),
+                tally=tally_of(row),
             )
 
     def age_seconds(self, run_id: int) -> float:

@@ -200,6 +200,16 @@ class EngineRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What the games of a run have cost: `seconds` is the sum over games, `plies` too."""
+
+    games: int
+    plies: int
+    seconds: float
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """All tuning games of a run, and how many of its steps were bounded."""
 

@@ -1,0 +1,37 @@
+"""`spsa-master plan`."""
+
+import json
+from typing import Any
+
+import click
+
+from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.planning import assumption_options
+
+
+@click.command()
+@config_option
+@database_option
+@assumption_options
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def plan(
+    config: str | None, database_url: str | None, seed: int, as_json: bool, **assumed: Any
+) -> None:
+    """What the run of these files will take and bring, before anything is played.
+
+    Simulates the rule with its settings on engines that all have the Elo to gain.
+    """
+    from spsa.cli.planning import Assumed, known
+    from spsa.master.start import checked_space
+    from spsa.planning.plan import plan as planned
+    from spsa.report.planned import planned_json, planned_text
+    from spsa.report.text import terminal
+
+    found = settings(config, database_url)
+    asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
+    answer = planned(asked.question)
+    if as_json:
+        click.echo(json.dumps(planned_json(asked.question, answer, asked.sources)))
+    else:
+        terminal().print(planned_text(asked.question, answer, asked.sources))

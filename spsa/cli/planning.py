@@ -1,0 +1,171 @@
+"""From a person's files, and what was measured before, to what is asked of `spsa.planning`."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from spsa.config import Config
+from spsa.errors import InvalidInput, TuningError
+from spsa.params import Space
+from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, game_seconds
+from spsa.planning.plan import STAKES, Question
+from spsa.planning.prospect import Design, coarser
+from spsa.scoring import Tally, null_variance
+from spsa.store import Costs, open_store
+from spsa.tuning import problem_of
+
+_MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
+_USUAL_DRAWS = 0.6
+_BUILD_SECONDS = 30.0
+_FEWEST_GAMES = 50  # below, assumptions are better than what was measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What the command line says of things that only playing tells; None where it says nothing."""
+
+    concurrency: int | None
+    elo: float | None
+    draws: float | None
+    game_seconds: float | None
+    build_seconds: float | None
+    nps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The question, where its figures come from, and how many iterations were simulated as one."""
+
+    question: Question
+    sources: tuple[str, ...]
+    merged: int
+
+
+def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options whose values `Assumed` holds."""
+    positive = click.FloatRange(min=0.0, min_open=True)
+    for option in (
+        click.option("--nps", type=positive, help="Nodes per second of the engine, for nodes."),
+        click.option(
+            "--build-seconds",
+            type=click.FloatRange(min=0.0),
+            help=f"Of the two builds of an iteration; default: {_BUILD_SECONDS:g}.",
+        ),
+        click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
+        click.option(
+            "--draws",
+            type=click.FloatRange(0.0, 1.0, max_open=True),
+            help=f"Draw rate, 0..1; default: as measured, else {_USUAL_DRAWS:g}.",
+        ),
+        click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
+        click.option(
+            "-c", "--concurrency", type=click.IntRange(min=1), help="Games at a time, all boxes."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
+    """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
+    costs = _measured(config)
+    seconds, time_source = _seconds(config, assumed, costs)
+    draws, draws_source = _draws(assumed, costs)
+    concurrency = assumed.concurrency or os.cpu_count() or 1
+    builds = _BUILD_SECONDS if assumed.build_seconds is None else assumed.build_seconds
+    built = config.delivery.engine is None
+    design, merged = _design(config, space)
+    return Known(
+        question=Question(
+            space=space,
+            design=design,
+            shape=Shape(
+                iterations=config.max_iterations,
+                games=config.games.per_iteration,
+                batch_games=config.games.batch_size,
+                depth=config.games.iterations_in_flight,
+            ),
+            fleet=Fleet(concurrency=concurrency, build_seconds=builds if built else 0.0),
+            seconds=seconds,
+            draw_rate=draws,
+            stakes=STAKES if assumed.elo is None else (assumed.elo,),
+            replicas=replicas,
+            seed=seed,
+        ),
+        sources=tuple(_told(time_source, draws_source, built=built, builds=assumed.build_seconds)),
+        merged=merged,
+    )
+
+
+def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterator[str]:
+    yield time
+    yield draws
+    if built and builds is None:
+        yield f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds)"
+
+
+def _design(config: Config, space: Space) -> tuple[Design, int]:
+    """The design to simulate: of a long run, a shorter one of as many games."""
+    problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
+    shorter, merged = coarser(problem, _MOST_ITERATIONS)
+    if _gains_are_given(config):
+        shorter, merged = problem, 1
+    design = Design(
+        algorithm=config.algorithm,
+        settings=config.settings,
+        problem=shorter,
+        depth=max(1, round(config.games.iterations_in_flight / merged)),
+    )
+    return design, merged
+
+
+def _gains_are_given(config: Config) -> bool:
+    """Gains written for so many iterations mean something else for fewer."""
+    return not {"a", "c", "A"}.isdisjoint(config.settings)
+
+
+def _measured(config: Config) -> Costs | None:
+    """What games under the same terms have cost, of the youngest run that had any."""
+    try:
+        with open_store(config.database_url) as store:
+            for run in reversed(store.runs()):
+                if run.terms.time_control == config.terms.time_control:
+                    costs = store.costs(run.id)
+                    return costs if costs.games >= _FEWEST_GAMES else None
+    except InvalidInput:
+        raise
+    except TuningError:
+        pass  # no database yet is the usual case before the first run
+    return None
+
+
+def _seconds(config: Config, assumed: Assumed, costs: Costs | None) -> tuple[float | None, str]:
+    if assumed.game_seconds is not None:
+        return assumed.game_seconds, f"a game takes {assumed.game_seconds:g} s: as you say"
+    if costs is not None:
+        seconds = costs.seconds / costs.games
+        return seconds, f"a game takes {seconds:.3g} s: measured over {costs.games} games"
+    guessed = game_seconds(config.terms.time_control, USUAL_PLIES, assumed.nps)
+    if guessed is None:
+        kind = config.terms.time_control.kind
+        return None, f"how long a game of {kind} takes is not known: say --game-seconds" + (
+            " or --nps" if kind == "nodes" else ""
+        )
+    return guessed, f"a game takes {guessed:.3g} s: {USUAL_PLIES:g} plies assumed"
+
+
+def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
+    if assumed.draws is not None:
+        return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
+    if costs is None:
+        return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
+    draws = _draw_rate(costs.tally)
+    return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+
+
+def _draw_rate(tally: Tally) -> float:
+    """The d of tau^2 = 2 (1 - d) that the pairs show, which is what the noise depends on."""
+    return min(max(1 - null_variance(tally) / 2, 0.0), 0.99)

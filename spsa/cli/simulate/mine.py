@@ -1,0 +1,76 @@
+"""`spsa-master simulate mine`."""
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.planning import assumption_options
+from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+
+if TYPE_CHECKING:
+    from spsa.planning.prospect import Recovery
+
+Found = dict[tuple[str, float], "Recovery"]
+"""What every alternative recovers of every stake."""
+
+
+@click.command()
+@config_option
+@database_option
+@assumption_options
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=2),
+    default=100,
+    show_default=True,
+    help="Simulated runs of each.",
+)
+@processes_option
+@seed_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def mine(
+    config: str | None,
+    database_url: str | None,
+    replicas: int,
+    processes: int,
+    seed: int,
+    as_json: bool,
+    **assumed: Any,
+) -> None:
+    """What the run of your own files will recover, and whether other settings would do better.
+
+    All alternatives tune the same engines, drawn with the Elo to gain, by the same seed.
+    """
+    from spsa.cli.planning import Assumed, known
+    from spsa.master.start import checked_space
+    from spsa.report.planned import alternatives_json, alternatives_table
+    from spsa.report.text import terminal
+
+    files = settings(config, database_url)
+    asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
+    found = _recoveries(asked.question, processes)
+    if as_json:
+        click.echo(json.dumps(alternatives_json(found, asked.sources)))
+        return
+    console = terminal()
+    for source in asked.sources:
+        console.print(source)
+    if asked.merged > 1:
+        console.print(f"{asked.merged} iterations were simulated as one")
+    for stake in asked.question.stakes:
+        console.print("", alternatives_table(found, stake), sep="\n")
+
+
+def _recoveries(question: Any, processes: int) -> Found:
+    from spsa.planning.alternatives import alternatives
+
+    jobs = {
+        (name, stake): partial(question.recovery, design, stake)
+        for name, design in alternatives(question.design)
+        for stake in question.stakes
+    }
+    done = dict(Workshop(processes, "tuning synthetic engines").finished(jobs))
+    return {key: done[key] for key in jobs}

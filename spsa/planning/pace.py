@@ -1,0 +1,90 @@
+"""How long a run takes: from the terms of a game to the hours of a machine."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from spsa.terms import TimeControl, TimeKind
+
+USUAL_PLIES = 100.0
+"""Plies of a game between equal engines with the usual adjudication."""
+
+_CLOCK_USED = 0.95  # the part of its base time that an engine has spent when the game is over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Who plays and who builds: games at a time, and seconds for the two builds of an iteration."""
+
+    concurrency: int
+    build_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a run's games are cut."""
+
+    iterations: int
+    games: int
+    batch_games: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds: of a game, of an iteration once the run is under way, and of the whole run.
+
+    `idle` is the part of all slots' time, 0..1, in which nothing is played.
+    """
+
+    game: float
+    iteration: float
+    run: float
+    idle: float
+
+
+def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float | None:
+    """Seconds of a game of so many plies; None where only measuring tells.
+
+    That is so of a limit by depth, and of one by nodes if the nodes per second are not known.
+    """
+    mean = (control.low + control.high) / 2
+    match control.kind:
+        case TimeKind.MOVETIME:
+            return plies * mean
+        case TimeKind.CLOCK:
+            return 2 * _CLOCK_USED * mean + plies * control.increment
+        case TimeKind.NODES:
+            return None if nps is None else plies * mean / nps
+        case TimeKind.DEPTH:
+            return None
+
+
+def pace(shape: Shape, fleet: Fleet, seconds: float) -> Pace:
+    """The pace of a run whose games take so many seconds.
+
+    With one iteration in flight nobody plays while engines are built or the last batch is out;
+    with more the builds and the stragglers of one are hidden by the games of another, as long as
+    there are enough of them.
+    """
+    batches = ceil(shape.games / shape.batch_games)
+    rounds = ceil(batches / fleet.concurrency)
+    playing = shape.games * seconds / fleet.concurrency
+    alone = rounds * shape.batch_games * seconds + fleet.build_seconds
+    iteration = max(playing, alone / shape.depth, fleet.build_seconds)
+    return Pace(
+        game=seconds,
+        iteration=iteration,
+        run=shape.iterations * iteration + (alone - iteration if shape.depth > 1 else 0.0),
+        idle=1 - playing / iteration,
+    )
+
+
+def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
+    """The fewest iterations in flight that keep every slot busy.
+
+    Builds run one after the other: where they take longer than the games, nothing does.
+    """
+    playing = shape.games * seconds / fleet.concurrency
+    rounds = ceil(ceil(shape.games / shape.batch_games) / fleet.concurrency)
+    alone = rounds * shape.batch_games * seconds + fleet.build_seconds
+    return max(1, ceil(alone / max(playing, fleet.build_seconds)))

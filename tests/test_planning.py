@@ -1,0 +1,213 @@
+"""What a run will take and bring: by arithmetic where there is some, else by simulation."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from spsa.algorithms import Problem
+from spsa.params import Constant, Location, Parameter, Space
+from spsa.planning.alternatives import alternatives
+from spsa.planning.cautions import of_space
+from spsa.planning.pace import Fleet, Shape, depth_without_idling, game_seconds, pace
+from spsa.planning.plan import Question, noise, plan
+from spsa.planning.prospect import Design, Prospect, coarser, recovery
+from spsa.scoring import Tally, elo
+from spsa.simulation.engine import Games
+from spsa.terms import TimeControl, TimeKind
+
+SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
+FLEET = Fleet(concurrency=4, build_seconds=30.0)
+
+
+def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
+    return Problem(
+        start=np.full(n, 3.0),
+        lower=np.zeros(n),
+        upper=np.full(n, 6.0),
+        unit=np.zeros(n),
+        iterations=iterations,
+        pairs=pairs,
+    )
+
+
+def design(**over: object) -> Design:
+    usual = Design(algorithm="mixture", settings={}, problem=problem(), depth=1)
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def parameter(name: str = "x", **over: object) -> Parameter:
+    facts: dict[str, object] = {
+        "name": name,
+        "value": 50.0,
+        "minimum": 0.0,
+        "maximum": 100.0,
+        "step": 5.0,
+        "place": Constant(Location(name.upper())),
+        "option": name,
+    }
+    return Parameter(**facts | over)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("control", "seconds"),
+    [
+        (TimeControl(low=0.1, high=0.3), 100 * 0.2),
+        (TimeControl(kind=TimeKind.CLOCK, low=10, high=10, increment=0.1), 2 * 9.5 + 10),
+        (TimeControl(kind=TimeKind.NODES, low=1000, high=3000), 100 * 2000 / 1e6),
+        (TimeControl(kind=TimeKind.DEPTH, low=6, high=6), None),
+    ],
+)
+def test_a_game_takes_what_its_limit_says(control: TimeControl, seconds: float | None) -> None:
+    assert game_seconds(control, 100, 1e6) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_nodes_without_nodes_per_second_tell_no_time() -> None:
+    assert game_seconds(TimeControl(kind=TimeKind.NODES, low=1, high=1), 100, None) is None
+
+
+def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for() -> None:
+    found = pace(SHAPE, FLEET, 2.0)  # 10 batches on 4 slots are 3 rounds of 8 s
+    assert found.iteration == pytest.approx(3 * 8 + 30)
+    assert found.run == pytest.approx(100 * 54)
+    assert found.idle == pytest.approx(1 - 20 / 54)
+
+
+def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
+    shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
+    needed = depth_without_idling(shape, FLEET, 2.0)
+    busy = pace(replace(shape, depth=needed), FLEET, 2.0)
+    fewer = pace(replace(shape, depth=needed - 1), FLEET, 2.0)
+    assert needed > 1
+    assert busy.idle == pytest.approx(0.0)
+    assert fewer.idle > 0.05
+
+
+def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
+    slow = pace(replace(SHAPE, depth=8), Fleet(concurrency=64, build_seconds=30), 2.0)
+    assert slow.iteration == pytest.approx(30)
+
+
+def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
+    rng = np.random.default_rng(5)
+    pentanomials = Games(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
+    seen = [elo(Tally(pentanomial=tuple(counts))).value for counts in pentanomials]
+    assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
+
+
+def test_every_engine_has_the_stake_to_gain_and_its_optimum_inside_the_bounds() -> None:
+    narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    engine = prospect.engines(narrow, 500, np.random.default_rng(1))
+    assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
+    assert (engine.optimum >= narrow.lower).all()
+    assert (engine.optimum <= narrow.upper).all()
+    distance = np.abs(engine.optimum - narrow.start)
+    assert distance.max() <= 2.5
+    assert distance.min() >= 0.4
+
+
+def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    few = recovery(design(), prospect, replicas=40, seed=3)
+    again = recovery(design(), prospect, replicas=40, seed=3)
+    many = recovery(design(problem=problem(pairs=200)), prospect, replicas=40, seed=3)
+    better, error = many.better_than(few)
+    assert few.parts.tolist() == again.parts.tolist()
+    assert 0 < few.mean < many.mean < 1
+    assert better > 3 * error
+    assert (few.c_first, few.c_last) == (pytest.approx(60**0.101), 1.0)
+
+
+def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
+    twice = recovery(design(stretch=2.0), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
+    once = recovery(design(), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
+    assert twice.parts.tolist() != once.parts.tolist()
+    assert abs(twice.mean - once.mean) < 0.4
+
+
+def test_a_coarser_run_has_as_many_games() -> None:
+    long = replace(problem(), iterations=200_000, pairs=1)
+    shorter, merged = coarser(long, 1000)
+    assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
+    assert coarser(problem(), 1000)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("over", "word"),
+    [
+        ({"step": 1.0}, "too small to see"),
+        ({"step": 40.0}, "span most of it"),
+        ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
+        ({"value": 0.0}, "at its min"),
+        ({"value": 100.0}, "at its max"),
+    ],
+)
+def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: str) -> None:
+    found = [str(caution) for caution in of_space(Space((parameter(**over),)), 1.0)]
+    assert len(found) == 1
+    assert found[0].startswith("x: ")
+    assert word in found[0]
+
+
+def test_a_sensible_parameter_is_passed_over() -> None:
+    assert not list(of_space(Space((parameter(),)), 1.0))
+
+
+def question(**over: object) -> Question:
+    space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
+    usual = Question(
+        space=space,
+        design=design(),
+        shape=SHAPE,
+        fleet=FLEET,
+        seconds=2.0,
+        draw_rate=0.6,
+        replicas=16,
+    )
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
+    small = question(design=design(problem=problem(iterations=10, pairs=40)), stakes=(10.0,))
+    (caution,) = [c for c in plan(small).cautions if c.name == "max_iterations"]
+    assert "too few" in caution.found
+    assert "iterations recover half" in caution.remedy
+    large = question(design=design(problem=problem(iterations=60, pairs=400)), stakes=(10.0,))
+    assert not [c for c in plan(large).cautions if c.name == "max_iterations"]
+
+
+def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
+    steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
+    flat = design(problem=problem(iterations=400, pairs=20))
+    assert plan(question(design=steep, stakes=(300.0,))).free_depth == 1
+    assert plan(question(design=flat, stakes=(20.0,))).free_depth >= 4
+
+
+def test_slots_that_would_idle_are_said() -> None:
+    found = plan(question(design=design(problem=problem(iterations=400, pairs=20))))
+    names = [caution.name for caution in found.cautions]
+    assert "iterations_in_flight" in names
+    assert found.busy_depth is not None and found.busy_depth > 1
+    assert plan(question(seconds=None)).pace is None
+
+
+def test_lines_are_in_the_units_of_the_parameter() -> None:
+    line = plan(question()).lines[0]
+    assert line.c_last == pytest.approx(5.0)
+    assert line.c_first == pytest.approx(5.0 * 60**0.101)
+    assert 0 < line.move_last < line.move_first
+
+
+def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() -> None:
+    named = dict(alternatives(design()))
+    own = named.pop("as it is")
+    games = own.problem.iterations * own.problem.pairs
+    assert own.problem.iterations == design().problem.iterations
+    for name, other in named.items():
+        changed = [
+            f.name for f in fields(own) if getattr(other, f.name) is not getattr(own, f.name)
+        ]
+        assert changed, name
+        if name.startswith("games_per_iteration"):
+            assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
