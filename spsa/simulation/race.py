@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from spsa.params.perturbation import Grid, round_together, straddle
 from spsa.simulation.engine import Engine, Games
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: whether it is continuous is found out once
 class Race:
     """What is run: `problem` has the length of the run, the bounds and the units.
 
@@ -36,22 +37,38 @@ class Race:
             yield state
 
     def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "Played":
+        sides = np.stack([asked.centre + asked.offset, asked.centre - asked.offset])
+        if self._continuous and self._inside(sides):
+            return Played(asked, sides)
+        return Played(asked, np.stack(self._playable(asked, rng)))
+
+    @cached_property
+    def _continuous(self) -> bool:
+        return not self.problem.unit.any()
+
+    def _inside(self, theta: Vector) -> bool:
+        problem = self.problem
+        return bool((theta >= problem.lower).all() and (theta <= problem.upper).all())
+
+    def _playable(self, asked: Perturbation, rng: np.random.Generator) -> tuple[Vector, Vector]:
+        """Plus and minus within the bounds, and in whole units where there are any."""
         problem = self.problem
         grid = Grid(problem.lower, problem.upper, problem.unit)
         plus, minus = straddle(grid, asked.centre, asked.offset)
-        if problem.unit.any():
-            plus, minus = round_together(grid, plus, minus, rng.random(asked.centre.shape))
-            unit = np.where(problem.unit > 0.0, problem.unit, 1.0)
-            plus, minus = plus * unit, minus * unit
-        return Played(asked, plus, minus)
+        if self._continuous:
+            return plus, minus
+        plus, minus = round_together(grid, plus, minus, rng.random(asked.centre.shape))
+        unit = np.where(problem.unit > 0.0, problem.unit, 1.0)
+        return plus * unit, minus * unit
 
     def _outcome(self, k: int, played: "Played", rng: np.random.Generator) -> Outcome:
-        better = self.engine.elo(played.plus) - self.engine.elo(played.minus)
+        plus, minus = played.sides
+        elo = self.engine.elo(played.sides)
         return Outcome(
             k=k,
-            centre=(played.plus + played.minus) / 2,
-            difference=played.plus - played.minus,
-            pentanomial=self.games.play(better, self.problem.pairs, rng),
+            centre=(plus + minus) / 2,
+            difference=plus - minus,
+            pentanomial=self.games.play(elo[0] - elo[1], self.problem.pairs, rng),
             a_k=played.asked.a_k,
             c_k=played.asked.c_k,
         )
@@ -59,11 +76,10 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What was asked for, and the two points that were played for it, in steps; shape (n,)."""
+    """What was asked for, and what was played for it: plus and minus, shape (2, n), in steps."""
 
     asked: Perturbation
-    plus: Vector
-    minus: Vector
+    sides: Vector
 
 
 def final(race: Race, rule: Rule, rng: np.random.Generator) -> State:
