@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -117,7 +117,11 @@ runs = Table(
     Column("source_sha256", sa.Text),
     Column("max_iterations", sa.Integer, nullable=False),
     Column("start_theta", Json, nullable=False),
-    Column("theta", Json, nullable=False),
+    Column("theta", Json, nullable=False),  # the final one, once the run has ended
+    Column("theta_averaged", Json),  # over the iterations, late ones weighing more
+    Column("theta_averaged_sd", Json),  # how far theta wanders about it
+    Column("theta_supported", Json),  # where all games together put the optimum
+    Column("theta_supported_sd", Json),  # how uncertain that is
     Column("state", Json, nullable=False),
     Column("applied", sa.Integer, nullable=False, server_default="0"),
     Column("master_id", sa.Text),
@@ -177,6 +181,8 @@ iterations = Table(
     Column("plus_parameters", Json, nullable=False),
     Column("minus_parameters", Json, nullable=False),
     Column("perturbation_signs", Json, nullable=False),
+    # what the iteration's games alone say, in Elo per step, whatever the rule makes of it:
+    # E / (plus - minus), never over less than 2 c_k, 0 where there was no difference
     Column("gradient_estimate", Json),
     Column("elo_diff", sa.Double),
     Column("opened_by_epoch", sa.BigInteger, nullable=False),
@@ -313,6 +319,31 @@ events = Table(
     Column("detail", Json, nullable=False),
 )
 
+_THETAS = {
+    "start": "start_theta",
+    "final": "theta",
+    "averaged": "theta_averaged",
+    "averaged_sd": "theta_averaged_sd",
+    "supported": "theta_supported",
+    "supported_sd": "theta_supported_sd",
+}
+
+
+def _thetas() -> str:
+    """A row a parameter; each JSON is read once, whatever the number of parameters."""
+    chosen = ", ".join(f"MAX(CASE WHEN v.what = '{n}' THEN v.value END) AS {n}" for n in _THETAS)
+    values = " UNION ALL ".join(
+        f"SELECT r.id, '{name}' AS what, p.key AS parameter,"  # noqa: S608
+        " CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION) AS value"
+        f" FROM spsa_run r, json_each(r.{column}) AS p"
+        for name, column in _THETAS.items()
+    )
+    return (
+        f"SELECT r.name AS run, v.parameter, {chosen}"  # noqa: S608
+        f" FROM spsa_run r JOIN ({values}) AS v ON v.id = r.id GROUP BY r.id, v.parameter"
+    )
+
+
 VIEWS = {
     "spsa_progress": """
 SELECT r.name AS run, i.iteration_number, i.purpose, i.k, i.status,
@@ -350,4 +381,5 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
   FROM spsa_worker w LEFT JOIN spsa_batch b ON b.worker_id = w.id
  GROUP BY w.id
 """,
+    "spsa_theta": _thetas(),
 }

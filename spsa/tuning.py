@@ -6,12 +6,14 @@ master acts on what this module decides; `doctor` decides it once more and compa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, ulp
 from typing import Any
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Rule, create
+from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
+from spsa.algorithms.observing import Observation, Observed, observed
 from spsa.params import Played, Space, Vector
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
@@ -41,23 +43,44 @@ class Games:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Other answers than theta itself to "which values?", each None as long as there is none.
+
+    `averaged` is the average of theta over the iterations, late ones weighing more, and its
+    deviation is how far theta wanders. `supported` is where all games together put the optimum, and
+    its deviation is how uncertain that is. Values run over all parameters, deviations over the
+    active ones.
+    """
+
+    averaged: Mapping[str, float] | None
+    averaged_sd: Mapping[str, float] | None
+    supported: Mapping[str, float] | None
+    supported_sd: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the games of iteration k do to theta; every mapping runs over all parameters."""
+    """What the games of iteration k do to theta.
+
+    `delta` and `theta` run over all parameters. `gradient` is what these games alone say, in Elo
+    per step and over the active parameters, whatever the rule made of it.
+    """
 
     state: Mapping[str, Any]
     delta: Mapping[str, float]
     theta: Mapping[str, float]
+    estimates: Estimates
     gradient: Mapping[str, float]
     elo: float
     bounded: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: the bounds are computed once
 class Tuning:
     """One run's space, rule and seed."""
 
     space: Space
-    rule: Rule
+    rule: Observed
     seed: int
 
     def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
@@ -84,17 +107,39 @@ class Tuning:
         The state and theta hold every result before k; what was played may have been opened on
         older ones.
         """
-        before = self.rule.load(state)
-        after, move = self.rule.tell(before, self._outcome(games))
+        after, move = self.rule.tell(self.rule.load(state), self._outcome(games))
         delta = self._delta(theta, self.rule.theta(after))
         return Answer(
             state=self.rule.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
+            estimates=self._estimates(after),
             gradient=self._by_name(move.gradient),
             elo=float(move.elo[0]),
             bounded=bool(move.bounded[0]),
         )
+
+    def estimates(self, state: Mapping[str, Any]) -> Estimates:
+        """What is known besides theta in this state."""
+        return self._estimates(self.rule.load(state))
+
+    def _estimates(self, state: Observation) -> Estimates:
+        averaged, averaged_sd = self._by_values(self.rule.averaged(state))
+        supported, supported_sd = self._by_values(self.rule.supported(state))
+        return Estimates(
+            averaged=averaged,
+            averaged_sd=averaged_sd,
+            supported=supported,
+            supported_sd=supported_sd,
+        )
+
+    def _by_values(
+        self, belief: Belief | None
+    ) -> tuple[dict[str, float], dict[str, float]] | tuple[None, None]:
+        """The mean and the deviation in the units of params.toml."""
+        if belief is None:
+            return None, None
+        return self._natural(belief.mean), self._by_name(belief.deviation * self.space.step)
 
     def _realise(self, perturbation: Perturbation, k: int) -> Played:
         generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))
@@ -113,7 +158,7 @@ class Tuning:
 
     def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
         """The step to the log: theta plus it is the new theta by definition, and inside bounds."""
-        goal, bounds = self._natural(wanted), self._bounds()
+        goal, bounds = self._natural(wanted), self._bounds
         return {name: _inside(theta[name], goal[name], *bounds[name]) for name in goal}
 
     def _natural(self, theta: Vector) -> dict[str, float]:
@@ -121,12 +166,13 @@ class Tuning:
 
         A bound divided by its step and multiplied again may be a hair beyond itself.
         """
-        natural, bounds = self.space.natural(self.space.clip(theta)), self._bounds()
+        natural, bounds = self.space.natural(self.space.clip(theta)), self._bounds
         return {
             name: min(max(value, bounds[name][0]), bounds[name][1])
             for name, value in natural.items()
         }
 
+    @cached_property
     def _bounds(self) -> dict[str, tuple[float, float]]:
         return {
             p.name: (p.minimum, p.maximum) if p.active else (-inf, inf)
@@ -152,7 +198,7 @@ def tuning(
 ) -> Tuning:
     """The named rule on this space, for a run of so many iterations of so many pairs."""
     problem = problem_of(space, iterations=iterations, pairs=pairs)
-    return Tuning(space, create(algorithm, settings, problem), seed)
+    return Tuning(space, observed(create(algorithm, settings, problem), problem), seed)
 
 
 def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:

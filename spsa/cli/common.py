@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spsa.report.theta import Theta
+
 if TYPE_CHECKING:
     from spsa.config import Config
     from spsa.store import Store
@@ -30,6 +32,13 @@ database_option: Option = click.option(
 )
 run_option: Option = click.option(
     "--run", metavar="NAME", help="Which run; default: the youngest one."
+)
+
+theta_option: Option = click.option(
+    "--theta",
+    type=click.Choice([theta.value for theta in Theta]),
+    help="Which values of the run: where the rule ended (default), their average, in which late "
+    "iterations weigh more, or where all games together put the optimum.",
 )
 
 

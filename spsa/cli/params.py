@@ -1,10 +1,11 @@
 """`spsa-master params`: the space, and what it does to the source."""
 
 import json
+from collections.abc import Mapping
 
 import click
 
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import config_option, database_option, settings, theta_option
 
 
 @click.group()
@@ -41,7 +42,10 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
 )
 @click.option("--start", is_flag=True, help="With --run: the values it was started with.")
-def diff(config: str | None, database_url: str | None, run: str | None, start: bool) -> None:
+@theta_option
+def diff(
+    config: str | None, database_url: str | None, run: str | None, start: bool, theta: str | None
+) -> None:
     """The values as a patch of the source.
 
     For `git apply`, in the folder of the engine's Cargo.toml. An empty patch: the source has these
@@ -50,17 +54,32 @@ def diff(config: str | None, database_url: str | None, run: str | None, start: b
     from spsa.config import read_sources
     from spsa.master.start import checked_space, source_of
     from spsa.rust_constants import render, unified_patch
-    from spsa.store import open_store
 
+    _refuse_contradictions(run, start, theta)
     found = settings(config, database_url)
     space = checked_space(found)
     source, constants = source_of(found), found.build.constants_file
-    theta = {p.name: p.value for p in space.parameters}
+    wanted: Mapping[str, float] = {p.name: p.value for p in space.parameters}
     if run is not None:
-        with open_store(found.database_url) as store:
-            chosen = store.run(run)
-        theta = dict(chosen.start_theta if start else chosen.theta)
+        wanted = _values_of(found.database_url, run, start, theta)
     texts = read_sources(space, source, constants)
-    values = space.rounded(space.steps(theta))
+    values = space.rounded(space.steps(wanted))
     for name, text in render(space, values, texts, constants).items():
         click.echo(unified_patch(texts[name], text, name), nl=False)
+
+
+def _refuse_contradictions(run: str | None, start: bool, theta: str | None) -> None:
+    if start and theta is not None:
+        raise click.UsageError("--start and --theta name two different sets of values")
+    if run is None and (start or theta is not None):
+        given = "--start" if start else "--theta"
+        raise click.UsageError(f"{given} is about a run: name it with --run NAME")
+
+
+def _values_of(database_url: str, name: str, start: bool, theta: str | None) -> Mapping[str, float]:
+    from spsa.report.theta import Theta, chosen_theta
+    from spsa.store import open_store
+
+    with open_store(database_url) as store:
+        run = store.run(name)
+    return run.start_theta if start else chosen_theta(run, Theta(theta or Theta.FINAL))

@@ -22,6 +22,7 @@ from spsa.master.start import Prepared, reopened
 from spsa.master.validation import Match, validate
 from spsa.params import Played, Space
 from spsa.report.progress import Progress
+from spsa.report.theta import Theta, chosen_theta
 from spsa.scoring import Tally
 from spsa.store import Iteration, Mastership, Run, Store
 from spsa.terms import Terms
@@ -118,11 +119,12 @@ def play_validation(
     terms: Terms,
     console: Console,
     stopping: threading.Event,
+    theta: Theta = Theta.FINAL,
 ) -> Iteration | None:
     """Play the tuned values of a run against those it was started with."""
     space = Space.from_json(run.space)
-    tuned, start = (space.rounded(space.steps(theta)) for theta in (run.theta, run.start_theta))
-    sides = Played(plus=tuned, minus=start)
+    tuned, start = chosen_theta(run, theta), run.start_theta
+    sides = Played(plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start)))
     return play_match(store, config, run, sides, games, terms, console, stopping)
 
 
@@ -149,11 +151,22 @@ def play_match(
         max_attempts=prepared.settings.max_attempts,
         terms=terms,
     )
+    _tell_of_another(store, run, match)
     with (
         mastership_of(store, run, stopping) as mastership,
         progress_of(store, run, console) as progress,
     ):
         return validate(store, mastership, prepared.delivery, match, progress, stopping)
+
+
+def _tell_of_another(store: Store, run: Run, match: Match) -> None:
+    """A match that was left is gone on with, also if by now other values would be measured."""
+    left = (it for it in store.open_iterations(run.id) if it.purpose is Purpose.VALIDATE)
+    if any(dict(it.plus_parameters) != dict(match.plus) for it in left):
+        click.echo(
+            "note: a match of other values was left and is played to its end; ask again then",
+            err=True,
+        )
 
 
 def progress_of(store: Store, run: Run, console: Console) -> Progress:

@@ -2,7 +2,13 @@
 
 import click
 
-from spsa.cli.common import config_option, database_option, run_option, settings
+from spsa.cli.common import (
+    config_option,
+    database_option,
+    run_option,
+    settings,
+    theta_option,
+)
 
 
 @click.command()
@@ -10,8 +16,13 @@ from spsa.cli.common import config_option, database_option, run_option, settings
 @database_option
 @run_option
 @click.option("--games", type=click.IntRange(min=2), help="How many; default: [validation] games.")
+@theta_option
 def validate(
-    config: str | None, database_url: str | None, run: str | None, games: int | None
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    games: int | None,
+    theta: str | None,
 ) -> int:
     """Play the tuned values of a run against those it was started with.
 
@@ -21,15 +32,19 @@ def validate(
 
     from spsa.cli.session import interruptible, play_validation, validation_terms
     from spsa.report.text import iterations_table, terminal
+    from spsa.report.theta import Theta
     from spsa.store import open_store
 
     found = settings(config, database_url)
     wanted = games or found.validation.games or 1000
+    which = Theta(theta or Theta.FINAL)
     console = terminal(stderr=True)
     with interruptible() as stopping, open_store(found.database_url) as store:
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
-        row = play_validation(store, found, chosen, wanted + wanted % 2, terms, console, stopping)
+        row = play_validation(
+            store, found, chosen, wanted + wanted % 2, terms, console, stopping, which
+        )
     if row is None:
         return 130
     title = f"{chosen.name}: tuned against start"

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 import spsa.replay
 from spsa.doctor.books import Books, Finding
 from spsa.doctor.theta import differences
-from spsa.replay import Moment
+from spsa.replay import Moment, noted_from
 from spsa.store import Iteration
 from spsa.tuning import Tuning
 
 
 def replay(books: Books, tuning: Tuning) -> Iterator[Finding]:
     """Every proposal and every step, computed from the run's seed and its counts alone."""
-    moments = list(spsa.replay.replay(tuning, _results(books)))
+    moments = list(spsa.replay.replay(tuning, _results(books), noted_from(books.run)))
     yield from differences(books, None, "the start", books.run.start_theta, moments[0].theta)
     by_k = {it.k: it for it in books.tuned}
     for step, moment in zip(books.steps, moments[1:], strict=False):
@@ -21,10 +21,24 @@ def replay(books: Books, tuning: Tuning) -> Iterator[Finding]:
             ("theta after", step.theta_after, moment.theta),
         ):
             yield from differences(books, by_k[step.k], f"{what} step k={step.k}", found, right)
-    if len(moments) == books.run.applied + 1 and books.run.state != moments[-1].state:
-        yield books.finding(None, "the rule's state is another", "it follows from the results")
+    if len(moments) == books.run.applied + 1:
+        yield from _state(books, tuning, moments[-1])
     for it in books.tuned:
         yield from _opening(books, tuning, moments, it)
+
+
+def _state(books: Books, tuning: Tuning, last: Moment) -> Iterator[Finding]:
+    """What the run's row remembers besides theta."""
+    run, right = books.run, tuning.estimates(last.state)
+    if run.state != last.state:
+        yield books.finding(None, "the rule's state is another", "it follows from the results")
+    for what, found, wanted in (
+        ("theta_averaged", run.theta_averaged, right.averaged),
+        ("theta_averaged_sd", run.theta_averaged_sd, right.averaged_sd),
+        ("theta_supported", run.theta_supported, right.supported),
+        ("theta_supported_sd", run.theta_supported_sd, right.supported_sd),
+    ):
+        yield from differences(books, None, f"the run's {what}", found or {}, wanted or {})
 
 
 def _results(books: Books) -> Iterator[Iteration]:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
+from spsa.algorithms.observing import noted
 from spsa.lifecycle import Purpose
 from spsa.params import Space
 from spsa.scoring import Estimate, Tally, elo
@@ -21,7 +22,11 @@ AT_BOUND_STEPS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """One parameter: where it started and where theta has it now."""
+    """One parameter: where it started, where theta has it now, and what else is known of it.
+
+    `averaged` and `supported` are None as long as nothing is known, deviations also where a
+    parameter is frozen.
+    """
 
     name: str
     group: str
@@ -29,6 +34,10 @@ class Tuned:
     start: float
     value: float
     played: float
+    averaged: float | None
+    averaged_sd: float | None
+    supported: float | None
+    supported_sd: float | None
     minimum: float
     maximum: float
     step: float
@@ -62,6 +71,11 @@ class Status:
     bounded: int
 
     @property
+    def noted(self) -> int:
+        """How many results the averaged and the supported theta are made from."""
+        return noted(self.run.state) or 0
+
+    @property
     def present(self) -> tuple[WorkerRow, ...]:
         """The workers that are there."""
         return tuple(worker for worker in self.workers if _is_present(worker))
@@ -85,6 +99,7 @@ class Status:
             "seed": run.seed,
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
+            "iterations_noted": self.noted,
             "games": _tally(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
@@ -123,6 +138,12 @@ def parameters(run: Run) -> tuple[Tuned, ...]:
     """Every parameter of a run with its start and its present value."""
     space = Space.from_json(run.space)
     played: Mapping[str, float] = space.rounded(space.steps(run.theta))
+    estimates = {
+        "averaged": run.theta_averaged or {},
+        "averaged_sd": run.theta_averaged_sd or {},
+        "supported": run.theta_supported or {},
+        "supported_sd": run.theta_supported_sd or {},
+    }
     return tuple(
         Tuned(
             name=p.name,
@@ -131,6 +152,7 @@ def parameters(run: Run) -> tuple[Tuned, ...]:
             start=run.start_theta[p.name],
             value=run.theta[p.name],
             played=played[p.name],
+            **{what: values.get(p.name) for what, values in estimates.items()},
             minimum=p.minimum,
             maximum=p.maximum,
             step=p.step,

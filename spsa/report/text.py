@@ -1,6 +1,7 @@
 """A status as text for people: numbers with their errors, tables, and sentences for what is odd."""
 
 from collections.abc import Iterator
+from math import floor, log10
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -59,6 +60,11 @@ def headlines(status: Status) -> Iterator[str]:
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
+    if status.noted < run.applied:
+        yield (
+            f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
+            "the run was begun by a program that kept none"
+        )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
@@ -121,6 +127,16 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
+def estimated(value: float | None, deviation: float | None) -> str:
+    """`541 ± 12`, with no more digits than its deviation has a use for; a dash if unknown."""
+    if value is None:
+        return "-"
+    if not deviation:
+        return number(value)
+    decimals = max(0, 1 - floor(log10(deviation)))
+    return f"{value:.{decimals}f} ± {deviation:.{decimals}f}"
+
+
 def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTable:
     table = FittedTable(
         title,
@@ -149,18 +165,20 @@ def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTab
 
 
 def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
-    """Start and present value of every active parameter, and which are at a bound."""
+    """Where every active parameter started and is now, on average and by all games; and bounds."""
     table = FittedTable(
         "parameters",
         (
             Column("name", is_number=False),
             Column("start"),
-            Column("now"),
-            Column("played as", 2),
-            Column("steps moved", 1),
-            Column("min", 3),
-            Column("max", 3),
-            Column("bound", 1, is_number=False),
+            Column("final"),
+            Column("averaged ± sd", 3),
+            Column("supported ± sd", 1),
+            Column("played as", 5),
+            Column("steps moved", 4),
+            Column("min", 6),
+            Column("max", 6),
+            Column("bound", 2, is_number=False),
         ),
     )
     for p in parameters:
@@ -169,6 +187,8 @@ def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
                 p.name,
                 number(p.start),
                 number(p.value),
+                estimated(p.averaged, p.averaged_sd),
+                estimated(p.supported, p.supported_sd),
                 number(p.played),
                 f"{p.steps_moved:+.2f}",
                 number(p.minimum),

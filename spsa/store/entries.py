@@ -93,12 +93,19 @@ class NewIteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStep:
-    """What one completed iteration does to theta, and the state of the rule after it."""
+    """What one completed iteration does to theta, and the state of the rule after it.
+
+    The estimates are the run's after it, not the iteration's own; None while there are none.
+    """
 
     k: int
     theta_before: Values
     delta: Values
     theta_after: Values
+    averaged: Values | None = None
+    averaged_sd: Values | None = None
+    supported: Values | None = None
+    supported_sd: Values | None = None
     state: Mapping[str, Any]
     gradient: Values
     elo: float

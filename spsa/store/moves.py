@@ -69,11 +69,7 @@ class MasterDesk(MastershipDesk):
                     epoch=mastership.epoch,
                 )
             )
-            connection.execute(
-                update(runs)
-                .where(runs.c.id == run.id)
-                .values(theta=dict(step.theta_after), state=dict(step.state), applied=step.k)
-            )
+            connection.execute(update(runs).where(runs.c.id == run.id).values(_moved(step)))
 
     def complete_validation(self, mastership: Mastership, iteration_id: int, elo: float) -> None:
         """Close a validation that has all its games; theta does not move."""
@@ -151,6 +147,22 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
         )
+
+
+def _moved(step: NewStep) -> dict[str, Any]:
+    """What a step leaves in the run's row."""
+    estimates = {
+        "theta_averaged": step.averaged,
+        "theta_averaged_sd": step.averaged_sd,
+        "theta_supported": step.supported,
+        "theta_supported_sd": step.supported_sd,
+    }
+    return {
+        "theta": dict(step.theta_after),
+        **{name: None if values is None else dict(values) for name, values in estimates.items()},
+        "state": dict(step.state),
+        "applied": step.k,
+    }
 
 
 def _complete(

@@ -44,7 +44,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as it stands; `applied` is the number of results that theta holds."""
+    """A run as it stands; `applied` is the number of results that theta holds.
+
+    The estimates beside theta are None as long as too few results are known for them.
+    """
 
     id: int
     name: str
@@ -59,6 +62,10 @@ class Run:
     max_iterations: int
     start_theta: Values
     theta: Values
+    theta_averaged: Values | None
+    theta_averaged_sd: Values | None
+    theta_supported: Values | None
+    theta_supported_sd: Values | None
     state: Mapping[str, Any]
     applied: int
     master_id: str | None

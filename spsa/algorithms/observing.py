@@ -1,0 +1,134 @@
+"""What a run says of theta besides where its rule is: the average, and what its games support.
+
+The average is that of `averaging`. What the games support is the belief of the rule, or, of a rule
+that holds none, that of a witness: a `mixture` that is told the same outcomes and asks for nothing.
+It does not matter who chose the points: a filter learns from what was played.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms.averaging import Average
+from spsa.algorithms.registry import create
+from spsa.algorithms.rule import Belief, Move, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.errors import UnusableState
+
+WITNESS = "mixture"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Notes:
+    """What was made of the outcomes so far; of all of them, unless the run is older than notes.
+
+    `witness` is the state of the witness, None where the rule has a belief of its own.
+    """
+
+    average: Average
+    witness: State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """The state of a rule with the notes on it; None in a state that is older than such notes."""
+
+    rule: State
+    notes: Notes | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """A rule that is watched at work; it asks and tells just as the rule alone does."""
+
+    rule: Rule
+    witness: Rule | None
+    problem: Problem
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    def start(self) -> Observation:
+        return Observation(self.rule.start(), self._blank())
+
+    def theta(self, state: Observation) -> Vector:
+        return self.rule.theta(state.rule)
+
+    def ask(self, state: Observation, k: int, rng: np.random.Generator) -> Perturbation:
+        return self.rule.ask(state.rule, k, rng)
+
+    def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, Move]:
+        after, move = self.rule.tell(state.rule, outcome)
+        before = state.notes or self._blank()
+        notes = Notes(
+            average=before.average.with_next(self.rule.theta(after)),
+            witness=self.witness and self.witness.tell(before.witness, outcome)[0],
+        )
+        return Observation(after, notes), move
+
+    def averaged(self, state: Observation) -> Belief | None:
+        """Theta on average, and how far it wanders; None before the second outcome."""
+        return None if state.notes is None else state.notes.average.spread
+
+    def supported(self, state: Observation) -> Belief | None:
+        """Where all games together put the optimum; None before the first outcome."""
+        notes = state.notes
+        if notes is None or notes.average.count == 0:
+            return None
+        if self.witness is None:
+            return self.rule.belief(state.rule)
+        return self.witness.belief(notes.witness)
+
+    def dump(self, state: Observation) -> dict[str, Any]:
+        """The state as JSON values; without notes, just what the rule makes of its own."""
+        own, notes = self.rule.dump(state.rule), state.notes
+        if notes is None:
+            return own
+        return {
+            "rule": own,
+            "notes": {
+                "average": notes.average.dump(),
+                "witness": self.witness and self.witness.dump(notes.witness),
+            },
+        }
+
+    def load(self, data: Mapping[str, Any]) -> Observation:
+        """What `dump` wrote, or the rule's state alone. Raises UnusableState for anything else."""
+        if "notes" not in data:
+            return Observation(self.rule.load(data), None)
+        rule, notes = self.rule.load(_part(data, "rule")), _part(data, "notes")
+        average = Average.load(_part(notes, "average"), self.problem.start)
+        witness = self.witness and self.witness.load(_part(notes, "witness"))
+        return Observation(rule, Notes(average, witness))
+
+    def _blank(self) -> Notes:
+        average = Average.of_nothing(self.problem.start)
+        return Notes(average, self.witness and self.witness.start())
+
+
+def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = data.get(name)
+    if not isinstance(part, Mapping):
+        raise UnusableState(f"the saved state has no {name}")
+    return part
+
+
+def observed(rule: Rule, problem: Problem) -> Observed:
+    """The rule, with a witness if it holds no belief of its own."""
+    believes = rule.belief(rule.start()) is not None
+    return Observed(rule, None if believes else create(WITNESS, {}, problem), problem)
+
+
+def noted(data: Mapping[str, Any]) -> int | None:
+    """How many outcomes the notes in a dumped state are made from; None without sound notes."""
+    try:
+        return int(data["notes"]["average"]["count"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def without_notes(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A dumped state as it was before there were notes: the rule's alone."""
+    return data["rule"] if "notes" in data else data

@@ -1,0 +1,37 @@
+"""Which theta: where the rule ended, its average, or what all games together support."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from spsa.errors import NothingToDo
+
+if TYPE_CHECKING:  # a command line that only lists the words needs no database
+    from spsa.store import Run, Values
+
+
+class Theta(StrEnum):
+    """The thetas that can be asked for; all of a run that goes on are those so far."""
+
+    FINAL = "final"
+    AVERAGED = "averaged"
+    SUPPORTED = "supported"
+
+
+def chosen_theta(run: "Run", which: Theta) -> "Values":
+    """One of the thetas of a run, every parameter in its own unit.
+
+    Raises:
+        NothingToDo: the run has too few results for it yet.
+    """
+    known = {
+        Theta.FINAL: run.theta,
+        Theta.AVERAGED: run.theta_averaged,
+        Theta.SUPPORTED: run.theta_supported,
+    }
+    values = known[which]
+    if values is None:
+        raise NothingToDo(
+            f"run {run.name} has no {which} theta yet, after {run.applied} results: "
+            f"use --theta {Theta.FINAL}"
+        )
+    return values
