@@ -1,0 +1,1 @@
+"""Programs that measure, too long for the tests."""

@@ -1,0 +1,90 @@
+"""`python -m benches.proof`: plays what is not yet played and prints the tables."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from benches.proof.markdown import markdown
+from benches.proof.places import RULES, Plan, places
+from benches.proof.playing import Against, Hall
+from benches.proof.verdict import Proof
+from spsa import migrate
+from spsa.cli.demonstration import cores, worker_beside
+from spsa.cli.session import interruptible
+from spsa.config import Config, load_config
+from spsa.errors import TuningError
+from spsa.report.text import terminal
+from spsa.store import open_store
+
+_FEW = click.IntRange(min=2)
+_ONE = click.IntRange(min=1)
+_LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; this one is near
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".tuning/proof",
+    show_default=True,
+    help="Where the runs and their database are, and go on.",
+)
+@click.option("--rule", "rules", multiple=True, default=RULES, show_default=True)
+@click.option("--seed", "seeds", multiple=True, type=int, default=(1,), show_default=True)
+@click.option("--iterations", type=_ONE, help="Of each run.")
+@click.option("--games", type=_FEW, help="Of an iteration.")
+@click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
+@click.option("--nodes", type=_ONE, help="A move.")
+@click.option("-c", "--concurrency", type=_ONE, help="Default: one game a core.")
+def proof(folder: Path, concurrency: int | None, **plan: int | Sequence[str] | None) -> int:
+    """The bundled engine, detuned, is tuned by several rules and measured against the original.
+
+    What is left out is as in benches/proof/config.toml. Stop it at any moment, by any means: the
+    same command goes on.
+    """
+    wanted = Plan(**plan)  # type: ignore[arg-type]
+    configs = [load_config(place.config, {}) for place in places(wanted, folder)]
+    found = _played(configs, folder, concurrency or cores())
+    if found is None:
+        return 130
+    click.echo(markdown(found))
+    return 0
+
+
+def _played(configs: Sequence[Config], folder: Path, slots: int) -> Proof | None:
+    """Everything there is to play; None when it was stopped before the end."""
+    first = configs[0]
+    migrate.upgrade(first.database_url)
+    with (
+        interruptible() as stopping,
+        open_store(first.database_url) as store,
+        worker_beside(first, folder, slots, *_LEASE),
+    ):
+        hall = Hall(store, terminal(stderr=True), stopping)
+        runs: list[Against] = []
+        for config in configs:
+            ended = hall.tuned(config)
+            if ended is None:
+                return None
+            runs.append(ended)
+        start = hall.start(first, runs[0].run)
+        return None if start is None else Proof.of(start, tuple(runs))
+
+
+def main() -> None:
+    """Every failure ends in one sentence and its exit code."""
+    try:
+        code = proof.main(standalone_mode=False)
+    except TuningError as error:
+        click.echo(f"proof: {error}", err=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

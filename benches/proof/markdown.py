@@ -1,0 +1,62 @@
+"""The proof as Markdown: a table of Elo, and one of where the parameters went."""
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+
+from benches.proof.verdict import Proof, recovered
+from spsa.report.text import duration, elo_text, number
+from spsa.scoring import Tally
+
+
+def markdown(proof: Proof) -> str:
+    """Both tables, with an empty line between them."""
+    return "\n".join((*_strengths(proof), "", *_parameters(proof)))
+
+
+def _strengths(proof: Proof) -> Iterator[str]:
+    yield from _heading("engine", "games", "tuned in", "Elo against the untouched", "recovered")
+    yield _row(("start", "", "", f"{elo_text(proof.start)} ({proof.start.games} games)", ""))
+    for verdict in proof.verdicts:
+        yield _row(
+            (
+                f"`{verdict.rule}`, seed {verdict.seed}",
+                str(verdict.games),
+                duration(verdict.seconds),
+                f"{elo_text(verdict.match)} ({verdict.match.games} games)",
+                _part(verdict.match, proof.start),
+            )
+        )
+    yield from _pooled(proof)
+
+
+def _pooled(proof: Proof) -> Iterator[str]:
+    """The error of a pooled row is that of its games, not of another choice of seeds."""
+    if len({verdict.seed for verdict in proof.verdicts}) > 1:
+        for rule, tally in proof.pooled().items():
+            found = f"{elo_text(tally)} ({tally.games} games)"
+            yield _row((f"`{rule}`, all seeds", "", "", found, _part(tally, proof.start)))
+
+
+def _part(tuned: Tally, start: Tally) -> str:
+    part = recovered(tuned, start)
+    return f"{part.value:.0%} ± {part.error:.0%}" if isfinite(part.error) else "-"
+
+
+def _parameters(proof: Proof) -> Iterator[str]:
+    """Steps from the untouched engine's value, at the start and after each run."""
+    yield from _heading("steps away from", "untouched", "start", *(v.name for v in proof.verdicts))
+    for name, own in proof.own.items():
+        away = (proof.start_away[name], *(v.away[name] for v in proof.verdicts))
+        yield _row((f"`{name}`", number(own), *(f"{steps:+.1f}" for steps in away)))
+    lengths = (proof.start_away, *(v.away for v in proof.verdicts))
+    means = [sum(map(abs, away.values())) / len(away) for away in lengths]
+    yield _row(("mean distance", "", *(f"{mean:.1f}" for mean in means)))
+
+
+def _heading(first: str, *others: str) -> Iterator[str]:
+    yield _row((first, *others))
+    yield "|---|" + "---:|" * len(others)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

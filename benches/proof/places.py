@@ -1,0 +1,91 @@
+"""The folders of the proof: one with config.toml and params.toml for every run, one database."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from spsa.errors import Fault, InvalidInput
+
+HERE = Path(__file__).resolve().parent
+ENGINE = HERE.parents[1] / "engine"
+RULES = ("spsa", "fishtest", "mixture")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played; the same for every rule. `None` is what config.toml has."""
+
+    rules: Sequence[str] = RULES
+    seeds: Sequence[int] = (1,)
+    iterations: int | None = None
+    games: int | None = None  # of an iteration
+    match_games: int | None = None
+    nodes: int | None = None  # a move
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the run of one rule and seed has its files."""
+
+    rule: str
+    seed: int
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.toml"
+
+
+def places(plan: Plan, folder: Path) -> Iterator[Place]:
+    """The runs in the order they are played, with their files written.
+
+    A run that was begun keeps its files: params.toml holds its theta by now.
+
+    Raises:
+        InvalidInput: the folder was begun with another plan.
+    """
+    for seed, rule in product(plan.seeds, plan.rules):
+        place = Place(rule, seed, folder / f"{rule}-{seed}")
+        _write(place, _configured(plan, place))
+        yield place
+
+
+def _write(place: Place, text: str) -> None:
+    if not place.config.exists():
+        place.folder.mkdir(parents=True, exist_ok=True)
+        params = (HERE / "params.toml").read_text(encoding="utf-8")
+        (place.folder / "params.toml").write_text(params, encoding="utf-8")
+        place.config.write_text(text, encoding="utf-8")
+    elif place.config.read_text(encoding="utf-8") != text:
+        found, remedy = "was begun with another plan", "repeat its options, or name another folder"
+        name = "--folder"
+        raise InvalidInput(
+            [Fault(file=str(place.config), line=None, name=name, found=found, remedy=remedy)]
+        )
+
+
+def _configured(plan: Plan, place: Place) -> str:
+    document: Any = tomlkit.parse((HERE / "config.toml").read_text(encoding="utf-8"))
+    document["run"].update({"name": place.folder.name, "seed": place.seed})
+    document["spsa"]["algorithm"] = place.rule
+    document["build"]["source_path"] = str(ENGINE)
+    for table, key, given in _given(plan):
+        document[table][key] = given
+    return tomlkit.dumps(document)
+
+
+def _given(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    wanted: Mapping[tuple[str, str], int | None] = {
+        ("spsa", "max_iterations"): plan.iterations,
+        ("games", "games_per_iteration"): plan.games,
+        ("validation", "games"): plan.match_games,
+        ("time_control", "low"): plan.nodes,
+        ("time_control", "high"): plan.nodes,
+    }
+    for (table, key), number in wanted.items():
+        if number is not None:
+            yield table, key, number
