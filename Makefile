@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos gain clean
+.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
 	@echo "make test         lint, types, import contracts, all tests of the tuner and of the engine"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
+	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
+	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -33,6 +35,12 @@ demo: $(VENV)/.installed
 
 gain: $(VENV)/.installed
 	@$(BIN)/spsa-master demo --seeds 1,2,3,4,5 $(ARGS)
+
+proof: $(VENV)/.installed
+	@$(BIN)/python -m benches.proof $(ARGS)
+
+bench-simulation: $(VENV)/.installed
+	@$(BIN)/python -m benches.simulation_speed $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff format --check .

@@ -30,7 +30,8 @@ def plan(
 
     found = settings(config, database_url)
     asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
-    answer = planned(asked.question)
+    with terminal(stderr=True).status("tuning synthetic engines"):
+        answer = planned(asked.question)
     if as_json:
         click.echo(json.dumps(planned_json(asked.question, answer, asked.sources)))
     else:
