@@ -10,9 +10,14 @@ from spsa.algorithms.settings import Setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """`build` gets a value for every setting, as `spsa.algorithms.settings.values` has them."""
+    """`build` gets a value for every setting, as `spsa.algorithms.settings.values` has them.
+
+    `iterations_per_depth` is how many planned iterations there have to be for every one in flight:
+    in shorter runs results come too late for the rule's moves, and part of the gain is lost.
+    """
 
     name: str
     summary: str
     settings: tuple[Setting, ...]
     build: Callable[[Problem, Mapping[str, Any]], Rule]
+    iterations_per_depth: int = 10

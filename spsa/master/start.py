@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spsa.algorithms import method
 from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, declared, pin, resume
 from spsa.config import (
     Config,
@@ -30,7 +31,8 @@ from spsa.params import Space, differences
 from spsa.store import NewRun, Run, Store
 from spsa.tuning import Tuning, tuning
 
-ITERATIONS_PER_DEPTH = 30
+FREE_DEPTH = 8
+"""More iterations in flight than that cost part of the gain in runs of any length."""
 
 WORK = ".tuning"
 """The folder beside config.toml that holds the pinned source and the private work trees."""
@@ -99,6 +101,10 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     notes = []
     if file_space is not None:
         notes = [f"params.toml: {text}" for text in differences(space, file_space)]
+        if config.algorithm != run.algorithm:
+            notes.append(
+                f"config.toml: algorithm is {config.algorithm}, the run has {run.algorithm}"
+            )
         notes += [
             f"config.toml: {t}"
             for t in settings.differences(_settings(config, settings.planned_iterations))
@@ -167,13 +173,13 @@ def _new(config: Config, store: Store, space: Space, name: str, seed: int | None
         tuning=rules,
         settings=settings,
         delivery=delivery,
-        notes=(*notes, *_costly(settings)),
+        notes=(*notes, *_costly(settings, method(config.algorithm).iterations_per_depth)),
     )
 
 
-def _costly(settings: RunSettings) -> Iterator[str]:
+def _costly(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
     """Depth costs nothing in long runs, and most of the gain in very short ones (simulated)."""
-    free = max(1, settings.planned_iterations // ITERATIONS_PER_DEPTH)
+    free = min(max(1, settings.planned_iterations // iterations_per_depth), FREE_DEPTH)
     if settings.iterations_in_flight > free:
         yield (
             f"iterations_in_flight = {settings.iterations_in_flight} lets a run of "
