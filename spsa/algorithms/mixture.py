@@ -80,6 +80,14 @@ class Bank:
         weight: Vector = likelihood / likelihood.sum(axis=-2, keepdims=True)
         return weight
 
+    @property
+    def centre(self) -> Vector:
+        """The mean under these probabilities, shape (n,); to the bit what all filters agree on."""
+        first = self.mean[..., 0, :]
+        apart = self.mean - first[..., None, :]
+        centre: Vector = first + (self.weight * apart).sum(axis=-2)
+        return centre
+
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
 class Mixture:
@@ -109,12 +117,10 @@ class Mixture:
         )
 
     def theta(self, state: State) -> Vector:
-        theta: Vector = (state.weight * state.mean).sum(axis=-2)
-        return np.clip(theta, self.problem.lower, self.problem.upper)
+        return self.problem.inside(state.centre)
 
     def belief(self, state: State) -> Belief:
-        mean = (state.weight * state.mean).sum(axis=-2)
-        spread = state.variance + (state.mean - mean[..., None, :]) ** 2
+        spread = state.variance + (state.mean - state.centre[..., None, :]) ** 2
         return Belief(self.theta(state), np.sqrt((state.weight * spread).sum(axis=-2)))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
