@@ -38,14 +38,30 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
 @click.option("--nodes", type=_ONE, help="A move.")
 @click.option("-c", "--concurrency", type=_ONE, help="Default: one game a core.")
-def proof(folder: Path, concurrency: int | None, **plan: int | Sequence[str] | None) -> int:
+def proof(
+    folder: Path,
+    rules: Sequence[str],
+    seeds: Sequence[int],
+    iterations: int | None,
+    games: int | None,
+    match_games: int | None,
+    nodes: int | None,
+    concurrency: int | None,
+) -> int:
     """The bundled engine, detuned, is tuned by several rules and measured against the original.
 
     What is left out is as in benches/proof/config.toml. Stop it at any moment, by any means: the
     same command goes on.
     """
-    wanted = Plan(**plan)  # type: ignore[arg-type]
-    configs = [load_config(place.config, {}) for place in places(wanted, folder)]
+    plan = Plan(
+        rules=rules,
+        seeds=seeds,
+        iterations=iterations,
+        games=games,
+        match_games=match_games,
+        nodes=nodes,
+    )
+    configs = [load_config(place.config, {}) for place in places(plan, folder)]
     found = _played(configs, folder, concurrency or cores())
     if found is None:
         return 130

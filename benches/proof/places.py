@@ -1,6 +1,6 @@
 """The folders of the proof: one with config.toml and params.toml for every run, one database."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,18 @@ class Plan:
     games: int | None = None  # of an iteration
     match_games: int | None = None
     nodes: int | None = None  # a move
+
+    def settings(self) -> Iterator[tuple[str, str, int]]:
+        """What it has of its own, as table, key and value of config.toml."""
+        for table, key, number in (
+            ("spsa", "max_iterations", self.iterations),
+            ("games", "games_per_iteration", self.games),
+            ("validation", "games", self.match_games),
+            ("time_control", "low", self.nodes),
+            ("time_control", "high", self.nodes),
+        ):
+            if number is not None:
+                yield table, key, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +73,17 @@ def _write(place: Place, text: str) -> None:
         (place.folder / "params.toml").write_text(params, encoding="utf-8")
         place.config.write_text(text, encoding="utf-8")
     elif place.config.read_text(encoding="utf-8") != text:
-        found, remedy = "was begun with another plan", "repeat its options, or name another folder"
-        name = "--folder"
-        raise InvalidInput(
-            [Fault(file=str(place.config), line=None, name=name, found=found, remedy=remedy)]
-        )
+        raise InvalidInput([_another_plan(place)])
+
+
+def _another_plan(place: Place) -> Fault:
+    return Fault(
+        file=str(place.config),
+        line=None,
+        name="--folder",
+        found="was begun with another plan",
+        remedy="repeat its options, or name another folder",
+    )
 
 
 def _configured(plan: Plan, place: Place) -> str:
@@ -73,19 +91,6 @@ def _configured(plan: Plan, place: Place) -> str:
     document["run"].update({"name": place.folder.name, "seed": place.seed})
     document["spsa"]["algorithm"] = place.rule
     document["build"]["source_path"] = str(ENGINE)
-    for table, key, given in _given(plan):
-        document[table][key] = given
+    for table, key, number in plan.settings():
+        document[table][key] = number
     return tomlkit.dumps(document)
-
-
-def _given(plan: Plan) -> Iterator[tuple[str, str, int]]:
-    wanted: Mapping[tuple[str, str], int | None] = {
-        ("spsa", "max_iterations"): plan.iterations,
-        ("games", "games_per_iteration"): plan.games,
-        ("validation", "games"): plan.match_games,
-        ("time_control", "low"): plan.nodes,
-        ("time_control", "high"): plan.nodes,
-    }
-    for (table, key), number in wanted.items():
-        if number is not None:
-            yield table, key, number
