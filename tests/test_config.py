@@ -64,6 +64,26 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     assert config.database_url == f"sqlite:///{folder}/spsa.db"
 
 
+@pytest.mark.parametrize(
+    ("rule", "algorithm"),
+    [
+        ("", "mixture"),
+        ("gamma = 0.1\n", "mixture"),
+        ("max_iterations = 9\n", "mixture"),
+        ("a = 0.2\ngamma = 0.1\n", "spsa"),
+        ("noise_walk = 2\n", "spsa"),
+        ("algorithm = 'fishtest'\n", "fishtest"),
+    ],
+)
+def test_the_rule_is_the_default_unless_it_is_named_or_its_gains_are(write, rule, algorithm):
+    assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).algorithm == algorithm
+
+
+def test_gains_are_refused_by_a_rule_that_has_none(write):
+    (found,) = faults(write(f"[spsa]\nalgorithm = 'mixture'\na = 0.2\n{BUILD}"))
+    assert "config.toml:3: [spsa] a" in found
+
+
 def test_everything_can_be_said(write, tmp_path):
     (tmp_path / "book.epd").write_bytes(b"x")
     config = load_config(

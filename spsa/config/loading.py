@@ -9,6 +9,7 @@ from spsa.config.play import read_adjudication, read_book, read_options, read_ti
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
 from spsa.config.tuning import (
+    read_algorithm,
     read_build,
     read_delivery,
     read_games,
@@ -51,7 +52,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     folder = document.path.resolve().parent
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
-    algorithm = rule.text("algorithm", "spsa")
+    algorithm = read_algorithm(rule)
     terms = Terms(
         time_control=read_time_control(root.section("time_control")),
         adjudication=read_adjudication(root.section("adjudication")),

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from spsa.algorithms import algorithms
+from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.proposals import Proposed
 
 _CONFIG = """\
@@ -30,7 +32,7 @@ iterations_in_flight = 2        # so that no worker waits for a build
 book = "builtin"                # or the path of an EPD or PGN file
 
 [spsa]
-algorithm = {algorithm}
+algorithm = {algorithm}           # finds its own gains; others: {others}
 max_iterations = 500
 
 [build]
@@ -70,10 +72,11 @@ _PARAMS = """\
 """
 
 
-def starter_config(source: PurePath | str, constants_file: str, algorithm: str = "spsa") -> str:
+def starter_config(source: PurePath | str, constants_file: str) -> str:
     """The text of a config.toml for an engine's source; paths are written with slashes."""
     return _CONFIG.format(
-        algorithm=_quoted(algorithm),
+        algorithm=_quoted(DEFAULT_ALGORITHM),
+        others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
         source=_quoted(PurePath(source).as_posix()),
         constants=_quoted(constants_file),
     )

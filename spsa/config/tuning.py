@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from spsa.algorithms import settings_faults
+from spsa.algorithms import method, settings_faults
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
 from spsa.config.settings import (
@@ -14,6 +14,8 @@ from spsa.config.settings import (
     Games,
     Validation,
 )
+
+DEFAULT_ALGORITHM = "mixture"
 
 _USUAL = Games()
 
@@ -43,6 +45,18 @@ def _even(section: Section, key: str, default: int, least: int = 2) -> int:
         section.fault(key, f"{key} = {number} is odd", remedy)
         return number + 1
     return number
+
+
+def read_algorithm(section: Section) -> str:
+    """The rule that is named in [spsa], or the default.
+
+    The first configurations named none and gave the gains of SPSA, which are no other rule's.
+    """
+    own, gains = (
+        {setting.name for setting in method(name).settings} for name in (DEFAULT_ALGORITHM, "spsa")
+    )
+    usual = "spsa" if any(key in gains - own for key in section.keys) else DEFAULT_ALGORITHM
+    return section.text("algorithm", usual)
 
 
 def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> dict[str, object]:
