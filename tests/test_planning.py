@@ -10,8 +10,9 @@ from spsa.params import Constant, Location, Parameter, Space
 from spsa.planning.alternatives import alternatives
 from spsa.planning.cautions import of_space
 from spsa.planning.pace import Fleet, Shape, depth_without_idling, game_seconds, pace
-from spsa.planning.plan import Question, noise, plan
+from spsa.planning.plan import plan
 from spsa.planning.prospect import Design, Prospect, coarser, recovery
+from spsa.planning.question import Question, noise
 from spsa.scoring import Tally, elo
 from spsa.simulation.engine import Games
 from spsa.terms import TimeControl, TimeKind
@@ -182,6 +183,12 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     flat = design(problem=problem(iterations=400, pairs=20))
     assert plan(question(design=steep, stakes=(300.0,))).free_depth == 1
     assert plan(question(design=flat, stakes=(20.0,))).free_depth >= 4
+
+
+def test_a_drawish_book_is_pointed_at() -> None:
+    books = [c for c in plan(question(draw_rate=0.85)).cautions if c.name == "book"]
+    assert len(books) == 1
+    assert not [c for c in plan(question(draw_rate=0.6)).cautions if c.name == "book"]
 
 
 def test_slots_that_would_idle_are_said() -> None:

@@ -11,8 +11,8 @@ from spsa.config import Config
 from spsa.errors import InvalidInput, TuningError
 from spsa.params import Space
 from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, game_seconds
-from spsa.planning.plan import STAKES, Question
 from spsa.planning.prospect import Design, coarser
+from spsa.planning.question import STAKES, Question
 from spsa.scoring import Tally, null_variance
 from spsa.store import Costs, open_store
 from spsa.tuning import problem_of

@@ -7,6 +7,8 @@ from spsa.params import Parameter, Space
 
 _FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a sensible range; Fishtest's usual one has 20
 
+_MOSTLY_DRAWN = 0.8  # from here on an unbalanced book tells more a pair; at 35% it only loses
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caution:
@@ -27,6 +29,16 @@ def of_space(space: Space, c_last: float) -> Iterator[Caution]:
         yield from _of_range(parameter)
         yield from _of_unit(parameter, c_last)
         yield from _of_start(parameter)
+
+
+def of_draws(draw_rate: float) -> Iterator[Caution]:
+    """A balanced book that leaves too little to be seen."""
+    if draw_rate >= _MOSTLY_DRAWN:
+        yield Caution(
+            name="book",
+            found=f"{draw_rate:.0%} draws say little",
+            remedy="openings in which one side is well ahead make more pairs decisive",
+        )
 
 
 def _of_range(parameter: Parameter) -> Iterator[Caution]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from spsa.planning.plan import Plan, Question
+from spsa.planning.plan import Plan
 from spsa.planning.prospect import Recovery
+from spsa.planning.question import Question
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import duration, number, plural
 

@@ -1,0 +1,45 @@
+"""What is to be planned: a run's files, and what is known or assumed of its games."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from spsa.params import Space
+from spsa.planning.pace import Fleet, Shape
+from spsa.planning.prospect import Design, Prospect, Recovery, recovery
+from spsa.scoring import ELO_PER_SCORE
+
+STAKES = (5.0, 20.0, 60.0)
+"""Elo there may be to gain when nobody says how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`design` is simulated `replicas` times from `seed`, with each of the `stakes` to gain.
+
+    `seconds` is what a game takes, None where nobody knows.
+    """
+
+    space: Space
+    design: Design
+    shape: Shape
+    fleet: Fleet
+    seconds: float | None
+    draw_rate: float
+    stakes: Sequence[float] = STAKES
+    replicas: int = 32
+    seed: int = 1
+
+    def recovery(self, design: Design, stake: float) -> Recovery:
+        prospect = Prospect(stake=stake, draw_rate=self.draw_rate)
+        return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
+
+    @property
+    def stake(self) -> float:
+        """The one that single figures are given for."""
+        return self.stakes[len(self.stakes) // 2]
+
+
+def noise(draw_rate: float, pairs: int) -> float:
+    """One standard deviation of the Elo of so many pairs between equals: C tau / (2 sqrt P)."""
+    return ELO_PER_SCORE * sqrt(2 * (1 - draw_rate)) / (2 * sqrt(pairs))
