@@ -291,6 +291,16 @@ def test_everything_that_is_wrong_with_a_state_is_said(variant: str) -> None:
             one.load({**{k: v for k, v in sound.items() if k != name}, "more": [1.0]})
 
 
+@every_rule
+def test_a_state_that_is_not_finite_is_refused(variant: str) -> None:
+    one = rule(variant)
+    state = one.start()
+    for name in type(state).__slots__:
+        broken = one.dump(replace(state, **{name: np.full_like(getattr(state, name), np.nan)}))
+        with pytest.raises(UnusableState, match=f"{name} has to be .*no array of finite numbers"):
+            one.load(broken)
+
+
 def test_states_of_today_are_gone_on_from() -> None:
     """What a database has of a run by `spsa`, or by `mixture` with its numbers packed."""
     spsa, mixture = rule("spsa"), rule("mixture")

@@ -71,6 +71,21 @@ def test_a_and_what_it_is_derived_from_cannot_both_be_given() -> None:
     ]
 
 
+def test_every_two_of_what_decides_the_same_are_a_fault() -> None:
+    given = {"last_move": 0.1, "first_move": 0.2, "noise_walk": 2, "c": 1}
+    assert settings_faults("spsa", given) == [
+        ("last_move", "given together with noise_walk", "give last_move or noise_walk, not both"),
+        ("last_move", "given together with first_move", "give last_move or first_move, not both"),
+        ("first_move", "given together with noise_walk", "give first_move or noise_walk, not both"),
+    ]
+
+
+def test_the_rules_are_listed_in_the_order_they_are_recommended_in() -> None:
+    assert algorithms() == (
+        "mixture", "spsa", "fishtest", "kiiski", "constant", "bspsa", "bspsas"
+    )  # fmt: skip
+
+
 def test_all_faults_come_in_one_go() -> None:
     given = {"alhpa": 1, "c": 0, "gamma": 0.1, "a": "much"}
     assert [key for key, _, _ in settings_faults("spsa", given)] == ["alhpa", "c", "a"]

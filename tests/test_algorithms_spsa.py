@@ -208,6 +208,15 @@ def test_the_noise_of_all_games_carries_theta_as_far_as_was_wanted(
     assert asked[-1].c_k == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("setting", "k"), [("first_move", 1), ("last_move", 200)])
+def test_the_first_or_last_result_moves_as_far_as_was_wanted(setting: str, k: int) -> None:
+    """A result of the planned 50 pairs that is one standard error of Elo, tau being 0.9."""
+    asked = rule(**{setting: 0.3}).ask(rule().start(), k, generator())
+    noise = ELO_PER_SCORE * 0.9 / (2 * sqrt(50))
+    assert asked.a_k * noise / (2 * asked.c_k) == pytest.approx(0.3)
+    assert asked.c_k == rule().ask(rule().start(), k, generator()).c_k
+
+
 def test_a_given_gain_is_taken_as_it_is() -> None:
     asked = rule(a=1, c=1, A=50).ask(rule().start(), 1, generator())
     assert (asked.a_k, asked.c_k) == (pytest.approx(1 / 51**0.602), 1)
