@@ -4,13 +4,26 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector
+from spsa.algorithms import Move, Outcome, Perturbation, Problem, Vector
 from spsa.algorithms.rule import State
 from spsa.params.perturbation import Grid, round_together, straddle
 from spsa.simulation.engine import Engine, Games
+
+
+class Tuner(Protocol):
+    """The part of a `Rule` that a race needs: nothing is believed, saved or loaded here."""
+
+    def start(self) -> State: ...
+
+    def theta(self, state: State) -> Vector: ...
+
+    def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation: ...
+
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]: ...
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: whether it is continuous is found out once
@@ -26,7 +39,7 @@ class Race:
     games: Games
     depth: int = 1
 
-    def run(self, rule: Rule, rng: np.random.Generator) -> Iterator[State]:
+    def run(self, rule: Tuner, rng: np.random.Generator) -> Iterator[State]:
         """The rule's state after each of the planned results."""
         state, opened = rule.start(), deque[Played]()
         last = self.problem.iterations
@@ -82,6 +95,6 @@ class Played:
     sides: Vector
 
 
-def final(race: Race, rule: Rule, rng: np.random.Generator) -> State:
+def final(race: Race, rule: Tuner, rng: np.random.Generator) -> State:
     """The rule's state after the last result."""
     return deque(race.run(rule, rng), maxlen=1).pop()

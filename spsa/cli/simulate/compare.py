@@ -1,0 +1,174 @@
+"""`spsa-master simulate compare`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+
+if TYPE_CHECKING:
+    from spsa.simulation.comparison import Contest, Sheet
+    from spsa.simulation.suite import Suite
+
+
+def _names(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    from spsa.algorithms.settings import suggestion
+    from spsa.simulation.entrants import ENTRANTS
+
+    names = tuple(ENTRANTS) if text is None else tuple(dict.fromkeys(_parts(text)))
+    wrong = [
+        f"found {name!r}: {suggestion(name, ENTRANTS)}" for name in names if name not in ENTRANTS
+    ]
+    if wrong or not names:
+        raise click.BadParameter("; ".join(wrong) or f"known: {', '.join(ENTRANTS)}")
+    return names
+
+
+def _numbers(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = _parts(text)
+    if not parts or not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f"found {text!r}: give whole numbers above 0, as in 1,75")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@click.command()
+@click.option(
+    "--rules", callback=_names, metavar="NAME,NAME...", help="Who takes part; default: all."
+)
+@click.option(
+    "--batch",
+    "batches",
+    callback=_numbers,
+    default="1,75",
+    show_default=True,
+    metavar="PAIRS,...",
+    help="Game pairs in an iteration: 1 is what seed 000 plays, 75 are the 150 games of a build.",
+)
+@click.option(
+    "--depth",
+    "depths",
+    callback=_numbers,
+    default="1",
+    show_default=True,
+    metavar="N,...",
+    help="Iterations in flight.",
+)
+@click.option("--budgets", callback=_numbers, metavar="PAIRS,...", help="Instead of the size's.")
+@click.option(
+    "--size",
+    type=click.Choice(["short", "full"]),
+    default="short",
+    show_default=True,
+    help="short takes minutes, full an hour or more.",
+)
+@click.option(
+    "--problems", type=click.IntRange(min=1), help="Problems a family and cell; default: 4."
+)
+@click.option(
+    "--half",
+    type=click.Choice(["choose", "judge"]),
+    default="judge",
+    show_default=True,
+    help="Rules are chosen on one half of the problems and judged on the other.",
+)
+@seed_option
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@plot_option
+def compare(
+    rules: tuple[str, ...],
+    batches: tuple[int, ...],
+    depths: tuple[int, ...],
+    processes: int,
+    as_json: bool,
+    plot: Path | None,
+    **asked: Any,
+) -> None:
+    """Rules against each other on random problems, drawn afresh from the seed.
+
+    Prints how much of the Elo at stake every rule recovers. Differences to the first rule are
+    paired, problem by problem; +- is one standard error.
+    """
+    from spsa.cli.simulate.standings import standings_json, standings_tables
+    from spsa.report.text import terminal
+    from spsa.simulation.comparison import Contest
+
+    suite = _suite(**asked)
+    contests = [
+        Contest(suite=suite, pairs=pairs, depth=depth) for pairs in batches for depth in depths
+    ]
+    found = _played(contests, rules, processes)
+    if plot:
+        save(_picture(found), plot)
+    if as_json:
+        click.echo(json.dumps(standings_json(found), indent=2))
+        return
+    console = terminal()
+    for table in standings_tables(found):
+        console.print(table, "", sep="\n")
+
+
+def _suite(
+    *, half: str, seed: int, size: str, budgets: tuple[int, ...] | None, problems: int | None
+) -> "Suite":
+    from spsa.simulation.suite import SIZES, Suite
+
+    usual = SIZES[size]
+    chosen = replace(usual, budgets=budgets or usual.budgets, problems=problems or usual.problems)
+    return Suite(seed=seed, half=half, size=chosen)
+
+
+def _played(
+    contests: Sequence["Contest"], names: tuple[str, ...], processes: int
+) -> dict["Contest", list["Sheet"]]:
+    from spsa.simulation.comparison import sheets
+
+    jobs = {
+        (contest, name, heat): partial(contest.recovered, name, heat)
+        for contest in contests
+        for heat in contest.heats()
+        for name in names
+    }
+    workshop = Workshop(processes, "tuning synthetic engines")
+    done = list(workshop.finished(jobs, weight=lambda key: key[2].iterations + 100))
+    return {
+        contest: sheets([(name, cells) for (of, name, _), cells in done if of == contest], names)
+        for contest in contests
+    }
+
+
+def _picture(found: Mapping["Contest", Sequence["Sheet"]]) -> Picture:
+    """What every rule recovers by the budget, in the first contest."""
+    contest, sheets = next(iter(found.items()))
+    curves = [_curve(sheet) for sheet in sheets]
+    return Picture(
+        title=f"{contest.pairs} pairs an iteration, {contest.depth} in flight",
+        x_label="game pairs",
+        y_label="part of the Elo at stake",
+        curves=curves,
+        x_log=True,
+    )
+
+
+def _curve(sheet: "Sheet") -> Curve:
+    found = sheet.budgets()
+    return Curve(
+        label=sheet.rule,
+        x=list(found),
+        y=[one.mean for one in found.values()],
+        error=[one.error for one in found.values()],
+    )

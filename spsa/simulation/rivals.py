@@ -1,0 +1,181 @@
+"""Rules that exist to be compared with: what else could move theta, and what an oracle would do.
+
+None of them is in the registry. They are told nothing of how good they have to be: learning rates
+are the best of a small grid on the half `choose` of the suite, the same for all problems.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spsa.algorithms import Move, Outcome, Perturbation, Problem, Rule, Vector
+from spsa.algorithms.bayes import Seen
+from spsa.algorithms.bspsa import Bspsa
+from spsa.algorithms.evidence import reported
+from spsa.algorithms.gains import decayed
+from spsa.algorithms.perturbing import signs
+from spsa.algorithms.rule import State, total
+
+_C_END, _GAMMA = 1.0, 0.101
+_TINY = 1e-12  # instead of 0, below a root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trail:
+    """The state: where the next games are played, what is reported, two memories and a count.
+
+    Vectors of shape (n,); what `first` and `second` remember is up to the rule.
+    """
+
+    theta: Vector
+    answer: Vector
+    first: Vector
+    second: Vector
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """A stochastic gradient method: everything but how a gradient moves theta.
+
+    The gradient is W / B over the difference that was played: score per step, not Elo, so that
+    it is of the same size whatever is tuned.
+    """
+
+    problem: Problem
+    rate: float
+
+    def start(self) -> Trail:
+        start, nothing = self.problem.start, np.zeros_like(self.problem.start)
+        return Trail(start, start, nothing, nothing, 0)
+
+    def theta(self, state: Trail) -> Vector:
+        return self.problem.inside(state.answer)
+
+    def ask(self, state: Trail, k: int, rng: np.random.Generator) -> Perturbation:
+        c_k = decayed(_C_END, _GAMMA, self.problem.iterations, k)
+        centre = self.problem.inside(state.theta)
+        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+
+    def tell(self, state: Trail, outcome: Outcome) -> tuple[Trail, Move]:
+        after = self.moved(state, gradient(outcome))
+        return after, reported(self.theta(after), outcome)
+
+    def moved(self, state: Trail, ascent: Vector) -> Trail:
+        raise NotImplementedError
+
+    def cooled(self, state: Trail) -> float:
+        """The rate, falling in a straight line to 0 at the end of the plan."""
+        return self.rate * max(0.0, 1 - state.count / self.problem.iterations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adam(Descent):
+    """Kingma & Ba 2015, and the average over the second half of the run."""
+
+    rate: float = 0.03
+    first_decay: float = 0.9
+    second_decay: float = 0.999
+
+    def moved(self, state: Trail, ascent: Vector) -> Trail:
+        t = state.count + 1
+        first = self.first_decay * state.first + (1 - self.first_decay) * ascent
+        second = self.second_decay * state.second + (1 - self.second_decay) * ascent**2
+        size = np.sqrt(np.maximum(second / (1 - self.second_decay**t), _TINY))
+        step = self.cooled(state) * (first / (1 - self.first_decay**t)) / size
+        theta = self.problem.inside(state.theta + step)
+        return Trail(theta, late_average(state, theta, self.problem), first, second, t)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoG(Descent):
+    """Ivgi, Hinder & Carmon 2023: the farthest yet over the root of all squared gradients.
+
+    The answer is the average over the second half of the run.
+    """
+
+    rate: float = 1.0
+    first_reach: float = 0.1
+
+    def moved(self, state: Trail, ascent: Vector) -> Trail:
+        """`first` is the farthest distance from the start yet, `second` the sum of squares."""
+        far = np.sqrt(total((state.theta - self.problem.start) ** 2))
+        reach = np.maximum(np.maximum(state.first, far), self.first_reach)
+        squares = state.second + total(ascent**2)
+        step = self.rate * reach / np.sqrt(np.maximum(squares, _TINY))
+        theta = self.problem.inside(state.theta + step * ascent)
+        answer = late_average(state, theta, self.problem)
+        return Trail(theta, answer, reach, squares, state.count + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFree(Descent):
+    """Defazio and others 2024: steps on z, games at a blend of z and its average, the answer."""
+
+    rate: float = 1.0
+    blend: float = 0.9
+
+    def moved(self, state: Trail, ascent: Vector) -> Trail:
+        """`first` is z minus the start."""
+        t = state.count + 1
+        z = self.problem.inside(self.problem.start + state.first + self.rate * ascent)
+        answer = state.answer + (z - state.answer) / t
+        theta = (1 - self.blend) * z + self.blend * answer
+        return Trail(theta, answer, z - self.problem.start, state.second, t)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Averaged:
+    """Another rule, and the average of its theta over the second half as the answer."""
+
+    rule: Rule
+    problem: Problem
+
+    def start(self) -> tuple[State, Trail]:
+        start, nothing = self.problem.start, np.zeros_like(self.problem.start)
+        return self.rule.start(), Trail(start, start, nothing, nothing, 0)
+
+    def theta(self, state: tuple[State, Trail]) -> Vector:
+        return state[1].answer
+
+    def ask(self, state: tuple[State, Trail], k: int, rng: np.random.Generator) -> Perturbation:
+        return self.rule.ask(state[0], k, rng)
+
+    def tell(
+        self, state: tuple[State, Trail], outcome: Outcome
+    ) -> tuple[tuple[State, Trail], Move]:
+        own, trail = state
+        after, move = self.rule.tell(own, outcome)
+        answer = late_average(trail, move.theta, self.problem)
+        return (after, Trail(move.theta, answer, trail.first, trail.second, trail.count + 1)), move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kalman(Bspsa):
+    """BSPSA that is told the whole Hessian, in Elo per squared step: the ceiling.
+
+    On quadratic losses with normal distances nothing can be expected to end nearer.
+    """
+
+    hessian: Vector
+    name: str = "kalman"
+
+    def seen(self, state: State, outcome: Outcome) -> Seen:
+        """(6) with x' H x in place of sum x_i^2 / sigma_i^2."""
+        seen = Bspsa.seen(self, state, outcome)  # sigma is that of 1 Elo at one step
+        slope: Vector = np.matmul(self.hessian, seen.slope[..., None])[..., 0]
+        innovation = outcome.result - total(slope * (state.mean - outcome.centre))
+        return Seen(slope=slope, noise=seen.noise, innovation=innovation)
+
+
+def gradient(outcome: Outcome) -> Vector:
+    """Score per step, uphill; 0 where nothing was played."""
+    safe = np.where(outcome.difference == 0.0, np.inf, outcome.difference)
+    slope: Vector = outcome.result / np.maximum(outcome.pairs, 1.0) / safe
+    return slope
+
+
+def late_average(state: Trail, theta: Vector, problem: Problem) -> Vector:
+    """The average of theta since half the plan; theta itself before that."""
+    late = state.count + 1 - problem.iterations // 2
+    return theta if late <= 1 else state.answer + (theta - state.answer) / late
