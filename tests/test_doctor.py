@@ -2,11 +2,12 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from builders import LEASE, new_engine, new_validation, result_of, stage, step_from
 
+from spsa.algorithms.observing import without_notes
 from spsa.doctor import check_run
 from spsa.params import Constant, Location, Parameter, Played, Space
 from spsa.store import open_store
@@ -252,17 +253,21 @@ def test_an_engine_in_the_database_need_not_be_on_the_disk(run, tmp_path, sql):
     assert findings(run) == []
 
 
-def tuned(store):
+def tuned(store, algorithm="spsa"):
     """A run that a real rule moves, two iterations in flight, and the rule."""
-    rule = tuning(SPACE, "spsa", {}, iterations=6, pairs=4, seed=42)
+    rule = tuning(SPACE, algorithm, {}, iterations=9, pairs=4, seed=42)
     theta, state = rule.start()
-    run = stage(store, theta=theta, state=state, max_iterations=6)
-    for k in range(1, 7):
+    run = stage(store, theta=theta, state=state, max_iterations=9)
+    moved(run, rule, range(1, 7))
+    return run, rule
+
+
+def moved(run, rule, ks):
+    for k in ks:
         _propose(run, rule, k)
         if k >= 2:
             run.play()
             _answer(run, rule)
-    return run, rule
 
 
 def _propose(run, rule, k):
@@ -291,7 +296,8 @@ def _answer(run, rule):
     )
     answer = rule.answer(now.state, now.theta, games)
     step = step_from(now, row.tally, delta=answer.delta, theta_after=answer.theta)
-    run.store.apply(run.master, row.id, replace(step, state=answer.state))
+    known = asdict(answer.estimates)
+    run.store.apply(run.master, row.id, replace(step, state=answer.state, **known))
 
 
 def replayed(run, rule):
@@ -300,8 +306,57 @@ def replayed(run, rule):
     return [words for words in found if "/engines/" not in words]
 
 
-def test_a_run_computed_once_more_is_the_same_to_the_bit(store):
-    assert replayed(*tuned(store)) == []
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
+def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
+    assert replayed(*tuned(store, algorithm)) == []
+
+
+@pytest.mark.parametrize(
+    "column", ["theta_averaged", "theta_averaged_sd", "theta_supported", "theta_supported_sd"]
+)
+def test_a_hair_of_an_estimate_is_enough(sqlite_url, sql, column):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        values = dict(getattr(run.now(), column))
+        values["margin"] += 2**-40
+        sql(f"UPDATE spsa_run SET {column} = :values", values=json.dumps(values))  # noqa: S608
+        (found,) = replayed(run, rule)
+        assert found.startswith(f"the run's {column} has margin =")
+        sql(f"UPDATE spsa_run SET {column} = NULL")  # noqa: S608
+        (found,) = replayed(run, rule)
+        assert found == f"the run's {column} has []"
+
+
+def forgotten(run, sql):
+    """The run as a program has left it that knew nothing but theta."""
+    state = json.dumps(without_notes(run.now().state))
+    sql(
+        "UPDATE spsa_run SET state = :state, theta_averaged = NULL, theta_averaged_sd = NULL,"
+        " theta_supported = NULL, theta_supported_sd = NULL",
+        state=state,
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
+def test_a_run_that_is_older_than_its_estimates_is_sound_and_goes_on(sqlite_url, sql, algorithm):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store, algorithm)
+        forgotten(run, sql)
+        assert replayed(run, rule) == []
+        moved(run, rule, [7])
+        assert replayed(run, rule) == []
+        assert (run.now().theta_averaged, bool(run.now().theta_supported)) == (None, True)
+        moved(run, rule, [8, 9])
+        assert replayed(run, rule) == []
+        assert list(run.now().theta_averaged_sd) == ["margin", "depth"]
+
+
+@pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])
+def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        sql("UPDATE spsa_run SET state = :state", state=broken)
+        assert "the rule's state is another" in replayed(run, rule)
 
 
 @pytest.mark.parametrize(

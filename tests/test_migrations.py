@@ -1,5 +1,6 @@
 """Migrations lead to just the tables of `schema`, from anywhere, on both databases, by anybody."""
 
+import json
 import multiprocessing
 import tomllib
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.script import ScriptDirectory
-from builders import stage
+from builders import LEASE, TERMS, THETA, Stage, new_worker, stage
 
 from spsa import migrate
 from spsa.connection import create_engine, parse_url
@@ -127,6 +128,55 @@ def test_data_survives_an_upgrade(database_url):
         before = (store.runs(), store.iterations(run.run.id), store.steps(run.run.id))
         migrate.upgrade(database_url)
         assert (store.runs(), store.iterations(run.run.id), store.steps(run.run.id)) == before
+
+
+FIRST_RUN = """
+INSERT INTO spsa_run
+       (name, seed, algorithm, settings, space, terms, max_iterations, start_theta, theta, state,
+        applied)
+VALUES ('old', 42, 'spsa', '{}', '{}', :terms, 9, :theta, :theta, '{"theta": [0.5]}', 0)
+"""
+
+
+def test_a_live_run_of_the_first_tables_is_taken_along(engine, empty_database_url):
+    """Upgraded while somebody has it open, who may go on writing; then moved, estimates and all."""
+    migrated(engine, command.upgrade, "0001")
+    facts = {"terms": json.dumps(TERMS.to_json()), "theta": json.dumps(THETA)}
+    with engine.begin() as connection:
+        connection.execute(sa.text(FIRST_RUN), facts)
+    with engine.connect() as older:
+        assert older.scalar(sa.text("SELECT name FROM spsa_run")) == "old"
+        older.commit()
+        assert migrate.upgrade(empty_database_url) is True
+        older.execute(sa.text("UPDATE spsa_run SET epoch = epoch + 1"))
+        older.commit()
+    with open_store(empty_database_url) as store:
+        run = store.run("old")
+        assert (run.theta, run.state, run.terms) == (THETA, {"theta": [0.5]}, TERMS)
+        assert run.theta_averaged is run.theta_averaged_sd is None
+        assert run.theta_supported is run.theta_supported_sd is None
+        on = Stage(
+            store, run, store.acquire(run.id, "m", LEASE), store.register_worker(new_worker())
+        )
+        on.open()
+        on.play()
+        on.apply(averaged=THETA, averaged_sd={"margin": 0.1 + 0.2})
+        assert on.now().theta_averaged == THETA
+        assert on.now().theta_averaged_sd == {"margin": 0.1 + 0.2}
+
+
+def test_going_back_loses_the_estimates_alone(engine, empty_database_url):
+    migrate.upgrade(empty_database_url)
+    with open_store(empty_database_url) as store:
+        run = stage(store)
+        run.whole_iteration()
+        theta = run.now().theta
+    migrated(engine, command.downgrade, "0001")
+    with pytest.raises(SchemaMismatch, match="is at schema 0001, this program needs 0002"):
+        open_store(empty_database_url)
+    assert migrate.upgrade(empty_database_url) is True
+    with open_store(empty_database_url) as store:
+        assert store.run("first").theta == theta
 
 
 def test_processes_that_start_together_all_find_it_done(empty_database_url):

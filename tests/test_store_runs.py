@@ -116,11 +116,42 @@ def test_every_float_comes_back_to_the_bit(store):
     (row,) = store.iterations(run.run.id)
     for kept in (row.plus_parameters, row.minus_parameters, row.base_parameters):
         assert bits(kept) == bits(theta)
-    step = step_from(run.now(), row.tally, delta=theta, theta_after=theta, gradient=theta)
+    estimates = ("averaged", "averaged_sd", "supported", "supported_sd")
+    step = step_from(
+        run.now(),
+        row.tally,
+        delta=theta,
+        theta_after=theta,
+        gradient=theta,
+        **dict.fromkeys(estimates, theta),
+    )
     store.apply(run.master, row.id, step)
     (logged,) = store.steps(run.run.id)
     assert bits(logged.delta) == bits(logged.theta_before) == bits(run.now().theta) == bits(theta)
     assert bits(store.iterations(run.run.id)[0].gradient_estimate) == bits(theta)
+    for name in estimates:
+        assert bits(getattr(run.now(), f"theta_{name}")) == bits(theta)
+
+
+def test_estimates_are_those_of_the_last_step(store):
+    run = stage(store)
+    assert run.now().theta_averaged is run.now().theta_supported_sd is None
+    for averaged in (THETA, None):
+        run.open()
+        run.play()
+        run.apply(averaged=averaged, supported=THETA, supported_sd={"margin": 2.0})
+        now = run.now()
+        assert (now.theta_averaged, now.theta_averaged_sd) == (averaged, None)
+        assert (now.theta_supported, now.theta_supported_sd) == (THETA, {"margin": 2.0})
+
+
+def test_a_step_that_is_refused_leaves_no_estimates(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    with pytest.raises(IllegalTransition):
+        run.apply(k=2, averaged=THETA)
+    assert run.now().theta_averaged is None
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

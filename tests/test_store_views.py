@@ -73,6 +73,38 @@ def test_the_history_of_a_parameter_is_that_of_the_log(played, sql):
     ]
 
 
+def test_every_theta_of_every_parameter(store, sql):
+    run = stage(store)
+    names = sorted(run.run.theta)
+    known = {
+        "averaged": dict.fromkeys(names, 2.5),
+        "averaged_sd": {"margin": 0.25},
+        "supported": dict.fromkeys(names, -1e-7),
+        "supported_sd": {"margin": 3.0, "ratio": 1 / 3},
+    }
+    run.open()
+    run.play()
+    run.apply(**known)
+    now = run.now()
+    known |= {"start": now.start_theta, "final": now.theta}
+    rows = sql("SELECT * FROM spsa_theta ORDER BY parameter")
+    assert [(row.run, row.parameter) for row in rows] == [("first", name) for name in names]
+    for row in rows:
+        for what, values in known.items():
+            wanted = values.get(row.parameter)
+            assert getattr(row, what) == (wanted and pytest.approx(wanted, rel=1e-14))
+
+
+def test_a_theta_that_nobody_knows_yet_is_none(store, sql):
+    run = stage(store)
+    stage(store, name="second")
+    rows = sql("SELECT * FROM spsa_theta ORDER BY run, parameter")
+    assert [row.run for row in rows] == ["first"] * 3 + ["second"] * 3
+    for row in rows:
+        assert row.final == row.start == pytest.approx(run.run.theta[row.parameter], rel=1e-14)
+        assert (row.averaged, row.averaged_sd, row.supported, row.supported_sd) == (None,) * 4
+
+
 def test_worker_stats_agree_with_the_store(played, sql):
     (row,) = sql("SELECT * FROM spsa_worker_stats")
     (known,) = played.store.workers()
