@@ -21,6 +21,7 @@ from spsa.lifecycle import BatchStatus
 from spsa.store import open_store
 from spsa.terms import Book, Terms, TimeControl
 from worker import address, cores
+from worker.openings import permutation
 
 ROOT = Path(__file__).parent.parent
 DECLARED = "Margin type spin default 0 min -9 max 9"
@@ -111,6 +112,24 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
         texts.append(sorted(re.sub(r"\d\.\d{3}s", "", game) for game in games))
     assert texts[0] == texts[1]
     assert len(set(texts[0])) == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"), [(("--order", "sequential"), [0, 1]), (("--start", "3"), None)]
+)
+def test_the_order_of_the_openings_and_their_start_can_be_chosen(
+    tmp_path: Path, words: tuple[str, ...], lines: list[int] | None
+) -> None:
+    book = tmp_path / "book.epd"
+    book.write_text("".join(f"4k3/8/8/8/8/8/8/R3K3 w - - {n} 9\n" for n in range(4)))
+    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus")
+    pgn = tmp_path / "games.pgn"
+    compete(
+        plus, minus, "--games", 4, "--nodes", 1, "--max-moves", 1, "-c", 1,
+        "--book", book, "--pgn", pgn, *words,
+    )  # fmt: skip
+    played = [int(n) for n in re.findall(r'FEN ".* (\d) 9"', pgn.read_text())][::2]
+    assert played == (lines or [permutation(1, 0, 4)[place] for place in (2, 3)])
 
 
 def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path) -> None:

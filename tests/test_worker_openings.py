@@ -178,3 +178,8 @@ def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:
     assert load(Book(name=name, sha256=digest)).sha256 == digest
     with pytest.raises(InvalidInput, match=digest):
         load(Book(name=name, sha256="0" * 64))
+
+
+def test_a_book_can_be_gone_through_as_it_is_written() -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(3)), sha256="")
+    assert [book.in_turn(pair).fen for pair in range(5)] == ["0", "1", "2", "0", "1"]

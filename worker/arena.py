@@ -17,7 +17,7 @@ from worker.interrupts import INTERRUPTED, interrupts
 from worker.logs import set_up
 from worker.match import Match, Played, play_match
 from worker.match_report import as_json, as_text
-from worker.openings import load
+from worker.openings import Order, load
 from worker.options import adjudication, engine_names, settings, time_control
 from worker.pgn import Scoresheet
 from worker.pool import PairVoid, Pool
@@ -71,6 +71,8 @@ def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
         pairs=_pairs(given["games"]),
         seed=given["seed"],
         book=load(Book(name=given["book"], plies=given["plies"])),
+        order=Order(given["order"]),
+        start=given["start"] - 1,
         conditions=_conditions(given),
     )
 

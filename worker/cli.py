@@ -89,6 +89,16 @@ _MATCH = (
     click.option("--depth", type=_COUNT, help="Plies of depth a move."),
     click.option("--book", default="builtin", show_default=True, help="EPD, FEN or PGN file."),
     click.option("--plies", type=_COUNT, help="Plies of each game of a PGN book.  [default: all]"),
+    click.option(
+        "--order",
+        type=click.Choice(["random", "sequential"]),
+        default="random",
+        show_default=True,
+        help="Of the openings; random is by --seed.",
+    ),
+    click.option(
+        "--start", type=_COUNT, default=1, show_default=True, help="Place of the first opening."
+    ),
     click.option("--seed", default=1, show_default=True, help="Decides openings and their order."),
     click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
     click.option("--option1", multiple=True, metavar="NAME=VALUE", help="... for the first."),

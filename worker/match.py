@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from worker.count import Count
 from worker.game import Conditions, Pair, Pairing
 from worker.interrupts import Interrupts
-from worker.openings import OpeningBook, drawn_time
+from worker.openings import Opening, OpeningBook, Order, drawn_time
 from worker.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.uci import EngineSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """`first` is plus in all counts; the openings and times follow from `seed`."""
+    """`first` is plus in all counts; the openings and times follow from `seed`.
+
+    The first pair plays the opening in place `start`, counted from 0, of the order.
+    """
 
     first: EngineSpec
     second: EngineSpec
@@ -22,11 +25,19 @@ class Match:
     seed: int
     book: OpeningBook
     conditions: Conditions
+    order: Order = Order.RANDOM
+    start: int = 0
+
+    def opening(self, number: int) -> Opening:
+        place = self.start + number
+        if self.order is Order.SEQUENTIAL:
+            return self.book.in_turn(place)
+        return self.book.opening(self.seed, place)
 
     def job(self, number: int) -> Job:
         pairing = Pairing(
             number=number,
-            opening=self.book.opening(self.seed, number),
+            opening=self.opening(number),
             time=drawn_time(self.conditions.time_control, self.seed, number),
         )
         return Job(

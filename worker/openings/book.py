@@ -1,6 +1,7 @@
 """Books of openings: read once, every line checked, known by the hash of their bytes."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,13 @@ BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"
 
 
+class Order(StrEnum):
+    """How a match goes through its book; either way nothing comes again before all have come."""
+
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningBook:
     """`sha256` is that of the file the openings were read from."""
@@ -24,6 +32,10 @@ class OpeningBook:
     def opening(self, seed: int, pair: int) -> Opening:
         """The opening of pair number `pair` in the run with `seed`, on any box."""
         return self.openings[opening_number(seed, pair, len(self.openings))]
+
+    def in_turn(self, pair: int) -> Opening:
+        """The opening of pair number `pair` when a book is gone through as it is written."""
+        return self.openings[pair % len(self.openings)]
 
 
 def load(terms: Book) -> OpeningBook:
