@@ -1,1 +1,35 @@
-"""The constant-gain process of seed 003 by formula: how a run ends, and how long it has to be."""
+"""The constant-gain process by formula: how a run ends, and how long it has to be."""
+
+from spsa.theory.approach import Approach, fastest, time_needed
+from spsa.theory.design import (
+    FORGOTTEN,
+    Design,
+    Goal,
+    Landscape,
+    cautious,
+    direct,
+    guessed_loss,
+)
+from spsa.theory.modes import Modes, modes
+from spsa.theory.process import Process, at_once, in_turn, noise_of_game
+from spsa.theory.squares import SumOfSquares
+
+__all__ = [
+    "FORGOTTEN",
+    "Approach",
+    "Design",
+    "Goal",
+    "Landscape",
+    "Modes",
+    "Process",
+    "SumOfSquares",
+    "at_once",
+    "cautious",
+    "direct",
+    "fastest",
+    "guessed_loss",
+    "in_turn",
+    "modes",
+    "noise_of_game",
+    "time_needed",
+]
