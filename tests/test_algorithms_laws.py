@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
-from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create
+from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
 from spsa.algorithms.rule import State
 from spsa.errors import UnusableState
 from spsa.params import Constant, Location, Parameter, Space
@@ -152,6 +152,27 @@ def test_theta_stays_inside_the_bounds(variant: str, seed: int) -> None:
         state, move = one.tell(state, outcome(asked, pentanomial, k=k))
         assert (np.abs(one.theta(state)) <= 3).all()
         assert one.theta(state).tolist() == move.theta.tolist()
+
+
+def extremes(name: str) -> list[dict[str, object]]:
+    """Every setting by itself at the ends of its range."""
+    found: list[dict[str, object]] = []
+    for setting in method(name).settings:
+        least = np.nextafter(setting.least, np.inf) if setting.open else setting.least
+        ends = setting.choices or (float(least), min(setting.most, 1e300))
+        found += [{setting.name: end} for end in ends]
+    return found
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_the_ends_of_every_range_leave_theta_finite_and_inside(name: str) -> None:
+    results = np.array([[0, 0, 0, 0, 50], [0, 0, 50, 0, 0], [9, 9, 9, 9, 14], [50, 0, 0, 0, 0]])
+    for end in extremes(name):
+        one = create(name, end, problem())
+        with np.errstate(invalid="raise", divide="raise"):
+            state = walked(one, results)
+        assert (np.abs(one.theta(state)) <= 6).all(), end
+        assert "NaN" not in bits(one, state), end
 
 
 @every_rule

@@ -49,13 +49,16 @@ def test_a_misspelt_setting_is_a_fault_with_a_suggestion(setting: str, meant: st
     ]
 
 
-@pytest.mark.parametrize("value", [0, -1, True, "1", None, float("nan"), float("inf"), [1.0]])
+@pytest.mark.parametrize(
+    "value", [0, -1, True, "1", None, float("nan"), float("inf"), [1.0], 10**400]
+)
 def test_a_setting_that_is_no_number_in_its_range_is_a_fault(value: object) -> None:
     assert settings_faults("spsa", {"c": value}) == [
         (
             "c",
             f"found {value!r}",
-            "perturbation of the first iteration, in steps: a number above 0",
+            "perturbation of the first iteration, in steps: "
+            "a number at least 1e-06 and at most 1e+06",
         )
     ]
 

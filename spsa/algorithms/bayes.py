@@ -39,32 +39,37 @@ from spsa.algorithms.rule import (
     Vector,
     total,
 )
-from spsa.algorithms.settings import Setting
+from spsa.algorithms.settings import LARGE, SMALL, Setting
 
 SETTINGS = (
     Setting(
         name="elo_per_step",
         meaning="Elo that a parameter loses one step away from its best value",
         default=0.2,
-        open=True,
+        least=SMALL,
+        most=LARGE,
     ),
     Setting(
         name="sigma",
         meaning="sigma_i, deviation of the strength's density, in steps",
         default=None,
-        open=True,
+        least=SMALL,
+        most=LARGE,
         instead_of=("elo_per_step",),
     ),
     Setting(
         name="distance",
         meaning="s_1, how far the best value is expected from the start, in steps",
         default=1.0,
-        open=True,
+        least=SMALL,
+        most=LARGE,
     ),
     Setting(
         name="tau",
-        meaning="deviation of the result of a pair, 0.6 in the paper; 0 learns it from the games",
-        default=0.0,
+        meaning="deviation of the result of a pair, 0.6 in the paper; learned unless given",
+        default=None,
+        least=0.01,
+        most=2.0,
     ),
     C_END,
     GAMMA,
@@ -90,7 +95,7 @@ class Prior:
         return cls(
             sigma=given["sigma"] or sigma_of(given["elo_per_step"]),
             distance=given["distance"],
-            tau=given["tau"] or None,
+            tau=given["tau"],
             c_end=given["c_end"],
             gamma=given["gamma"],
         )

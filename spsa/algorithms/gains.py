@@ -8,12 +8,13 @@ III.B, has the values: alpha = 0.602, gamma = 0.101, and A a tenth of the planne
 
 from dataclasses import dataclass
 
-from spsa.algorithms.settings import Setting
+from spsa.algorithms.settings import LARGE, SMALL, Setting
 
 A = Setting(
     name="A",
     meaning="iterations by which the decay of a_k is delayed; a tenth of all unless given",
     default=None,
+    most=1e12,
 )
 ALPHA = Setting(name="alpha", meaning="exponent of the decay of a_k", default=0.602, most=1.0)
 GAMMA = Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5)
@@ -21,7 +22,8 @@ C_END = Setting(
     name="c_end",
     meaning="perturbation of the last planned iteration, in steps",
     default=1.0,
-    open=True,
+    least=SMALL,
+    most=LARGE,
 )
 
 _DELAY = 0.1

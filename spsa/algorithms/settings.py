@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 Found = tuple[str, str, str]
 """A setting's name, what was found there, and what would be right."""
+
+SMALL, LARGE = 1e-6, 1e6
+"""Steps, and parts of them, beyond which floating point and not the engine decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class Setting:
     def accepts(self, value: object) -> bool:
         if self.choices:
             return isinstance(value, str) and value in self.choices
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == inf:
             return False
         return self.least <= value <= self.most and not (self.open and value == self.least)
 

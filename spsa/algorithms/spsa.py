@@ -39,16 +39,23 @@ from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
-from spsa.algorithms.settings import Setting
+from spsa.algorithms.settings import LARGE, SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
 from spsa.scoring import ELO_PER_SCORE
 
 _SETTINGS = (
-    Setting(name="a", meaning="scale of a_k, in steps squared per Elo", default=None, open=True),
+    Setting(
+        name="a",
+        meaning="scale of a_k, in steps squared per Elo",
+        default=None,
+        most=1e12,
+        open=True,
+    ),
     Setting(
         name="noise_walk",
         meaning="steps that noise alone may carry theta in the whole run; derives a",
         default=2.5,
+        most=LARGE,
         open=True,
         instead_of=("a",),
     ),
@@ -57,6 +64,7 @@ _SETTINGS = (
         meaning="steps that the first result moves a parameter by if it is one standard error; "
         "derives a",
         default=None,
+        most=LARGE,
         open=True,
         instead_of=("a", "noise_walk"),
     ),
@@ -64,6 +72,7 @@ _SETTINGS = (
         name="last_move",
         meaning="the same of the last planned result; derives a",
         default=None,
+        most=LARGE,
         open=True,
         instead_of=("a", "noise_walk", "first_move"),
     ),
@@ -71,7 +80,8 @@ _SETTINGS = (
         name="c",
         meaning="perturbation of the first iteration, in steps",
         default=None,
-        open=True,
+        least=SMALL,
+        most=LARGE,
     ),
     A,
     ALPHA,
@@ -80,6 +90,7 @@ _SETTINGS = (
         name="elo_bound",
         meaning="standard errors of Elo beyond which a result is cut off",
         default=4.0,
+        most=LARGE,
         open=True,
     ),
 )
