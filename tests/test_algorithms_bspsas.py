@@ -135,6 +135,26 @@ def test_sigma_may_be_told_instead_of_the_elo_of_a_step() -> None:
         create("bspsas", {"sigma": 4, "elo_per_step": 2}, problem())
 
 
+def test_what_is_told_may_be_arrays_per_replica_and_parameter() -> None:
+    h, s, tau = (np.array([[0.1], [0.4]]) * np.ones(N) for _ in range(3))
+    start = np.zeros((2, N))
+    both = told(Prior(sigma=sigma_of(h), distance=s, tau=tau[:, :1]), start)
+    alone = [told(Prior(sigma=sigma_of(x), distance=x, tau=x), np.zeros(N)) for x in (0.1, 0.4)]
+    asked = both.ask(both.start(), 1, generator())
+    result = outcome(asked, np.tile([1, 2, 3, 4, 5], (2, 1)))
+    state, _ = both.tell(both.start(), result)
+    for r, one in enumerate(alone):
+        own = replace(
+            result,
+            centre=np.zeros(N),
+            difference=result.difference[r],
+            pentanomial=result.pentanomial[r],
+        )
+        single, _ = one.tell(one.start(), own)
+        assert single.mean == pytest.approx(state.mean[r])
+        assert single.variance == pytest.approx(state.variance[r])
+
+
 def test_with_the_truth_told_theta_comes_as_close_as_was_believed() -> None:
     """200 engines drawn from the prior: errors over believed deviations have variance 1."""
     rng, h, s = generator(11), 1.0, 0.8

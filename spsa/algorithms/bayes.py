@@ -20,8 +20,8 @@ are taken by it for what they say.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log, sqrt
-from typing import Any, Self
+from math import log
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from spsa.algorithms.rule import (
     total,
 )
 from spsa.algorithms.settings import LARGE, SMALL, Setting
+
+Scalar = TypeVar("Scalar", float, Vector)
 
 SETTINGS = (
     Setting(
@@ -110,12 +112,13 @@ class Seen:
     innovation: Vector
 
 
-def sigma_of(elo_per_step: float) -> float:
-    """sigma in steps, where one step from the best value loses so much Elo.
+def sigma_of(elo_per_step: Scalar) -> Scalar:
+    """sigma in steps, where one step from the best value loses h Elo: sigma^2 = 200 / (h ln 10).
 
-    Both models of the expected w agree near equality: sigma^2 = 200 / (h ln 10).
+    With it the model's expected w and that of a quadratic loss agree near equality.
     """
-    return sqrt(200 / (elo_per_step * log(10)))
+    sigma: Scalar = (200 / (elo_per_step * log(10))) ** 0.5
+    return sigma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ one iteration open:
     theta_i += A_i s_i^2 nu / (B A_i^2 s_i^2 + tau^2)             (9)
     s_i^2    = s_i^2 tau^2 / (B A_i^2 s_i^2 + tau^2)              (10)
 
-(9) as it is printed has another sum, over the theta_j of the other parameters. It is left out. It
-comes of approximating by (8) one of two terms that cancel, depends on where the origin of theta
-is, and vanishes when the model is linearised about theta_k, as (3) is: with it a run would not be
-the same when all values are shifted, and it would get worse the further the optimum is from 0.
+(9) as it is printed has another sum, over the theta_j of the other parameters. It is left out. Of
+the two sums over j that should cancel under (8), the printed derivation halves one. What is left
+depends on where the origin of theta is, and vanishes when the model is linearised about theta_k, as
+(3) is: with it, shifting all values would change a run, and for the worse.
 
 `bspsa` keeps the correlations; this costs less for many parameters and loses little.
 """
