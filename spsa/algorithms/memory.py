@@ -30,10 +30,7 @@ def restored(rule: str, data: Mapping[str, Any], needed: Mapping[str, Shape]) ->
     Raises UnusableState with everything that does not fit.
     """
     arrays = {name: _array(data[name]) for name in needed if name in data}
-    if wrong := [
-        *_misfits(arrays, needed),
-        *(f"{name} is unknown" for name in data.keys() - needed),
-    ]:
+    if wrong := [*_misfits(arrays, needed), *_strangers(data, needed)]:
         raise UnusableState(f"{rule} cannot go on from the saved state: {'; '.join(wrong)}")
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -65,6 +62,11 @@ def _misfits(arrays: Mapping[str, Vector | None], needed: Mapping[str, Shape]) -
             yield f"{name} has to be {_words(shape)}, and is no array of finite numbers"
         elif array.shape != shape:
             yield f"{name} has to be {_words(shape)}, and is {_words(array.shape)}"
+
+
+def _strangers(data: Mapping[str, Any], needed: Mapping[str, Shape]) -> Iterator[str]:
+    if unknown := sorted(data.keys() - needed.keys()):
+        yield f"it knows no {', '.join(unknown)}"
 
 
 def _words(shape: Shape) -> str:
