@@ -44,7 +44,7 @@ def _array(saved: object) -> Vector | None:
     """None for what is no array of finite numbers."""
     try:
         array = unpacked(saved) if isinstance(saved, Mapping) else _plain(saved)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
     return array if np.isfinite(array).all() else None
 
