@@ -1,4 +1,4 @@
-"""The proof on a real engine: its parameters, its arithmetic, and a short form that is killed."""
+"""The proof on a real engine: its parameters, its arithmetic, a short form, left and resumed."""
 
 import os
 import signal
@@ -19,11 +19,12 @@ from spsa.cli.demonstration import own_values
 from spsa.config import load_config
 from spsa.errors import InvalidInput
 from spsa.master.start import checked_space
+from spsa.report.theta import Theta
 from spsa.scoring import Tally, elo
 from spsa.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORT = ("--rule", "mixture", "--iterations", "4", "--games", "8", "--match-games", "8")
+SHORT = ("--rule", "mixture", "--iterations", "3", "--games", "8", "--match-games", "8")
 QUICK = (*SHORT, "--nodes", "100", "-c", "2")
 
 # 400 games; a little less than 200 and about 100 Elo behind, and level
@@ -80,10 +81,10 @@ def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
     assert recovered(NEAR, LEVEL).error == float("inf")
 
 
-def verdict(rule: str, seed: int, match: Tally) -> Verdict:
+def verdict(rule: str, seed: int, match: Tally, which: Theta = Theta.FINAL) -> Verdict:
     return Verdict(
-        name=f"{rule}-{seed}",
         rule=rule,
+        which=which,
         seed=seed,
         games=2000,
         seconds=600.0,
@@ -92,17 +93,25 @@ def verdict(rule: str, seed: int, match: Tally) -> Verdict:
     )
 
 
+def test_another_theta_of_a_run_has_a_row_of_its_own() -> None:
+    runs = (verdict("spsa", 1, FAR), verdict("spsa", 1, NEAR, Theta.AVERAGED))
+    lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
+    assert lines[3].startswith("| spsa, seed 1 | ")
+    assert lines[4].startswith("| spsa, averaged, seed 1 | ")
+    assert lines[5] == ""
+
+
 def test_the_tables_say_who_came_how_far() -> None:
     runs = (verdict("spsa", 1, FAR), verdict("mixture", 1, NEAR), verdict("mixture", 2, LEVEL))
     lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
     assert len({line.count("|") for line in lines[:8]}) == 1
     assert [line.split(" | ")[0] for line in lines[2:8]] == [
         "| start",
-        "| `spsa`, seed 1",
-        "| `mixture`, seed 1",
-        "| `mixture`, seed 2",
-        "| `spsa`, all seeds",
-        "| `mixture`, all seeds",
+        "| spsa, seed 1",
+        "| mixture, seed 1",
+        "| mixture, seed 2",
+        "| spsa, all seeds",
+        "| mixture, all seeds",
     ]
     assert "(800 games)" in lines[7] and "100%" in lines[5]
     assert "| `margin` | 110 | +2.0 | -0.5 | -0.5 | -0.5 |" in lines
@@ -128,18 +137,20 @@ def playing(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_it_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
     with playing(tmp_path) as first:
         assert first.stderr is not None
         assert any(line.startswith("iteration 1 done") for line in first.stderr)
+        os.killpg(first.pid, signal.SIGTERM)
+        assert first.wait(60) == 130
     with open_store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
         before = store.run("mixture-1").applied
-    assert 1 <= before < 4
+    assert 1 <= before < 3
     with playing(tmp_path) as second:
         out, err = second.communicate(timeout=120)
     assert second.returncode == 0, err
-    assert f"{before}/4 iterations" in err
-    assert "| `mixture`, seed 1 | 32 |" in out and "| start |" in out
+    assert f"{before}/3 iterations" in err
+    assert "| mixture, seed 1 | 24 |" in out and "| start |" in out
     with playing(tmp_path) as third:
         again, err = third.communicate(timeout=60)
     assert (third.returncode, again) == (0, out), err

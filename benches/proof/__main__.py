@@ -16,6 +16,7 @@ from spsa.cli.session import interruptible
 from spsa.config import Config, load_config
 from spsa.errors import TuningError
 from spsa.report.text import terminal
+from spsa.report.theta import Theta
 from spsa.store import open_store
 
 _FEW = click.IntRange(min=2)
@@ -37,6 +38,15 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option("--games", type=_FEW, help="Of an iteration.")
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
 @click.option("--nodes", type=_ONE, help="A move.")
+@click.option(
+    "--theta",
+    "thetas",
+    multiple=True,
+    type=click.Choice([theta.value for theta in Theta]),
+    default=[Theta.FINAL.value],
+    show_default=True,
+    help="Which values of each run are measured.",
+)
 @click.option("-c", "--concurrency", type=_ONE, help="Default: one game a core.")
 def proof(
     folder: Path,
@@ -46,6 +56,7 @@ def proof(
     games: int | None,
     match_games: int | None,
     nodes: int | None,
+    thetas: Sequence[str],
     concurrency: int | None,
 ) -> int:
     """The bundled engine, detuned, is tuned by several rules and measured against the original.
@@ -62,14 +73,16 @@ def proof(
         nodes=nodes,
     )
     configs = [load_config(place.config, {}) for place in places(plan, folder)]
-    found = _played(configs, folder, concurrency or cores())
+    found = _played(configs, [Theta(name) for name in thetas], folder, concurrency or cores())
     if found is None:
         return 130
     click.echo(markdown(found))
     return 0
 
 
-def _played(configs: Sequence[Config], folder: Path, slots: int) -> Proof | None:
+def _played(
+    configs: Sequence[Config], thetas: Sequence[Theta], folder: Path, slots: int
+) -> Proof | None:
     """Everything there is to play; None when it was stopped before the end."""
     first = configs[0]
     migrate.upgrade(first.database_url)
@@ -78,15 +91,20 @@ def _played(configs: Sequence[Config], folder: Path, slots: int) -> Proof | None
         open_store(first.database_url) as store,
         worker_beside(first, folder, slots, *_LEASE),
     ):
-        hall = Hall(store, terminal(stderr=True), stopping)
-        runs: list[Against] = []
-        for config in configs:
-            ended = hall.tuned(config)
-            if ended is None:
+        return _proof(Hall(store, terminal(stderr=True), stopping), configs, thetas)
+
+
+def _proof(hall: Hall, configs: Sequence[Config], thetas: Sequence[Theta]) -> Proof | None:
+    matches: list[Against] = []
+    for config in configs:
+        run = hall.tuned(config)
+        for which in thetas:
+            match = None if run is None else hall.measured(config, run, which)
+            if match is None:
                 return None
-            runs.append(ended)
-        start = hall.start(first, runs[0].run)
-        return None if start is None else Proof.of(start, tuple(runs))
+            matches.append(match)
+    start = hall.measured(configs[0], matches[0].run, None)
+    return None if start is None else Proof.of(start, tuple(matches))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from benches.proof.verdict import Proof, recovered
+from benches.proof.verdict import Proof, Verdict, recovered
 from spsa.report.text import duration, elo_text, number
 from spsa.scoring import Tally
 
@@ -19,7 +19,7 @@ def _strengths(proof: Proof) -> Iterator[str]:
     for verdict in proof.verdicts:
         yield _row(
             (
-                f"`{verdict.rule}`, seed {verdict.seed}",
+                _name(verdict),
                 str(verdict.games),
                 duration(verdict.seconds),
                 f"{elo_text(verdict.match)} ({verdict.match.games} games)",
@@ -32,9 +32,13 @@ def _strengths(proof: Proof) -> Iterator[str]:
 def _pooled(proof: Proof) -> Iterator[str]:
     """The error of a pooled row is that of its games, not of another choice of seeds."""
     if len({verdict.seed for verdict in proof.verdicts}) > 1:
-        for rule, tally in proof.pooled().items():
+        for engine, tally in proof.pooled().items():
             found = f"{elo_text(tally)} ({tally.games} games)"
-            yield _row((f"`{rule}`, all seeds", "", "", found, _part(tally, proof.start)))
+            yield _row((f"{engine}, all seeds", "", "", found, _part(tally, proof.start)))
+
+
+def _name(verdict: Verdict) -> str:
+    return f"{verdict.engine}, seed {verdict.seed}"
 
 
 def _part(tuned: Tally, start: Tally) -> str:
@@ -44,7 +48,7 @@ def _part(tuned: Tally, start: Tally) -> str:
 
 def _parameters(proof: Proof) -> Iterator[str]:
     """Steps from the untouched engine's value, at the start and after each run."""
-    yield from _heading("steps away from", "untouched", "start", *(v.name for v in proof.verdicts))
+    yield from _heading("steps away from", "untouched", "start", *map(_name, proof.verdicts))
     for name, own in proof.own.items():
         away = (proof.start_away[name], *(v.away[name] for v in proof.verdicts))
         yield _row((f"`{name}`", number(own), *(f"{steps:+.1f}" for steps in away)))

@@ -16,14 +16,20 @@ from spsa.config import Config
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
 from spsa.params import Played, Space
-from spsa.store import Iteration, Run, Store
+from spsa.report.theta import Theta, chosen_theta
+from spsa.store import Iteration, Run, Store, Values
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A run that has ended, and its match against the untouched engine, whose values are `own`."""
+    """A match of a run's `theta` against the untouched engine, whose values are `own`.
+
+    `which` says which theta of the run it is; None is that of the start.
+    """
 
     run: Run
+    which: Theta | None
+    theta: Values
     own: Mapping[str, float]
     match: Iteration
 
@@ -36,16 +42,8 @@ class Hall:
     console: Console
     stopping: threading.Event
 
-    def tuned(self, config: Config) -> Against | None:
-        """Tune, and measure the tuned values; None when stopped before the end."""
-        run = self._ended(config)
-        return None if run is None else self._measured(config, run, run.theta)
-
-    def start(self, config: Config, run: Run) -> Against | None:
-        """Measure what a run was started with, which is the same for all of them."""
-        return self._measured(config, run, run.start_theta)
-
-    def _ended(self, config: Config) -> Run | None:
+    def tuned(self, config: Config) -> Run | None:
+        """The run when it has ended; None when it was stopped before that."""
         known = self.store.find_run(config.name)
         if known is not None and known.status is RunStatus.FINISHED:
             return known
@@ -54,25 +52,23 @@ class Hall:
         ended = tune(self.store, config, prepare(config, self.store), self.console, self.stopping)
         return None if ended is None else self.store.run(config.name)
 
-    def _measured(self, config: Config, run: Run, theta: Mapping[str, float]) -> Against | None:
+    def measured(self, config: Config, run: Run, which: Theta | None) -> Against | None:
+        """The match of a theta of the run; None when it was stopped before its end."""
         space = Space.from_json(run.space)
         own = own_values(config, checked_space(config))
+        theta = run.start_theta if which is None else chosen_theta(run, which)
         plus, minus = (space.rounded(space.steps(values)) for values in (theta, own))
-        match = self._played(run, Played(plus, minus))
-        if match is None:
-            games = config.validation.games
-            self.console.print(f"{config.name}: {games} games against the untouched engine")
-            match = play_match(
-                self.store,
-                config,
-                run,
-                Played(plus, minus),
-                games,
-                run.terms,
-                self.console,
-                self.stopping,
-            )
-        return None if match is None else Against(run, own, match)
+        match = self._match(config, run, Played(plus, minus))
+        return None if match is None else Against(run, which, theta, own, match)
+
+    def _match(self, config: Config, run: Run, sides: Played) -> Iteration | None:
+        if known := self._played(run, sides):
+            return known
+        games = config.validation.games
+        self.console.print(f"{config.name}: {games} games against the untouched engine")
+        return play_match(
+            self.store, config, run, sides, games, run.terms, self.console, self.stopping
+        )
 
     def _played(self, run: Run, sides: Played) -> Iteration | None:
         """The match of these two, if it was played to its end."""

@@ -7,8 +7,8 @@ from typing import Self
 
 from benches.proof.playing import Against
 from spsa.params import Space
+from spsa.report.theta import Theta
 from spsa.scoring import Estimate, Tally, elo
-from spsa.store import Run
 
 
 def recovered(tuned: Tally, start: Tally) -> Estimate:
@@ -25,28 +25,34 @@ def recovered(tuned: Tally, start: Tally) -> Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one run came to; `away` are steps from the untouched engine, by parameter."""
+    """What one theta of a run came to; `away` are steps from the untouched engine."""
 
-    name: str
     rule: str
+    which: Theta
     seed: int
     games: int  # of the tune
     seconds: float  # from the run's start to its last result
     match: Tally
     away: Mapping[str, float]
 
+    @property
+    def engine(self) -> str:
+        """Who tuned it, and which of the thetas it is if not the last one."""
+        return self.rule if self.which is Theta.FINAL else f"{self.rule}, {self.which}"
+
     @classmethod
     def of(cls, against: Against) -> Self:
         run = against.run
+        assert against.which is not None, "the start is no verdict"
         ended = run.finished_at or run.created_at
         return cls(
-            name=run.name,
             rule=run.algorithm,
+            which=against.which,
             seed=run.seed,
             games=run.applied * int(run.settings["games_per_iteration"]),
             seconds=(ended - run.created_at).total_seconds(),
             match=against.match.tally,
-            away=_away(run, run.theta, against.own),
+            away=_away(against),
         )
 
 
@@ -61,18 +67,18 @@ class Proof:
 
     @classmethod
     def of(cls, start: Against, runs: tuple[Against, ...]) -> Self:
-        away = _away(start.run, start.run.start_theta, start.own)
-        return cls(start.match.tally, away, start.own, tuple(Verdict.of(run) for run in runs))
+        verdicts = tuple(Verdict.of(run) for run in runs)
+        return cls(start.match.tally, _away(start), start.own, verdicts)
 
     def pooled(self) -> Mapping[str, Tally]:
-        """The matches of all seeds together, by rule."""
+        """The matches of all seeds together, by engine."""
         pooled: dict[str, Tally] = {}
         for verdict in self.verdicts:
-            pooled[verdict.rule] = pooled.get(verdict.rule, Tally()) + verdict.match
+            pooled[verdict.engine] = pooled.get(verdict.engine, Tally()) + verdict.match
         return pooled
 
 
-def _away(run: Run, theta: Mapping[str, float], own: Mapping[str, float]) -> dict[str, float]:
-    return {
-        p.name: (theta[p.name] - own[p.name]) / p.step for p in Space.from_json(run.space).active
-    }
+def _away(against: Against) -> dict[str, float]:
+    theta, own = against.theta, against.own
+    space = Space.from_json(against.run.space)
+    return {p.name: (theta[p.name] - own[p.name]) / p.step for p in space.active}
