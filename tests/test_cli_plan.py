@@ -84,6 +84,16 @@ def test_assumptions_out_of_range_are_refused(project: Path, option: str, value:
     assert option in done.stderr
 
 
+def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> None:
+    refused = asked("plan", "--precision", "1")
+    assert refused.returncode == 2
+    assert '"constant"' in refused.stderr
+    write_project(project, config=QUICK.replace("[spsa]", '[spsa]\nalgorithm = "constant"'))
+    (design,) = plan_json("--precision", "1", "--elo", "30")["designs"]
+    assert (design["precision"], design["confidence"], design["stake"]) == (1, 0.95, 30)
+    assert design["games"] > 1000
+
+
 def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
     done = asked("simulate", "mine", "--elo", "40", "--replicas", "8")
     assert done.returncode == 0, done.stderr

@@ -11,11 +11,13 @@ from spsa.planning.alternatives import alternatives
 from spsa.planning.cautions import of_space
 from spsa.planning.pace import Fleet, Shape, depth_without_idling, game_seconds, pace
 from spsa.planning.plan import plan
+from spsa.planning.precision import precise
 from spsa.planning.prospect import Design, Prospect, coarser, recovery
 from spsa.planning.question import Question, noise
 from spsa.scoring import Tally, elo
 from spsa.simulation.engine import Games
 from spsa.terms import TimeControl, TimeKind
+from spsa.theory.process import Process, noise_of_game
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
 FLEET = Fleet(concurrency=4, build_seconds=30.0)
@@ -218,3 +220,31 @@ def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() ->
         assert changed, name
         if name.startswith("games_per_iteration"):
             assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
+
+
+def constant(**settings: object) -> Question:
+    return question(design=design(algorithm="constant", settings=settings), stakes=(20.0,))
+
+
+def test_constant_gains_are_designed_for_a_precision() -> None:
+    (found,) = precise(constant(), 0.5, 0.95)
+    process = Process(loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6))
+    assert process.loss_quantile(0.95) == pytest.approx(0.5)
+    assert found.c == 1.0
+    assert found.games == pytest.approx(3 * process.time_constants.max(), rel=0.5)
+    assert found.direct_games is not None
+    assert found.games / 3 < found.direct_games < 3 * found.games
+
+
+def test_larger_perturbations_need_fewer_games_and_one_at_a_time_more() -> None:
+    (usual,) = precise(constant(), 0.5, 0.95)
+    (wide,) = precise(constant(c=2.0), 0.5, 0.95)
+    (single,) = precise(constant(perturbation="fdsa"), 0.5, 0.95)
+    assert wide.games == pytest.approx(usual.games / 4, rel=0.001)
+    assert single.games == pytest.approx(usual.games * 6, rel=0.001)
+    assert wide.r == usual.r == single.r
+
+
+def test_a_start_within_the_precision_needs_no_games_of_its_own() -> None:
+    (found,) = precise(constant(), 100.0, 0.95)
+    assert (found.direct_r, found.direct_games) == (None, None)

@@ -11,6 +11,7 @@ from spsa.config import Config
 from spsa.errors import InvalidInput, TuningError
 from spsa.params import Space
 from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, game_seconds
+from spsa.planning.precision import Precise, precise
 from spsa.planning.prospect import Design, coarser
 from spsa.planning.question import STAKES, Question
 from spsa.scoring import Tally, null_variance
@@ -98,6 +99,21 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
         sources=tuple(_told(time_source, draws_source, built=built, builds=assumed.build_seconds)),
         merged=merged,
     )
+
+
+def precision_asked(
+    question: Question, precision: float | None, confidence: float
+) -> tuple[Precise, ...]:
+    """The designs of the theory, for the rule it is about; none for any other."""
+    if question.design.algorithm == "constant":
+        wanted = question.stake / 10 if precision is None else precision
+        return tuple(precise(question, wanted, confidence))
+    if precision is not None:
+        raise click.UsageError(
+            '--precision goes with [spsa] algorithm = "constant", '
+            f'not with "{question.design.algorithm}"'
+        )
+    return ()
 
 
 def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterator[str]:

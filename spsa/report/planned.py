@@ -7,13 +7,16 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from spsa.planning.plan import Plan
+from spsa.planning.precision import Precise
 from spsa.planning.prospect import Recovery
 from spsa.planning.question import Question
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import duration, number, plural
 
 
-def planned_text(question: Question, plan: Plan, sources: Sequence[str]) -> RenderableType:
+def planned_text(
+    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+) -> RenderableType:
     """All of it for a terminal."""
     return Group(
         *_length(question, plan),
@@ -23,6 +26,7 @@ def planned_text(question: Question, plan: Plan, sources: Sequence[str]) -> Rend
         "",
         _lines(plan),
         "",
+        *((_designs(designs), "") if designs else ()),
         *_advice(plan),
     )
 
@@ -86,6 +90,31 @@ def _lines(plan: Plan) -> FittedTable:
     return table
 
 
+def _designs(designs: Sequence[Precise]) -> FittedTable:
+    first = designs[0]
+    table = FittedTable(
+        f"to end within {first.precision:g} Elo of the best with {first.confidence:.0%}, by theory",
+        (
+            Column("Elo to gain"),
+            Column("c (steps)"),
+            Column("r"),
+            Column("games"),
+            Column("r if told"),
+            Column("games if told"),
+        ),
+    )
+    for design in designs:
+        table.add(
+            number(design.stake),
+            number(design.c),
+            f"{design.r:.3g}",
+            f"{design.games:,}",
+            "" if design.direct_r is None else f"{design.direct_r:.3g}",
+            "" if design.direct_games is None else f"{design.direct_games:,}",
+        )
+    return table
+
+
 def _advice(plan: Plan) -> Iterator[str]:
     yield f"up to {plural(plan.free_depth, 'iteration')} in flight cost nothing"
     if plan.busy_depth is not None:
@@ -93,7 +122,9 @@ def _advice(plan: Plan) -> Iterator[str]:
     yield from (f"look at {caution}" for caution in plan.cautions)
 
 
-def planned_json(question: Question, plan: Plan, sources: Sequence[str]) -> dict[str, Any]:
+def planned_json(
+    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+) -> dict[str, Any]:
     """All of it for programs; Elo, seconds, and the units of params.toml."""
     return {
         "algorithm": question.design.algorithm,
@@ -105,6 +136,7 @@ def planned_json(question: Question, plan: Plan, sources: Sequence[str]) -> dict
         "noise": plan.noise,
         "recoveries": [_recovery(stake, found) for stake, found in plan.recoveries.items()],
         "parameters": [asdict(line) for line in plan.lines],
+        "designs": [asdict(design) for design in designs],
         "free_depth": plan.free_depth,
         "busy_depth": plan.busy_depth,
         "cautions": [asdict(caution) for caution in plan.cautions],
