@@ -16,6 +16,7 @@ from spsa.errors import (
     InvalidInput,
     MastershipLost,
     TuningError,
+    UnusableState,
 )
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
@@ -35,6 +36,16 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     assert house.watched.opened_numbers == house.watched.applied_ks == [1, 2, 3, 4, 5]
     assert house.projected[-1].theta == run.theta
     assert run.theta != run.start_theta
+    assert run.theta not in (run.theta_averaged, run.theta_supported)
+    assert list(run.theta_averaged_sd) == list(run.theta_supported_sd) == ["margin", "ratio"]
+
+
+def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
+    house = House(store)
+    sql("UPDATE spsa_run SET state = :state", state='{"theta": [0.5]}')
+    with pytest.raises(UnusableState, match="spsa cannot go on from the saved state"):
+        house.master(Rests(lambda: play(store))).run()
+    assert store.iterations(house.run.id) == []
 
 
 def test_theta_is_written_out_at_the_start_and_after_every_result(store):

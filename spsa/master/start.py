@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spsa.algorithms import method
+from spsa.algorithms import method, settings_faults
 from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, declared, pin, resume
 from spsa.config import (
     Config,
@@ -23,7 +23,7 @@ from spsa.config import (
     load_space,
     read_sources,
 )
-from spsa.errors import Fault, InvalidInput, NothingToDo
+from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
 from spsa.master.settings import RunSettings
@@ -129,8 +129,15 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
 
 
 def tuning_of(run: Run) -> Tuning:
-    """The space and rule of a run, by its own copy of both."""
+    """The space and rule of a run, by its own copy of both.
+
+    Raises:
+        UnusableState: this program has no such rule, or it takes no such settings.
+    """
     settings = RunSettings.from_json(run.settings, run.terms)
+    if wrong := settings_faults(run.algorithm, settings.rule):
+        found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in wrong)
+        raise UnusableState(f"run {run.name} is of another version of this program: {found}")
     return tuning(
         Space.from_json(run.space),
         run.algorithm,
