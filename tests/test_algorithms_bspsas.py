@@ -30,6 +30,14 @@ def test_one_parameter_moves_as_by_4_and_5() -> None:
     assert state.variance == pytest.approx([s2 * tau**2 * sigma**4 / below])
 
 
+def test_the_perturbation_decays_to_c_end_as_by_17() -> None:
+    rule = told()
+    for k, wanted in ((200, 1.5), (50, 1.5 * 4**0.101), (1, 1.5 * 200**0.101)):
+        asked = rule.ask(rule.start(), k, generator())
+        assert np.abs(asked.offset) == pytest.approx(wanted)
+        assert asked.c_k == pytest.approx(wanted)
+
+
 def test_many_parameters_move_as_by_9_without_its_sum_and_10() -> None:
     rule, s2, theta = told(), DISTANCE**2, START
     state, rng = rule.start(), generator()

@@ -39,7 +39,7 @@ from spsa.algorithms.rule import (
     Vector,
     total,
 )
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 
 Scalar = TypeVar("Scalar", float, Vector)
 
@@ -49,14 +49,12 @@ SETTINGS = (
         meaning="Elo that a parameter loses one step away from its best value",
         default=0.2,
         least=SMALL,
-        most=LARGE,
     ),
     Setting(
         name="sigma",
         meaning="sigma_i, deviation of the strength's density, in steps",
         default=None,
         least=SMALL,
-        most=LARGE,
         instead_of=("elo_per_step",),
     ),
     Setting(
@@ -64,7 +62,6 @@ SETTINGS = (
         meaning="s_1, how far the best value is expected from the start, in steps",
         default=1.0,
         least=SMALL,
-        most=LARGE,
     ),
     Setting(
         name="tau",

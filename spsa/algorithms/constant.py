@@ -29,7 +29,7 @@ from spsa.algorithms.evidence import reported
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs, unit
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State, Vector
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
 
 _SETTINGS = (
@@ -38,9 +38,8 @@ _SETTINGS = (
         meaning="part of the perturbation that one win moves theta by",
         default=0.002,
         least=SMALL,
-        most=LARGE,
     ),
-    Setting(name="c", meaning="perturbation, in steps", default=1.0, least=SMALL, most=LARGE),
+    Setting(name="c", meaning="perturbation, in steps", default=1.0, least=SMALL),
     Setting(
         name="perturbation",
         meaning="which parameters are perturbed in an iteration, all or one",

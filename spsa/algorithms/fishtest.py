@@ -26,7 +26,7 @@ from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
 
 _SETTINGS = (
@@ -35,7 +35,6 @@ _SETTINGS = (
         meaning="R_k of the last planned iteration: perturbations moved by one win",
         default=0.002,
         least=SMALL,
-        most=LARGE,
     ),
     C_END,
     A,

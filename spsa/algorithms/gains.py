@@ -8,7 +8,7 @@ III.B, has the values: alpha = 0.602, gamma = 0.101, and A a tenth of the planne
 
 from dataclasses import dataclass
 
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 
 A = Setting(
     name="A",
@@ -23,7 +23,6 @@ C_END = Setting(
     meaning="perturbation of the last planned iteration, in steps",
     default=1.0,
     least=SMALL,
-    most=LARGE,
 )
 
 _DELAY = 0.1

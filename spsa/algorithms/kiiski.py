@@ -23,7 +23,7 @@ import numpy as np
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.method import Method
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
 
 _SETTINGS = (
@@ -32,14 +32,12 @@ _SETTINGS = (
         meaning="standard deviation of the perturbation, in steps",
         default=1.0,
         least=SMALL,
-        most=LARGE,
     ),
     Setting(
         name="apply_factor",
         meaning="part of the perturbation that one win moves theta by",
         default=0.002,
         least=SMALL,
-        most=LARGE,
     ),
 )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import inf
 from typing import Any
 
 Found = tuple[str, str, str]
@@ -17,7 +16,7 @@ SMALL, LARGE = 1e-6, 1e6
 class Setting:
     """A number that may be given, least <= number <= most, or above `least` where `open`.
 
-    With `choices` it is one of those words instead. A default of None is derived from the problem.
+    With `choices` it is one of those words instead. A default of None is left to the rule.
     `instead_of` names other settings that this one decides, so that no two can be given.
     """
 
@@ -25,7 +24,7 @@ class Setting:
     meaning: str
     default: float | str | None
     least: float = 0.0
-    most: float = inf
+    most: float = LARGE
     open: bool = False
     choices: tuple[str, ...] = ()
     instead_of: tuple[str, ...] = ()
@@ -36,14 +35,12 @@ class Setting:
         if self.choices:
             return " or ".join(f'"{choice}"' for choice in self.choices)
         low = f"above {self.least:g}" if self.open else f"at least {self.least:g}"
-        return (
-            f"a number {low}" if self.most == inf else f"a number {low} and at most {self.most:g}"
-        )
+        return f"a number {low} and at most {self.most:g}"
 
     def accepts(self, value: object) -> bool:
         if self.choices:
             return isinstance(value, str) and value in self.choices
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == inf:
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         return self.least <= value <= self.most and not (self.open and value == self.least)
 

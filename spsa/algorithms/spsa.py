@@ -39,7 +39,7 @@ from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
-from spsa.algorithms.settings import LARGE, SMALL, Setting
+from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
 from spsa.scoring import ELO_PER_SCORE
 
@@ -55,7 +55,6 @@ _SETTINGS = (
         name="noise_walk",
         meaning="steps that noise alone may carry theta in the whole run; derives a",
         default=2.5,
-        most=LARGE,
         open=True,
         instead_of=("a",),
     ),
@@ -64,7 +63,6 @@ _SETTINGS = (
         meaning="steps that the first result moves a parameter by if it is one standard error; "
         "derives a",
         default=None,
-        most=LARGE,
         open=True,
         instead_of=("a", "noise_walk"),
     ),
@@ -72,7 +70,6 @@ _SETTINGS = (
         name="last_move",
         meaning="the same of the last planned result; derives a",
         default=None,
-        most=LARGE,
         open=True,
         instead_of=("a", "noise_walk", "first_move"),
     ),
@@ -81,7 +78,6 @@ _SETTINGS = (
         meaning="perturbation of the first iteration, in steps",
         default=None,
         least=SMALL,
-        most=LARGE,
     ),
     A,
     ALPHA,
@@ -90,7 +86,6 @@ _SETTINGS = (
         name="elo_bound",
         meaning="standard errors of Elo beyond which a result is cut off",
         default=4.0,
-        most=LARGE,
         open=True,
     ),
 )
