@@ -49,7 +49,8 @@ class Scripted:
         if ply == self.fault_at:
             raise EngineFault("hang", "it was told to")
         seconds = self.seconds[ply // 2] if self.seconds else 0.01
-        return Answer(self.moves[ply], self.score, self.nodes + ply, 5, seconds)
+        info = f"info depth 5 nodes {self.nodes + ply}".encode()
+        return Answer(self.moves[ply], self.score, seconds, info)
 
 
 def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
@@ -165,7 +166,7 @@ def judged(terms: Adjudication, scores: list[int | None], opening: Opening = STA
     judge, position, rulings = Judge(terms), Position(opening), []
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
-        position.push(chess.Move.from_uci(shuffle[ply % 4]))
+        assert position.make(shuffle[ply % 4])
         rulings.append(judge.hear(position, score))
     return rulings
 

@@ -44,6 +44,11 @@ def likely_move(board: chess.Board, rng: random.Random) -> chess.Move:
     return rng.choice(quiet if quiet and rng.random() < 0.7 else legal)
 
 
+def ended_by(position: Position, move: str) -> Ending | None:
+    assert position.make(move)
+    return position.ending()
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), start=st.sampled_from((chess.STARTING_FEN, *ENDGAMES)))
 def test_every_ending_is_the_one_python_chess_sees(seed: int, start: str) -> None:
@@ -52,9 +57,8 @@ def test_every_ending_is_the_one_python_chess_sees(seed: int, start: str) -> Non
     for _ in range(250):
         move = likely_move(board, rng)
         board.push(move)
-        legal = position.legal(move.uci())
-        assert legal is not None
-        ending = position.push(legal)
+        assert position.make(move.uci())
+        ending = position.ending()
         assert (ending and ending.termination) == expected(board)
         if ending:
             return
@@ -79,33 +83,33 @@ def test_the_position_command_tells_the_whole_game() -> None:
     fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
     position = Position(Opening(fen))
     assert position.command == f"position fen {fen}".encode()
-    position.push(chess.Move.from_uci("e2e4"))
+    assert position.make("e2e4")
     assert position.command == f"position fen {fen} moves e2e4".encode()
 
 
 def test_repetitions_of_the_opening_count() -> None:
     moves = ("g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6", "f3g1")
     position = Position(Opening(chess.STARTING_FEN, moves))
-    assert position.push(chess.Move.from_uci("f6g8")) == Ending(1, Termination.REPETITION)
+    assert ended_by(position, "f6g8") == Ending(1, Termination.REPETITION)
 
 
 def test_a_double_step_nobody_can_take_is_no_other_position() -> None:
     back_and_forth = ("g8f6", "g1f3", "f6g8", "f3g1")
     moves = ("e2e4", *back_and_forth, *back_and_forth)
     position = Position(Opening(chess.STARTING_FEN, moves[:-1]))
-    assert position.push(chess.Move.from_uci("f3g1")) == Ending(1, Termination.REPETITION)
+    assert ended_by(position, "f3g1") == Ending(1, Termination.REPETITION)
 
 
 @pytest.mark.parametrize("move", ["e2e5", "e7e5", "e1g1", "a1a1", "e2e4q"])
 def test_what_the_rules_forbid_is_none(move: str) -> None:
-    assert Position(START).legal(move) is None
+    assert not Position(START).make(move)
 
 
 def test_the_winner_is_the_side_that_mates() -> None:
     position = Position(Opening(chess.STARTING_FEN, ("f2f3", "e7e5", "g2g4")))
-    assert position.push(chess.Move.from_uci("d8h4")) == Ending(0, Termination.CHECKMATE)
+    assert ended_by(position, "d8h4") == Ending(0, Termination.CHECKMATE)
 
 
 def test_a_mate_on_the_hundredth_ply_is_a_mate() -> None:
     position = Position(Opening("6k1/5ppp/8/8/8/8/8/R3K3 w - - 99 80"))
-    assert position.push(chess.Move.from_uci("a1a8")) == Ending(2, Termination.CHECKMATE)
+    assert ended_by(position, "a1a8") == Ending(2, Termination.CHECKMATE)

@@ -3,7 +3,7 @@
 It knows chess, and neither SPSA nor SQL nor processes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -127,42 +127,34 @@ def play_pair(plus: Player, minus: Player, pairing: Pairing, conditions: Conditi
 def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
     """One game; it depends on nothing but its arguments if the players are deterministic."""
     players = (black, white)  # indexed by chess.Color, where White is True
-    blame = (_Blame(black), _Blame(white))
     position = Position(pairing.opening)
     clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
     judge = Judge(conditions.adjudication)
     first, ending, moves = position.turn, None, list[Answer]()
-    _make_ready(players, blame)
-    while ending is None:
-        side = position.turn
-        with blame[side]:
-            answer, ending = _move(players[side], position, clock, judge)
-        moves.append(answer)
+    _make_ready(players)
+    try:
+        while ending is None:
+            answer, ending = _move(players[position.turn], position, clock, judge)
+            moves.append(answer)
+    except EngineFault as fault:
+        raise VoidGame(players[position.turn].name, fault) from None
     return Game(ending, tuple(moves), first)
 
 
-class _Blame:
-    """Turns a fault into a void game that names the player at fault."""
-
-    def __init__(self, player: Player) -> None:
-        self._player = player
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, EngineFault):
-            raise VoidGame(self._player.name, error) from None
-
-
-def _make_ready(players: Sequence[Player], blame: Sequence[_Blame]) -> None:
+def _make_ready(players: Sequence[Player]) -> None:
     # Both are asked before either is waited for: what one forgets, the other forgets meanwhile.
-    for player, blamed in zip(players, blame, strict=True):
-        with blamed:
-            player.prepare()
-    for player, blamed in zip(players, blame, strict=True):
-        with blamed:
-            player.await_ready()
+    for player in players:
+        _blaming(player, player.prepare)
+    for player in players:
+        _blaming(player, player.await_ready)
+
+
+def _blaming(player: Player, act: Callable[[], None]) -> None:
+    """Do it; what goes wrong makes a void game that names the player."""
+    try:
+        act()
+    except EngineFault as fault:
+        raise VoidGame(player.name, fault) from None
 
 
 def _move(
@@ -172,10 +164,9 @@ def _move(
     answer = player.search(position.command, clock.limit(side))
     if clock.flag_falls(side, answer.seconds):
         return answer, won_by(not side, Termination.TIME)
-    move = position.legal(answer.move)
-    if move is None:
+    if not position.make(answer.move):
         raise EngineFault("illegal move", _why_illegal(position, answer.move))
-    return answer, position.push(move) or judge.hear(position, answer.score)
+    return answer, position.ending() or judge.hear(position, answer.score)
 
 
 def _why_illegal(position: Position, move: str) -> str:

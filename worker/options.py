@@ -29,17 +29,17 @@ def time_control(
 
 
 def adjudication(
-    *, none: bool, draw: tuple[int, int, int], resign: tuple[int, int], max_moves: int
+    *, none: bool, draw: tuple[int, int, int], resign: tuple[int, int], max_moves: int | None
 ) -> Adjudication:
-    """The rules that --draw, --resign and --max-moves name, or none of them."""
+    """The rules that --draw, --resign and --max-moves name, or of them --max-moves alone."""
     if none:
-        return Adjudication(draw=None, resign=None, max_moves=None)
+        return Adjudication(draw=None, resign=None, max_moves=max_moves)
     move_number, draw_count, draw_score = draw
     resign_count, resign_score = resign
     return Adjudication(
         draw=DrawRule(move_number=move_number, count=draw_count, score=draw_score),
         resign=ResignRule(count=resign_count, score=resign_score),
-        max_moves=max_moves,
+        max_moves=Adjudication().max_moves if max_moves is None else max_moves,
     )
 
 

@@ -84,6 +84,8 @@ class EngineProcess:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._poll.register(self._alarm, select.POLLIN)
+        self._glance = select.poll()
+        self._glance.register(self._out, select.POLLIN)
 
     @property
     def pid(self) -> int:
@@ -105,7 +107,7 @@ class EngineProcess:
         ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         if not ready:
             raise Overdue
-        if any(descriptor == self._alarm for descriptor, _ in ready):
+        if len(ready) > 1 or ready[0][0] == self._alarm:
             raise Stopped
         chunk = os.read(self._out, CHUNK)
         if not chunk:
@@ -114,10 +116,7 @@ class EngineProcess:
 
     def unread(self) -> bytes:
         """What the engine has written that nobody waited for, at most one chunk of it."""
-        try:
-            return os.read(self._out, CHUNK)
-        except BlockingIOError:
-            return b""
+        return os.read(self._out, CHUNK) if self._glance.poll(0) else b""
 
     def close(self, farewell: bytes, patience: float) -> None:
         """Say `farewell`, wait for the end of the output, then kill the group and reap."""

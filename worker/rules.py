@@ -1,4 +1,4 @@
-"""The rules of chess as a runner needs them: one legality test and one push a move.
+"""The rules of chess as a runner needs them: one legality test a move, and its ending if any.
 
 Repetitions are counted as the moves are made, and an ending is looked for only where the last move
 can have brought it about. The answers are those of python-chess, which holds the board.
@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import chess
 
+from worker import ordinary
 from worker.openings import Opening
+from worker.ordinary import SQUARES
 
 
 class Termination(StrEnum):
@@ -47,40 +49,51 @@ class Position:
 
     def __init__(self, opening: Opening) -> None:
         self.board = chess.Board(opening.fen)
+        self.board.castling_rights = self.board.clean_castling_rights()
         self.command = _command(opening.fen)
         self.plies = 0
         self._bare = True
         self._seen: dict[Hashable, int] = {}
         self._count()
         for move in opening.moves:
-            self.push(chess.Move.from_uci(move))
+            if not self.make(move):
+                raise ValueError(f"{move} is illegal in {self.board.fen()}")
+            self.ending()
         self.plies = 0
 
     @property
     def turn(self) -> chess.Color:
         return self.board.turn
 
-    def legal(self, text: str) -> chess.Move | None:
-        """The move that `text` (UCI) means here; None when the rules forbid it."""
-        try:
-            move = chess.Move.from_uci(text)
-        except chess.InvalidMoveError:
-            return None
-        return move if self.board.is_legal(move) else None
+    def make(self, text: str) -> bool:
+        """Make the move that `text` (UCI) means here; False when the rules forbid it.
 
-    def push(self, move: chess.Move) -> Ending | None:
-        """Make a legal move; the ending it brings about, if it does."""
-        self.board.push(move)
-        self.plies += 1
-        self.command += (b" moves " if self._bare else b" ") + move.uci().encode()
-        self._bare = False
+        `ending` has to be asked after every move.
+        """
+        source, target = SQUARES.get(text[:2]), SQUARES.get(text[2:])
+        made = None
+        if source is not None and target is not None:
+            made = ordinary.make(self.board, source, target)
+        if made is None:
+            made = _make_any(self.board, text)
+        if made:
+            self.plies += 1
+            self.command += (b" moves " if self._bare else b" ") + text.encode()
+            self._bare = False
+        return made
+
+    def ending(self) -> Ending | None:
+        """The ending that the last move has brought about, if it has."""
         return self._without_a_move() or self._drawn(self._count())
 
     def _without_a_move(self) -> Ending | None:
         board = self.board
+        check = _in_check(board)
+        if not check and ordinary.has_free_pawn(board):
+            return None
         if any(board.generate_legal_moves()):
             return None
-        if board.is_check():
+        if check:
             return won_by(not board.turn, Termination.CHECKMATE)
         return drawn(Termination.STALEMATE)
 
@@ -108,6 +121,23 @@ class Position:
         return occurrences
 
 
+def _make_any(board: chess.Board, text: str) -> bool:
+    try:
+        move = chess.Move.from_uci(text)
+    except chess.InvalidMoveError:
+        return False
+    if not board.is_legal(move):
+        return False
+    board.push(move)
+    return True
+
+
+def _in_check(board: chess.Board) -> bool:
+    turn = board.turn
+    king = (board.kings & board.occupied_co[turn]).bit_length() - 1
+    return ordinary.attacked(board, king, board.occupied, board.occupied_co[not turn], turn)
+
+
 def _identity(board: chess.Board) -> Hashable:
     """What makes two positions the same in the sense of the repetition rule (FIDE 9.2.3)."""
     return (
@@ -119,7 +149,7 @@ def _identity(board: chess.Board) -> Hashable:
         board.kings,
         board.occupied_co[chess.WHITE],
         board.turn,
-        board.clean_castling_rights(),
+        board.castling_rights,
         board.ep_square if board.has_legal_en_passant() else None,
     )
 

@@ -21,7 +21,8 @@ MATE = 100_000
 _SCORE = re.compile(rb" score (cp|mate) (-?\d+)")
 _NODES = re.compile(rb" nodes (\d+)")
 _DEPTH = re.compile(rb" depth (\d+)")
-_MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
+_BESTMOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
+_MARK = b"\nbestmove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +60,23 @@ class Limit(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One move: UCI text, the last score (mover's centipawns), and what it took."""
+    """One move: UCI text, the last score (mover's centipawns), and the seconds it took.
+
+    `info` is the line the score was in; the rest of it is read when somebody asks.
+    """
 
     move: str
     score: int | None
-    nodes: int
-    depth: int
     seconds: float
+    info: bytes = b""
+
+    @property
+    def nodes(self) -> int:
+        return _number(_NODES, self.info)
+
+    @property
+    def depth(self) -> int:
+        return _number(_DEPTH, self.info)
 
 
 class UciEngine:
@@ -118,9 +129,7 @@ class UciEngine:
         self._process.write(position + b"\n" + limit.go)
         line, info = self._bestmove(started, limit)
         seconds = time.monotonic() - started
-        return Answer(
-            _move(line), _score(info), _number(_NODES, info), _number(_DEPTH, info), seconds
-        )
+        return Answer(_move(line), _score(info), seconds, info)
 
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self._patience.quit)
@@ -169,19 +178,22 @@ class UciEngine:
             raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
 
     def _read_search(self, deadline: float, info: bytes) -> tuple[bytes, bytes]:
+        heard, looked = b"\n" + self._rest, 0
         while True:
-            data = self._rest + self._process.read(deadline)
-            start = 0 if data.startswith(b"bestmove") else data.find(b"\nbestmove") + 1
-            end = data.find(b"\n", start)
-            found = data.startswith(b"bestmove", start) and end >= 0
-            whole = start if found else data.rfind(b"\n") + 1
-            info = _last_info(data, whole) or info
-            if found:
-                self._rest = data[end + 1 :]
-                return data[start:end], info
-            self._rest = _capped(data[whole:])
-            if time.monotonic() > deadline:
-                raise Overdue
+            self._rest = heard = heard + self._process.read(deadline)
+            start = heard.find(_MARK, looked)
+            end = heard.find(b"\n", start + 1) if start >= 0 else -1
+            if end >= 0:
+                self._rest = heard[end + 1 :]
+                return heard[start + 1 : end], _last_info(heard, start) or info
+            looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
+            if len(heard) > LINE_CAP:
+                whole = heard.rfind(b"\n")
+                info = _last_info(heard, whole) or info
+                heard, looked = _capped(heard[whole:]), 0
+                # An engine that never pauses would let no wait time out.
+                if time.monotonic() > deadline:
+                    raise Overdue
 
 
 def _capped(unfinished: bytes) -> bytes:
@@ -202,13 +214,17 @@ def _last_info(data: bytes, end: int) -> bytes:
 
 
 def _move(line: bytes) -> str:
+    found = _BESTMOVE.match(line)
+    if found is None:
+        raise _no_move(line.strip())
+    return found[1].decode()
+
+
+def _no_move(line: bytes) -> EngineFault:
+    said = repr(line[:80].decode("ascii", "replace"))
     words = line.split()
-    move = words[1].decode("ascii", "replace") if len(words) > 1 else ""
-    if move in ("(none)", "0000", ""):
-        raise EngineFault("no move", repr(line.decode("ascii", "replace").strip()))
-    if not _MOVE.fullmatch(move):
-        raise EngineFault("garbage", repr(line[:80].decode("ascii", "replace").strip()))
-    return move
+    given_up = len(words) < 2 or words[1] in (b"(none)", b"0000")
+    return EngineFault("no move" if given_up else "garbage", said)
 
 
 def _score(info: bytes) -> int | None:
