@@ -123,10 +123,11 @@ def play(store: Store) -> int:
 
 @dataclass
 class House:
-    """A run of SPSA on `SPACE` with everything that a master needs."""
+    """A run on `SPACE` with everything that a master needs."""
 
     store: Store
     name: str = "house"
+    algorithm: str = "spsa"
     in_flight: int = 2
     iterations: int = 4
     delivery: FixedDelivery = field(default_factory=FixedDelivery)
@@ -141,6 +142,7 @@ class House:
             new_run(
                 name=self.name,
                 seed=SEED,
+                algorithm=self.algorithm,
                 settings=wanted.to_json(),
                 space=SPACE.to_json(),
                 max_iterations=self.iterations,
@@ -151,7 +153,8 @@ class House:
 
     @property
     def tuning(self) -> Tuning:
-        return tuning(SPACE, "spsa", {}, iterations=self.iterations, pairs=GAMES // 2, seed=SEED)
+        pairs = GAMES // 2
+        return tuning(SPACE, self.algorithm, {}, iterations=self.iterations, pairs=pairs, seed=SEED)
 
     def now(self):
         return self.store.run(self.name)

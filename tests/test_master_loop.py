@@ -6,8 +6,9 @@ import pytest
 from builders import new_worker
 from cutting import CutStore
 from invariants import broken
-from masters import ATTEMPTS, GAMES, SPACE, FixedDelivery, House, Rests, Watched, play
+from masters import ATTEMPTS, GAMES, MOST_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
 
+from spsa.algorithms import algorithms
 from spsa.doctor import check_run
 from spsa.errors import (
     BuildFailed,
@@ -20,6 +21,7 @@ from spsa.errors import (
 )
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
+from spsa.store import open_store
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 4])
@@ -38,6 +40,29 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     assert run.theta != run.start_theta
     assert run.theta not in (run.theta_averaged, run.theta_supported)
     assert list(run.theta_averaged_sd) == list(run.theta_supported_sd) == ["margin", "ratio"]
+
+
+def interrupted_after(rests, store):
+    """A master is stopped at its rest of this number."""
+
+    def meanwhile():
+        play(store)
+        if stopping.count == rests:
+            stopping.set()
+
+    stopping = Rests(meanwhile)
+    return stopping
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorithm):
+    with open_store(sqlite_url, durable=False) as store:
+        house = House(store, algorithm=algorithm, iterations=5)
+        while house.master(interrupted_after(2, store)).run() is None:
+            assert house.masters < MOST_RESTS
+        run = house.now()
+        assert (run.status, run.applied, house.masters > 1) == (RunStatus.FINISHED, 5, True)
+        assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
 
 
 def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
