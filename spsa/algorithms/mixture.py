@@ -19,6 +19,14 @@ y + x and y - x, and w of one pair of variance tau^2:
 
 The innovation is taken around the y that was played, so a result that comes late, or was played
 with other values than were asked for, says exactly what it says.
+
+The perturbation depends on how many pairs p were planned so far, not on how they are cut into
+iterations nor on how many are to come, so that a run may end or go on whenever one likes:
+
+    x = c_k delta,   delta_i = +-1,   c_k = (10^6 / p)^gamma
+
+which is Fishtest's, in a run of a million pairs. A result says the more the larger c_k is, as long
+as the loss is a parabola so far from the optimum; the choice is the suite's of `simulate compare`.
 """
 
 from collections.abc import Mapping
@@ -53,6 +61,7 @@ _SETTINGS = (
 _CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.5)  # h, Elo lost at one step
 _DEVIATIONS = (0.7, 1.5)  # s, steps
 _USUAL_CURVATURE, _SPREAD = 0.2, 1.5  # log-normal prior of h
+_ONE_STEP = 1e6  # pairs after which plus and minus are a step from theta
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -124,7 +133,8 @@ class Mixture:
         return Belief(self.theta(state), np.sqrt((state.weight * spread).sum(axis=-2)))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        c_k = max(1.0, self.problem.iterations / k) ** self.gamma
+        pairs = (k - 0.5) * self.problem.pairs
+        c_k = float((_ONE_STEP / pairs) ** self.gamma)
         centre = self.theta(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
