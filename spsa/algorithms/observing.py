@@ -2,7 +2,10 @@
 
 The average is that of `averaging`. What the games support is the belief of the rule, or, of a rule
 that holds none, that of a witness: a `mixture` that is told the same outcomes and asks for nothing.
-It does not matter who chose the points: a filter learns from what was played.
+It does not matter who chose the points as far as the filter's model is true: it learns from what
+was played. The model has one curvature for all parameters. Where they differ much, early games are
+read with a bias that stays: after a short run of a rule that walks far, the rule itself is closer
+to the optimum; after one of a timid rule, what its games support is far closer.
 """
 
 from collections.abc import Mapping
