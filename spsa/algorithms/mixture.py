@@ -1,10 +1,10 @@
 """The default: a bank of Bayesian filters, each with its own idea of the engine, weighed by fit.
 
-`bspsas` (seed 000) needs to be told sigma, which is how fast Elo is lost with distance, and s_1,
-which is how far the optimum is. Here every pair of hypotheses (h, s) has a filter of its own: h is
-the Elo that one step away from the optimum costs, s the prior deviation in steps. All filters see
-all games; how well each foretold them decides its weight (multiple-model estimation: Magill 1965,
-"Optimal adaptive estimation of sampled stochastic processes").
+`bspsas` (seed 000) needs to be told sigma, which is how fast Elo is lost with distance. Here every
+hypothesis h of the Elo that one step away from the optimum costs has a filter of its own. All
+filters see all games; how well each foretold them decides its weight (multiple-model estimation:
+Magill 1965, "Optimal adaptive estimation of sampled stochastic processes"). That the optimum is
+about a step away, s_1 of seed 000, is the prior of all of them.
 
 For hypothesis j, with everything in steps, W = wins - losses over B pairs played between
 y + x and y - x, and w of one pair of variance tau^2:
@@ -58,8 +58,8 @@ _SETTINGS = (
     Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
 )
 
-_CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.5)  # h, Elo lost at one step
-_DEVIATIONS = (0.7, 1.5)  # s, steps
+_CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.25)  # h, Elo lost at one step
+_DEVIATION = 1.0  # s_1 of seed 000, steps
 _USUAL_CURVATURE, _SPREAD = 0.2, 1.5  # log-normal prior of h
 _ONE_STEP = 1e6  # pairs after which plus and minus are a step from theta
 
@@ -107,19 +107,17 @@ class Mixture:
     @cached_property
     def per_step(self) -> Vector:
         """A_j / (2 x), which is 1 / sigma_j^2: h_j ln 10 / 200; shape (J, 1)."""
-        curvature: Vector = np.repeat(_CURVATURES, len(_DEVIATIONS))[:, None]
-        return curvature * (log(10) / 200)
+        per_step: Vector = _CURVATURES[:, None] * (log(10) / 200)
+        return per_step
 
     def start(self) -> Bank:
         start = self.problem.start[..., None, :]
-        hypotheses = len(self.per_step)
-        shape = (*start.shape[:-2], hypotheses, start.shape[-1])
-        deviation = np.tile(_DEVIATIONS, len(_CURVATURES))[:, None]
-        prior = -0.5 * (np.log(np.repeat(_CURVATURES, 2) / _USUAL_CURVATURE) / _SPREAD) ** 2
+        shape = (*start.shape[:-2], len(_CURVATURES), start.shape[-1])
+        prior = -0.5 * (np.log(_CURVATURES / _USUAL_CURVATURE) / _SPREAD) ** 2
         none = np.zeros((*shape[:-2], 1))
         return Bank(
             mean=np.broadcast_to(start, shape),
-            variance=np.broadcast_to(deviation**2, shape),
+            variance=np.full(shape, _DEVIATION**2),
             log_weight=np.broadcast_to(prior[:, None], (*shape[:-1], 1)),
             squares=none,
             pairs=none,
