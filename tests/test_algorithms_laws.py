@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
+from spsa.algorithms.memory import alike, packed
 from spsa.algorithms.rule import State
 from spsa.errors import UnusableState
 from spsa.params import Constant, Location, Parameter, Space
@@ -381,3 +382,19 @@ def test_whole_numbers_climb_all_the_same(variant: str) -> None:
     space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
     x, y = np.frombuffer(path(variant, space)[-1])
     assert (x > 1.5, y < 1.5) == (True, True)
+
+
+def test_states_are_alike_up_to_a_hair_and_not_beyond() -> None:
+    one = {"k": 3, "bank": packed(np.array([1e6, 2.0, 1e-12])), "theta": [0.5, -3.0], "who": None}
+
+    def other(**over: object) -> dict[str, object]:
+        return {**one, **over}
+
+    assert alike(one, other(theta=[0.5 + 1e-11, -3.0]), 1e-9)
+    assert alike(one, other(bank=packed(np.array([1e6 + 1e-5, 2.0, 0.0]))), 1e-9)
+    assert not alike(one, other(theta=[0.5 + 1e-8, -3.0]), 1e-9)
+    assert not alike(one, other(bank=packed(np.array([1e6, 2.0 + 1e-8, 0.0]))), 1e-9)
+    assert not alike(one, other(theta=[0.5]), 1e-9)
+    assert not alike(one, other(who={}), 1e-9)
+    assert not alike(one, other(k=4), 1e-9)
+    assert not alike(one, other(more=1), 1e-9)

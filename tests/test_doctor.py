@@ -1,5 +1,6 @@
 """The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
 
+import copy
 import json
 import re
 from dataclasses import asdict, replace
@@ -314,17 +315,34 @@ def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
 @pytest.mark.parametrize(
     "column", ["theta_averaged", "theta_averaged_sd", "theta_supported", "theta_supported_sd"]
 )
-def test_a_hair_of_an_estimate_is_enough(sqlite_url, sql, column):
+def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, column):
     with open_store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         values = dict(getattr(run.now(), column))
-        values["margin"] += 2**-40
+        values["margin"] *= 1 + 1e-8
         sql(f"UPDATE spsa_run SET {column} = :values", values=json.dumps(values))  # noqa: S608
         (found,) = replayed(run, rule)
         assert found.startswith(f"the run's {column} has margin =")
         sql(f"UPDATE spsa_run SET {column} = NULL")  # noqa: S608
         (found,) = replayed(run, rule)
         assert found == f"the run's {column} has []"
+
+
+def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store, "mixture")
+        values = {name: x * (1 + 2**-50) for name, x in run.now().theta_supported.items()}
+        sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
+        assert replayed(run, rule) == []
+
+
+def test_a_state_that_was_changed_is_found(sqlite_url, sql):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        state = copy.deepcopy(run.now().state)
+        state["rule"]["theta"][0] *= 1 + 1e-8
+        sql("UPDATE spsa_run SET state = :state", state=json.dumps(state))
+        assert "the rule's state is another" in replayed(run, rule)
 
 
 def forgotten(run, sql):

@@ -40,6 +40,27 @@ def shapes(state: Any) -> dict[str, Shape]:
     return {name: getattr(state, name).shape for name in state.__slots__}
 
 
+def alike(one: object, other: object, hair: float) -> bool:
+    """Whether two saved states say the same, numbers within `hair` of their size."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        if one.keys() != other.keys():
+            return False
+        if one.keys() == {"shape", "float64"}:
+            return _close(_array(one), _array(other), hair)
+        return all(alike(one[name], other[name], hair) for name in one)
+    if isinstance(one, list | float) and isinstance(other, list | float):
+        return _close(_array(one), _array(other), hair)
+    return one == other
+
+
+def _close(one: Vector | None, other: Vector | None, hair: float) -> bool:
+    """A number counts as at least 1 large: what cancelled out has no size of its own."""
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    size = np.maximum(np.maximum(np.abs(one), np.abs(other)), 1.0)
+    return bool((np.abs(one - other) <= hair * size).all())
+
+
 def _array(saved: object) -> Vector | None:
     """None for what is no array of finite numbers."""
     try:

@@ -1,12 +1,16 @@
 """What moved theta: one step a completed iteration, and theta the replay of them, to the bit."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from spsa.doctor.books import Books, Finding
 from spsa.lifecycle import IterationStatus
 from spsa.store import Iteration
+
+
+def _to_the_bit(one: float, other: float) -> bool:
+    return struct.pack("<d", one) == struct.pack("<d", other)
 
 
 def log(books: Books) -> Iterator[Finding]:
@@ -49,21 +53,18 @@ def differences(
     what: str,
     found: Mapping[str, float],
     right: Mapping[str, float],
+    same: Callable[[float, float], bool] = _to_the_bit,
 ) -> Iterator[Finding]:
-    """The parameters in which two sets of values differ, be it by one bit."""
+    """The parameters in which two sets of values differ, be it by one bit unless `same` says so."""
     if found.keys() != right.keys():
         yield books.finding(
             it, f"{what} has {sorted(found)}", f"the parameters are {sorted(right)}"
         )
     for name in sorted(found.keys() & right.keys()):
-        if _bits(found[name]) != _bits(right[name]):
+        if not same(found[name], right[name]):
             yield books.finding(
                 it, f"{what} has {name} = {found[name]!r}", f"it is {right[name]!r}"
             )
-
-
-def _bits(x: float) -> bytes:
-    return struct.pack("<d", x)
 
 
 def masters(books: Books) -> Iterator[Finding]:
