@@ -119,8 +119,8 @@ BUGS = {
     ),
     "theta moves and the log does not": (
         moves,
-        "theta=dict(step.theta_after), state",
-        "theta=dict(step.delta), state",
+        '"theta": dict(step.theta_after),',
+        '"theta": dict(step.delta),',
     ),
     "an iteration is opened on old results": (
         moves,
