@@ -10,7 +10,7 @@ from typing import Any, Self, TextIO
 
 import click
 
-from spsa.terms import Book, TimeControl, TimeKind
+from spsa.terms import Book
 from worker.count import Count
 from worker.game import Conditions, Pair
 from worker.interrupts import INTERRUPTED, interrupts
@@ -111,7 +111,7 @@ def _scorebook(arena: Arena) -> Iterator[Callable[[Pair], None]]:
     sheet = Scoresheet(
         plus=match.first.name,
         minus=match.second.name,
-        time_control=_pgn_time_control(match.conditions.time_control),
+        time_control=match.conditions.time_control,
         date=f"{date.today():%Y.%m.%d}",
     )
     with arena.pgn.open("a", encoding="utf-8") as file:
@@ -141,13 +141,3 @@ def _report(arena: Arena, played: Played) -> str:
     if arena.as_json:
         return json.dumps(as_json(arena.match, played), indent=2)
     return as_text(arena.match, played)
-
-
-def _pgn_time_control(terms: TimeControl) -> str:
-    match terms.kind:
-        case TimeKind.CLOCK:
-            return f"{terms.low:g}+{terms.increment:g}"
-        case TimeKind.MOVETIME:
-            return f"{terms.low:g}/move"
-        case _:
-            return f"{int(terms.low)} {terms.kind}/move"

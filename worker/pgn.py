@@ -1,12 +1,13 @@
-"""Finished games as PGN text, with scores, depths and times in the comments."""
+"""Finished games as PGN text, with scores, depths, times and clocks in the comments."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import chess
-import chess.pgn
 
-from worker.game import Game, Pair
-from worker.openings import Opening
+from spsa.terms import TimeControl, TimeKind
+from worker.game import Game, Pair, Pairing
 from worker.rules import Termination
 from worker.uci import MATE, Answer
 
@@ -17,6 +18,7 @@ _KINDS = {
     Termination.RESIGN: "adjudication",
     Termination.MAX_MOVES: "adjudication",
 }
+_COLUMNS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,53 +27,86 @@ class Scoresheet:
 
     plus: str
     minus: str
-    time_control: str
+    time_control: TimeControl
     date: str
 
     def pair(self, pair: Pair) -> str:
         """Both games of a pair, as rounds `pair.1` and `pair.2`, counted from 1."""
-        number, opening = pair.pairing.number + 1, pair.pairing.opening
-        return "".join(
-            (
-                self._game(pair.first, opening, f"{number}.1", self.plus, self.minus),
-                self._game(pair.second, opening, f"{number}.2", self.minus, self.plus),
-            )
-        )
+        return self._game(pair.pairing, pair.first, 1) + self._game(pair.pairing, pair.second, 2)
 
-    def _game(self, game: Game, opening: Opening, number: str, white: str, black: str) -> str:
-        tree = chess.pgn.Game()
-        tree.setup(chess.Board(opening.fen))
-        tree.headers.update(
-            {
-                "Event": "match",
-                "Site": "?",
-                "Date": self.date,
-                "Round": number,
-                "White": white,
-                "Black": black,
-                "Result": _RESULTS[game.ending.white],
-                "TimeControl": self.time_control,
-                "Termination": _KINDS.get(game.ending.termination, "normal"),
-                "PlyCount": str(len(opening.moves) + len(game.moves)),
-            }
-        )
-        _write_moves(tree, opening, game)
-        return tree.accept(chess.pgn.StringExporter(columns=80)) + "\n\n"
+    def _game(self, pairing: Pairing, game: Game, number: int) -> str:
+        white, black = (self.plus, self.minus) if number == 1 else (self.minus, self.plus)
+        headers = {
+            "Event": "match",
+            "Site": "?",
+            "Date": self.date,
+            "Round": f"{pairing.number + 1}.{number}",
+            "White": white,
+            "Black": black,
+            "Result": _RESULTS[game.ending.white],
+            "TimeControl": _time_control(self.time_control),
+            "Termination": _KINDS.get(game.ending.termination, "normal"),
+            "PlyCount": str(len(pairing.opening.moves) + len(game.moves)),
+        }
+        if pairing.opening.fen != chess.STARTING_FEN:
+            headers |= {"FEN": pairing.opening.fen, "SetUp": "1"}
+        lines = [f'[{name} "{_quoted(value)}"]' for name, value in headers.items()]
+        return "\n".join([*lines, "", *_lines(self._moves(pairing, game)), "", ""])
+
+    def _moves(self, pairing: Pairing, game: Game) -> Iterator[str]:
+        board = chess.Board(pairing.opening.fen)
+        for move in pairing.opening.moves:
+            yield f"{_numbered(board, move)} {{book}}"
+        # The answer that came after the flag had fallen was not played, and may be no legal move.
+        late = game.ending.termination is Termination.TIME
+        played = game.moves[: -1 if late else None]
+        clocks = _clocks(self.time_control, pairing.time, played)
+        for answer, clock in zip(played, clocks, strict=True):
+            yield f"{_numbered(board, answer.move)} {{{clock}{_comment(answer)}}}"
+        yield f"{{{game.ending.termination}}}"
+        yield _RESULTS[game.ending.white]
 
 
-def _write_moves(tree: chess.pgn.Game, opening: Opening, game: Game) -> None:
-    node: chess.pgn.GameNode = tree
-    for move in opening.moves:
-        node = node.add_variation(chess.Move.from_uci(move), comment="book")
-    # The answer that came after the flag had fallen was not played, and may be no legal move.
-    late = game.ending.termination is Termination.TIME
-    for answer in game.moves[: -1 if late else None]:
-        node = node.add_variation(chess.Move.from_uci(answer.move), comment=_comment(answer))
-    node.comment = ", ".join(filter(None, (node.comment, str(game.ending.termination))))
+def _lines(words: Iterable[str]) -> Iterator[str]:
+    """Words in lines of at most 80 columns; a move and its comment are one word."""
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) >= _COLUMNS:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _numbered(board: chess.Board, text: str) -> str:
+    """The move in SAN behind its number; it is made on the board."""
+    number = f"{board.fullmove_number}{'.' if board.turn else '...'}"
+    move = chess.Move.from_uci(text)
+    san = board.san(move)
+    board.push(move)
+    return f"{number} {san}"
+
+
+def _clocks(terms: TimeControl, base: float, played: tuple[Answer, ...]) -> Iterator[str]:
+    """What each move left on its side's clock, as PGN's clk command; empty without clocks."""
+    if terms.kind is not TimeKind.CLOCK:
+        yield from ("" for _ in played)
+        return
+    left = [base, base]
+    for ply, answer in enumerate(played):
+        left[ply % 2] = max(0.0, left[ply % 2] - answer.seconds) + terms.increment
+        yield f"[%clk {_hours(left[ply % 2])}] "
+
+
+def _hours(seconds: float) -> str:
+    """h:mm:ss.mmm"""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{timedelta(seconds=whole)}.{milliseconds:03}"
 
 
 def _comment(answer: Answer) -> str:
-    return f"{_score(answer.score)}/{answer.depth} {answer.seconds:.3f}s"
+    return f"{_score(answer.score)}/{answer.depth} {answer.seconds:.3f}s n={answer.nodes}"
 
 
 def _score(score: int | None) -> str:
@@ -80,3 +115,17 @@ def _score(score: int | None) -> str:
     if abs(score) > MATE - 1000:
         return f"{'+' if score > 0 else '-'}M{MATE - abs(score)}"
     return f"{score / 100:+.2f}"
+
+
+def _time_control(terms: TimeControl) -> str:
+    match terms.kind:
+        case TimeKind.CLOCK:
+            return f"{terms.low:g}+{terms.increment:g}"
+        case TimeKind.MOVETIME:
+            return f"{terms.low:g}/move"
+        case _:
+            return f"{int(terms.low)} {terms.kind}/move"
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')

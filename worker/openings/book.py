@@ -9,7 +9,7 @@ from pathlib import Path
 from spsa.errors import Fault, InvalidInput
 from spsa.terms import Book
 from worker.openings.draws import opening_number
-from worker.openings.formats import Opening, read_pgn, read_positions
+from worker.openings.formats import Opening, read_positions
 
 BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"
@@ -54,6 +54,9 @@ def load(terms: Book) -> OpeningBook:
 
 def _openings(terms: Book, text: str) -> tuple[Opening, ...]:
     if terms.name.lower().endswith(".pgn"):
+        # Imported late: most books are no PGN, and chess.pgn brings asyncio and ssl with it.
+        from worker.openings.pgn_book import read_pgn
+
         found = read_pgn(terms.name, text, terms.plies)
     else:
         found = read_positions(terms.name, text)
