@@ -5,6 +5,8 @@ it writes fails at once under load, whatever the busy timeout says). PostgreSQL:
 on the server's side. A password never leaves this module.
 """
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import log10
@@ -32,6 +34,7 @@ from spsa.errors import (
 )
 
 BUSY_SECONDS = 30
+_SOON = 0.01  # seconds
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30
 
@@ -121,8 +124,8 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
         connection.isolation_level = None
+        _write_ahead(connection)
         for pragma in (
-            "journal_mode = WAL",
             "foreign_keys = ON",
             f"synchronous = {'FULL' if durable else 'NORMAL'}",
         ):
@@ -136,6 +139,19 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _write_ahead(connection: Any) -> None:
+    """Turn the file to WAL; SQLite's own busy timeout does not wait for others who do the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_SOON)
 
 
 def _log10(x: float | None) -> float | None:
