@@ -147,9 +147,9 @@ def test_a_clock_keeps_account(
 @pytest.mark.parametrize(
     ("terms", "value", "go", "seconds"),
     [
-        (TimeControl(low=0.25, high=1.0), 0.25, b"go movetime 250\n", 5.25),
-        (TimeControl(low=0.0001, high=1.0), 0.0001, b"go movetime 1\n", 5.0001),
-        (NODES, 5000.0, b"go nodes 5000\n", 55.0),
+        (TimeControl(low=0.25, high=1.0), 0.25, b"go movetime 250\n", 1.75),
+        (TimeControl(low=0.0001, high=1.0), 0.0001, b"go movetime 1\n", 1.5001),
+        (NODES, 5000.0, b"go nodes 5000\n", 51.5),
         (TimeControl(kind=TimeKind.DEPTH, low=3, high=9), 7.0, b"go depth 7\n", 300.0),
     ],
 )

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files, spec
+from engines.zoo import started as begun
 
 from spsa.errors import EngineFault
-from worker.process import Alarm, Stopped, clean_environment
+from worker.process import Alarm, Stopped
+from worker.spawning import clean_environment
 from worker.uci import MATE, Limit, Patience, UciEngine
 
 START = b"position startpos"
@@ -36,7 +38,7 @@ def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
         options: dict[str, str] | None = None, patience: Patience = PATIENT, **switches: object
     ) -> UciEngine:
         path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(UciEngine(spec(path, **options or {}), alarm, patience))
+        started.append(begun(spec(path, **options or {}), alarm, patience))
         return started[-1]
 
     yield begin
@@ -93,7 +95,7 @@ def test_an_engine_that_does_not_introduce_itself_is_reaped(
     before = open_files()
     path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with pytest.raises(EngineFault) as caught:
-        UciEngine(spec(path), alarm, IMPATIENT)
+        begun(spec(path), alarm, IMPATIENT)
     assert caught.value.reason == reason
     assert not children()
     assert open_files() == before
@@ -101,7 +103,7 @@ def test_an_engine_that_does_not_introduce_itself_is_reaped(
 
 def test_a_missing_program_cannot_start(tmp_path: Path, alarm: Alarm) -> None:
     with pytest.raises(EngineFault) as caught:
-        UciEngine(spec(tmp_path / "nothing"), alarm, PATIENT)
+        begun(spec(tmp_path / "nothing"), alarm, PATIENT)
     assert caught.value.reason == "cannot start"
 
 
@@ -199,7 +201,7 @@ def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None
     path = engine(tmp_path, "engine", moves="e2e4")
     before = open_files()
     for at_once in (True, False, True):
-        UciEngine(spec(path), alarm, PATIENT).close(at_once=at_once)
+        begun(spec(path), alarm, PATIENT).close(at_once=at_once)
     assert open_files() == before
     assert not children()
 
@@ -228,20 +230,19 @@ def test_a_program_still_open_for_writing_is_tried_again(tmp_path: Path, alarm: 
     assert holder.stdout is not None
     holder.stdout.readline()
     path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
-    UciEngine(spec(path), alarm, PATIENT).close(at_once=True)
+    begun(spec(path), alarm, PATIENT).close(at_once=True)
     holder.wait()
     holder.stdout.close()
 
 
 OWNER = """
 import sys, threading, time
-from engines.zoo import PATIENT, spec
+from engines.zoo import PATIENT, spec, started as begun
 from worker.process import Alarm
-from worker.uci import UciEngine
 from pathlib import Path
 
 def own():
-    engine = UciEngine(spec(Path(sys.argv[1])), Alarm(), PATIENT)
+    engine = begun(spec(Path(sys.argv[1])), Alarm(), PATIENT)
     print(engine.pid, flush=True)
     time.sleep(60)
 

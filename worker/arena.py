@@ -18,9 +18,10 @@ from worker.logs import set_up
 from worker.match import Match, Played, play_match
 from worker.match_report import as_json, as_text
 from worker.openings import Order, load
-from worker.options import adjudication, engine_names, settings, time_control
+from worker.options import adjudication, confinement, engine_names, settings, time_control
 from worker.pgn import Scoresheet
 from worker.pool import PairVoid, Pool
+from worker.spawning import Confinement
 from worker.uci import EngineSpec, Patience
 
 
@@ -30,6 +31,7 @@ class Arena:
 
     match: Match
     concurrency: int
+    confinement: Confinement
     pgn: Path | None
     as_json: bool
     progress: int
@@ -41,6 +43,7 @@ class Arena:
         return cls(
             match=_match(first, second, given),
             concurrency=given["concurrency"],
+            confinement=confinement(given["pin"], given["engine_memory"], given["concurrency"]),
             pgn=given["pgn"],
             as_json=given["as_json"],
             progress=given["progress"],
@@ -54,7 +57,7 @@ def hold(arena: Arena) -> int:
     with (
         interrupts() as heard,
         _scorebook(arena) as write,
-        Pool(min(arena.concurrency, match.pairs), patience) as pool,
+        Pool(min(arena.concurrency, match.pairs), patience, arena.confinement) as pool,
     ):
         played = play_match(match, pool, heard, on_pair=_herald(arena, write), on_void=_say_void)
     click.echo(_report(arena, played))

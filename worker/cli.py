@@ -44,6 +44,13 @@ _SHARED = (
         help="Games at a time.  [default: one a physical core]",
     ),
     click.option("--force", is_flag=True, help="Allow more games at a time than cores."),
+    click.option("--pin", is_flag=True, help="Keep each slot's engines on one core of their own."),
+    click.option(
+        "--engine-memory",
+        type=_COUNT,
+        metavar="MIB",
+        help="Memory of one engine.  [default: its share of the box's]",
+    ),
     click.option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
     click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
 )
@@ -178,6 +185,7 @@ def _serve(given: dict[str, Any]) -> int:
     from worker.address import database_url
     from worker.logs import set_up
     from worker.loop import Habits
+    from worker.options import confinement
     from worker.service import Service, serve
 
     set_up(given["log_format"], verbose=given["verbose"])
@@ -191,6 +199,7 @@ def _serve(given: dict[str, Any]) -> int:
         lease=given["lease"],
         engines_cache=given["engines_cache"],
         habits=habits,
+        confinement=confinement(given["pin"], given["engine_memory"], given["concurrency"]),
     )
     return serve(service)
 

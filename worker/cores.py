@@ -1,10 +1,12 @@
 """How many games a box can play at once."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
+_MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -18,6 +20,32 @@ def usable_cores() -> int:
 def default_concurrency() -> int:
     """One game a physical core: two on the siblings of one core halve each other's speed."""
     return max(1, min(usable_cores(), physical(_allowed(), _TOPOLOGY)))
+
+
+def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
+    """One logical core of each physical one, then the second of each, and so on."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for number in sorted(logical):
+        siblings = _siblings(number, topology)
+        ranked.append((seen[siblings], number))
+        seen[siblings] += 1
+    return tuple(number for _, number in sorted(ranked))
+
+
+def pinning_order() -> tuple[int, ...]:
+    """The cores that this process may use, in the order in which slots should get them."""
+    return in_pinning_order(_allowed(), _TOPOLOGY)
+
+
+def memory() -> int | None:
+    """Bytes of memory of the box or of its container; None where nothing says so."""
+    try:
+        box = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return None
+    granted = _MEMORY_QUOTA.read_text().strip() if _MEMORY_QUOTA.exists() else "max"
+    return box if granted == "max" else min(box, int(granted))
 
 
 def physical(logical: Iterable[int], topology: Path) -> int:

@@ -1,10 +1,30 @@
 """What finished pairs add up to, for a batch and for a match."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from spsa.scoring import Tally
 from worker.game import Pair
+
+
+@dataclass(slots=True)
+class Speeds:
+    """How fast engines think in each slot: one that is slower than the others shares its core."""
+
+    nodes: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    seconds: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, slot: int, pair: Pair) -> None:
+        self.nodes[slot] += sum(pair.nodes())
+        self.seconds[slot] += pair.seconds
+
+    def nps(self) -> dict[int, float]:
+        """Nodes a second of an engine while it thinks, by slot."""
+        return {
+            slot: self.nodes[slot] / seconds
+            for slot, seconds in sorted(self.seconds.items())
+            if seconds
+        }
 
 
 @dataclass(slots=True)

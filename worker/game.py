@@ -115,13 +115,20 @@ class Pair:
         )
 
 
-def play_pair(plus: Player, minus: Player, pairing: Pairing, conditions: Conditions) -> Pair:
-    """Play both games; VoidGame when either has to be thrown away, and then both are."""
-    return Pair(
-        pairing,
-        play_game(plus, minus, pairing, conditions),
-        play_game(minus, plus, pairing, conditions),
-    )
+def play_pair(
+    plus: Player,
+    minus: Player,
+    pairing: Pairing,
+    conditions: Conditions,
+    at_half: Callable[[], None] = lambda: None,
+) -> Pair:
+    """Play both games, with `at_half` between them.
+
+    VoidGame when either has to be thrown away, and then both are.
+    """
+    first = play_game(plus, minus, pairing, conditions)
+    at_half()
+    return Pair(pairing, first, play_game(minus, plus, pairing, conditions))
 
 
 def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:

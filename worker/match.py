@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from worker.count import Count
+from worker.count import Count, Speeds
 from worker.game import Conditions, Pair, Pairing
 from worker.interrupts import Interrupts
 from worker.openings import Opening, OpeningBook, Order, drawn_time
@@ -54,6 +54,7 @@ class Played:
     """A match as far as it was played; `failure` is why it ended before its time."""
 
     count: Count = field(default_factory=Count)
+    speeds: Speeds = field(default_factory=Speeds)
     seconds: float = 0.0
     failure: str | None = None
     interrupted: bool = False
@@ -121,8 +122,9 @@ class _Course:
         match event := self._pool.next_event(3600.0):
             case None:
                 return
-            case PairPlayed(pair=pair):
+            case PairPlayed(pair=pair, slot=slot):
                 self._played.count.add(pair)
+                self._played.speeds.add(slot, pair)
                 self._on_pair(pair, self._played.count)
             case PairVoid():
                 self._played.count.add_void(f"{event.culprit}: {event.reason}")

@@ -24,6 +24,7 @@ def as_json(match: Match, played: Played) -> dict[str, Any]:
         "nodes": [count.plus_nodes, count.minus_nodes],
         "seconds": round(played.seconds, 3),
         "games_per_second": round(_rate(played), 3),
+        "nps_by_slot": [round(nps) for nps in played.speeds.nps().values()],
         "seed": match.seed,
         "book_sha256": match.book.sha256,
         "complete": tally.pairs == match.pairs,
@@ -42,6 +43,8 @@ def as_text(match: Match, played: Played) -> str:
         f"time losses  {count.plus_time_losses} / {count.minus_time_losses}",
         f"speed        {_rate(played):.2f} games/s, {count.moves} moves in {played.seconds:.1f} s",
     ]
+    if speeds := played.speeds.nps():
+        lines.append(f"nps by slot  {' '.join(f'{nps:.0f}' for nps in speeds.values())}")
     if played.failure is not None:
         lines.append(f"ended early  {played.failure}")
     return "\n".join(lines)

@@ -1,11 +1,17 @@
 """Texts of the command line to values: time controls, option settings, adjudication rules."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from spsa.terms import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from worker.cores import memory, pinning_order
+from worker.spawning import Confinement
+
+_MIB = 2**20
+_LEAST_MEMORY = 256 * _MIB
 
 
 def time_control(
@@ -52,6 +58,20 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
         found[name.strip()] = value.strip()
     return found
+
+
+def confinement(pin: bool, mebibytes: int | None, slots: int) -> Confinement:
+    """What --pin and --engine-memory allow an engine; by default its share of the memory.
+
+    Each of the slots has two engines, and two more that warm up.
+    """
+    if pin and not hasattr(os, "sched_setaffinity"):
+        raise click.UsageError("--pin: this system cannot keep a process on a core")
+    share = None if (box := memory()) is None else max(_LEAST_MEMORY, box // (4 * slots))
+    return Confinement(
+        memory=share if mebibytes is None else mebibytes * _MIB,
+        cores=pinning_order() if pin else (),
+    )
 
 
 def engine_names(first: Path, second: Path) -> tuple[str, str]:

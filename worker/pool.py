@@ -15,6 +15,7 @@ from typing import Self
 from worker.bench import Bench
 from worker.game import Conditions, Pair, Pairing, VoidGame, play_pair
 from worker.process import Alarm, Stopped
+from worker.spawning import Confinement
 from worker.uci import EngineSpec, Patience
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PairPlayed:
+    """`slot` is the number, from 0, of the slot that played it."""
+
     key: str
     pair: Pair
+    slot: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Slot:
     """One thread that plays one job at a time."""
 
     def __init__(self, number: int, pool: "Pool") -> None:
+        self._number = number
         self._pool = pool
         self._alarm = Alarm()
         self._lock = Lock()
@@ -94,7 +99,8 @@ class Slot:
         self._alarm.close()
 
     def _run(self) -> None:
-        with Bench(self._alarm, self._pool.patience) as bench:
+        confinement = self._pool.confinement.of_slot(self._number)
+        with Bench(self._alarm, self._pool.patience, confinement) as bench:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 self._pool.events.put(self._end(self._play(job, bench)))
@@ -133,7 +139,8 @@ class Slot:
             if self._alarm.rung:
                 raise Stopped
             try:
-                self._pool.events.put(PairPlayed(job.key, self._pair(job, pairing, bench)))
+                pair = self._pair(job, pairing, bench)
+                self._pool.events.put(PairPlayed(job.key, pair, self._number))
                 return None
             except VoidGame as error:
                 void = error
@@ -142,15 +149,26 @@ class Slot:
         return f"pair {pairing.number} void {job.max_void + 1} times, the last time: {void}"
 
     def _pair(self, job: Job, pairing: Pairing, bench: Bench) -> Pair:
-        plus, minus = bench.seat("plus", job.plus), bench.seat("minus", job.minus)
-        return play_pair(plus, minus, pairing, job.conditions)
+        def expect_the_next() -> None:
+            newest = self._pool.newest or job
+            bench.expect(newest.plus, newest.minus)
+
+        plus, minus = bench.seat(job.plus, job.minus)
+        return play_pair(plus, minus, pairing, job.conditions, expect_the_next)
 
 
 class Pool:
-    """`size` slots that share one line of jobs; events come out in the order things happened."""
+    """`size` slots that share one line of jobs; events come out in the order things happened.
 
-    def __init__(self, size: int, patience: Patience) -> None:
+    Each slot has its engines confined, and on one core of its own where the confinement has cores.
+    """
+
+    def __init__(
+        self, size: int, patience: Patience, confinement: Confinement | None = None
+    ) -> None:
         self.patience = patience
+        self.confinement = confinement or Confinement()
+        self.newest: Job | None = None
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.events: SimpleQueue[Event | None] = SimpleQueue()
         self.unwanted: set[str] = set()
@@ -171,6 +189,7 @@ class Pool:
         return len(self._slots)
 
     def submit(self, job: Job) -> None:
+        self.newest = job
         self.jobs.put(job)
 
     def stop(self, key: str) -> None:

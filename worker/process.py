@@ -1,32 +1,20 @@
-"""One engine process: started so that it cannot outlive its worker, and reaped for certain.
+"""The pipes of one engine process, a deadline on every wait, and its end, reaped for certain.
 
 It knows pipes and process groups, and nothing of UCI.
 """
 
-import ctypes
-import errno
 import os
 import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 
 from spsa.errors import EngineFault
-
-PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
-"""The variables an engine gets; whatever else the worker's environment holds stays there."""
+from worker.spawning import Confinement, spawn
 
 CHUNK = 65_536
-_PR_SET_PDEATHSIG = 1
-_BUSY_TRIES = 20
-_BUSY_PAUSE = 0.025
 _EXIT_PATIENCE = 1.0
-
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Overdue(Exception):
@@ -72,8 +60,8 @@ class EngineProcess:
     be made by a thread that lives as long as the worker plays.
     """
 
-    def __init__(self, path: str, alarm: Alarm) -> None:
-        self._process = _spawn(path)
+    def __init__(self, path: str, alarm: Alarm, confinement: Confinement) -> None:
+        self._process = spawn(path, confinement)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -154,44 +142,6 @@ class EngineProcess:
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it left with status 0")
-
-
-def _spawn(path: str) -> "subprocess.Popen[bytes]":
-    for _ in range(_BUSY_TRIES):
-        try:
-            return subprocess.Popen(
-                [path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,
-                env=clean_environment(os.environ),
-                preexec_fn=_leash(os.getpid()),
-            )
-        except OSError as error:
-            # A child that another thread is forking may hold a fresh binary open for writing.
-            if error.errno != errno.ETXTBSY:
-                raise EngineFault("cannot start", f"{path}: {error.strerror}") from None
-        except subprocess.SubprocessError as error:
-            raise EngineFault("cannot start", f"{path}: {error}") from None
-        time.sleep(_BUSY_PAUSE)
-    raise EngineFault("cannot start", f"{path}: it is still open for writing")
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: environment[name] for name in PASSED_ON if name in environment}
-
-
-def _leash(worker: int) -> Callable[[], None] | None:
-    return None if _libc is None else partial(_die_with, worker, _libc)
-
-
-def _die_with(worker: int, libc: ctypes.CDLL) -> None:
-    """In the child before exec: ask for SIGKILL on the parent's death, which may just have been."""
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != worker:
-        os._exit(127)
 
 
 def _signal_name(number: int) -> str:

@@ -20,6 +20,7 @@ from worker.interrupts import Interrupts, interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import RECONNECT, Pauses
 from worker.pool import Pool
+from worker.spawning import Confinement
 from worker.uci import Patience
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Service:
     engines_cache: Path | None = None
     habits: Habits = field(default_factory=Habits)
     patience: Patience = field(default_factory=Patience)
+    confinement: Confinement = field(default_factory=Confinement)
 
 
 def serve(service: Service) -> int:
@@ -45,8 +47,12 @@ def serve(service: Service) -> int:
         if store is None:
             return heard.exit_code
         log.info("connected to %s, %d games at a time", store.where, service.concurrency)
-        with store, Pool(service.concurrency, service.patience) as pool:
+        with store, _pool(service) as pool:
             return _worker(service, store, pool, heard).run()
+
+
+def _pool(service: Service) -> Pool:
+    return Pool(service.concurrency, service.patience, service.confinement)
 
 
 def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from spsa.errors import EngineFault
 from spsa.terms import Declarations
 from worker.process import Alarm, EngineProcess, Overdue
+from worker.spawning import Confinement
 
 LINE_CAP = 65_536
 MATE = 100_000
@@ -36,7 +37,7 @@ class Patience:
 
     start: float = 30.0
     ready: float = 30.0
-    grace: float = 5.0
+    grace: float = 1.5
     quit: float = 1.0
     depth: float = 300.0
     slowest: float = 100.0
@@ -85,24 +86,31 @@ class UciEngine:
     Faults are EngineFault with the engine's name in the detail.
     """
 
-    def __init__(self, spec: EngineSpec, alarm: Alarm, patience: Patience) -> None:
+    def __init__(
+        self, spec: EngineSpec, alarm: Alarm, patience: Patience, confinement: Confinement
+    ) -> None:
+        """Start the program and ask who it is; `introduce` has to follow, when there is time."""
         self.name = spec.name
         self.path = spec.path
         self.options: dict[str, str] = {}
         self._patience = patience
         self._rest = b""
         self._declared = Declarations()
-        self._process = EngineProcess(spec.path, alarm)
+        self._process = EngineProcess(spec.path, alarm, confinement)
         try:
-            self._handshake()
-            self.configure(spec)
-        except BaseException:
+            self._process.write(b"uci\n")
+        except EngineFault:
             self.close(at_once=True)
             raise
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def introduce(self, spec: EngineSpec) -> None:
+        """Wait until it has said who it is, and send it the options of `spec`."""
+        self._await_line(b"uciok", self._patience.start, self._declared.hear)
+        self.configure(spec)
 
     def configure(self, spec: EngineSpec) -> None:
         """Send those of `spec`'s options that differ from what the engine has."""
@@ -120,7 +128,7 @@ class UciEngine:
         self._process.write(b"ucinewgame\nisready\n")
 
     def await_ready(self) -> None:
-        self._await_line(b"readyok", self._patience.ready, lambda line: None)
+        self._await_line(b"readyok", self._patience.ready, _refuse_stray_move)
 
     def search(self, position: bytes, limit: Limit) -> Answer:
         """Let it move. Seconds run from writing `go` to having read `bestmove`."""
@@ -134,25 +142,25 @@ class UciEngine:
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self._patience.quit)
 
-    def _handshake(self) -> None:
-        self._process.write(b"uci\n")
-        self._await_line(b"uciok", self._patience.start, self._declared.hear)
-
     def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
         deadline = time.monotonic() + seconds
         try:
-            while (line := self._line(deadline)) != wanted:
-                hear(line.decode("utf-8", "replace"))
+            while not self._heard(wanted, hear):
+                if time.monotonic() > deadline:
+                    raise Overdue
+                self._rest = _capped(self._rest) + self._process.read(deadline)
         except Overdue:
             raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
 
-    def _line(self, deadline: float) -> bytes:
-        while b"\n" not in self._rest:
-            self._rest = _capped(self._rest) + self._process.read(deadline)
-        line, self._rest = self._rest.split(b"\n", 1)
-        if time.monotonic() > deadline:
-            raise Overdue
-        return line.strip()
+    def _heard(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
+        """Go through the whole lines that have come, up to the wanted one."""
+        *lines, self._rest = self._rest.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if line.strip() == wanted:
+                self._rest = b"\n".join([*lines[number:], self._rest])
+                return True
+            hear(line.decode("utf-8", "replace").strip())
+        return False
 
     def _refuse_unasked_move(self) -> None:
         stale = self._rest + self._process.unread()
@@ -194,6 +202,11 @@ class UciEngine:
                 # An engine that never pauses would let no wait time out.
                 if time.monotonic() > deadline:
                     raise Overdue
+
+
+def _refuse_stray_move(line: str) -> None:
+    if line.startswith("bestmove"):
+        raise EngineFault("garbage", "a bestmove nobody asked for")
 
 
 def _capped(unfinished: bytes) -> bytes:

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.uci import EngineSpec, Patience
+from worker.process import Alarm
+from worker.spawning import Confinement
+from worker.uci import EngineSpec, Patience, UciEngine
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 PATIENT = Patience(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
@@ -34,6 +36,19 @@ def engine(folder: Path, name: str, **switches: object) -> Path:
 
 def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
     return EngineSpec(name=name, path=str(path), options=options)
+
+
+def started(
+    wanted: EngineSpec, alarm: Alarm, patience: Patience, confinement: Confinement | None = None
+) -> UciEngine:
+    """An engine that has introduced itself and has its options."""
+    running = UciEngine(wanted, alarm, patience, confinement or Confinement())
+    try:
+        running.introduce(wanted)
+    except BaseException:
+        running.close(at_once=True)
+        raise
+    return running
 
 
 def alive(pid: int) -> bool:
