@@ -43,5 +43,5 @@ def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path
 def test_it_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "spsa.db"
     monkeypatch.setattr(spsa.connection, "BUSY_SECONDS", 0.2)
-    with written_by_another(path), pytest.raises(sqlite3.OperationalError, match="locked"):
+    with written_by_another(path), pytest.raises(sa.exc.OperationalError, match="locked"):
         mode_of(path)
