@@ -1,9 +1,11 @@
 """Independent simulations on as many processes as one wants, with a bar on stderr."""
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import active_children
 from typing import Any, TypeVar
 
 import click
@@ -53,25 +55,37 @@ class Workshop:
         if self.processes == 1:
             yield from ((key, job()) for key, job in jobs.items())
             return
-        with ProcessPoolExecutor(self.processes) as pool:
+        with ProcessPoolExecutor(self.processes, initializer=_leave_interrupts) as pool:
             yield from _pooled(pool, jobs)
 
     def _bar(self) -> Progress:
+        console = Console(stderr=True)
         return Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,  # in a file it would be an empty line
         )
 
 
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches the whole group; what becomes of the workers is for their parent to say."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _pooled(pool: Executor, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
-    """Whoever leaves early, by Ctrl-C or an error, leaves no job behind that was not begun."""
+    """Whoever leaves early, by Ctrl-C or an error, leaves no job behind, begun or not."""
     futures: dict[Any, Key] = {pool.submit(job): key for key, job in jobs.items()}
+    left = dict(futures)
     try:
         for future in as_completed(futures):
+            del left[future]
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        if left:
+            for worker in active_children():
+                worker.terminate()
