@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Vector
 from spsa.scoring import ELO_PER_SCORE
+from spsa.simulation.engine import Games
 from spsa.theory import (
     FORGOTTEN,
     Design,
@@ -25,6 +26,7 @@ from spsa.theory import (
     noise_of_game,
     time_needed,
 )
+from spsa.theory.roots import root
 
 PUBLISHED = {  # what the paper's simulator prints: r, games, half life, mean, median, 95%, success
     1: (0.007685, 152589, 17627.770275, 0.134794, 0.061359, 0.517696, 0.945914),
@@ -122,6 +124,15 @@ def test_bias_of_the_openings_takes_noise_away() -> None:
     for draw_rate, bias in ((1.0, 0.0), (0.6, 0.4), (-0.1, 0.0)):
         with pytest.raises(ValueError, match="leave a variance of"):
             noise_of_game(draw_rate, bias)
+
+
+def test_pairs_of_biased_openings_have_the_noise_that_is_left() -> None:
+    draw_rate, bias, pairs = 0.5, 0.2, 400_000
+    played = Games(draw_rate, bias).play(np.zeros((pairs, 1)), 1, np.random.default_rng(4))
+    result = played @ np.arange(-2.0, 3.0)
+    expected = 2 * noise_of_game(draw_rate, bias)
+    assert result.var() == pytest.approx(expected, rel=5 * sqrt(4 / pairs))
+    assert expected < 0.7 * 2 * noise_of_game(draw_rate)
 
 
 PROCESS = Process(
@@ -234,3 +245,18 @@ def test_the_start_is_forgotten_after_three_time_constants() -> None:
     assert sqrt(process.variance(1e12)[0] * process.loss[0]) == pytest.approx(
         sqrt(process.mean_loss)
     )
+
+
+@pytest.mark.parametrize("sharp", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("place", [-0.99, 1e-9, 0.3])
+def test_roots_are_found_to_the_bit_and_soon(sharp: float, place: float) -> None:
+    asked = []
+
+    def rising(x: float) -> float:
+        asked.append(x)
+        return exp(sharp * x) - exp(sharp * place)
+
+    assert root(rising, -1.0, 2.0) == pytest.approx(place, abs=1e-13)
+    assert len(asked) < 50
+    assert root(rising, place + 0.1, 2.0) == place + 0.1
+    assert root(rising, -1.0, place - 1e-3) == place - 1e-3

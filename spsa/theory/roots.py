@@ -1,13 +1,30 @@
 """Where a rising function of one variable is 0."""
 
 from collections.abc import Callable
+from math import sqrt
+
+_CLOSE = 4e-16  # to the bit, as good as
 
 
 def root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """The place between `low` and `high` where `rising` turns positive, to the bit, by halving."""
+    """The place between `low` and `high` where `rising` turns positive; an end if it is there.
+
+    Ridders 1979, "A new algorithm for computing a single root of a real continuous function": the
+    bracket is halved at least, and once it is small the digits double.
+    """
+    at_low, at_high, found = rising(low), rising(high), high
+    if at_low >= 0.0 or at_high <= 0.0:
+        return low if at_low >= 0.0 else high
     while low < (middle := low + (high - low) / 2) < high:
-        if rising(middle) > 0.0:
-            high = middle
-        else:
-            low = middle
-    return high
+        before, at_middle = found, rising(middle)
+        if at_middle == 0.0:
+            return middle
+        found = middle - (middle - low) * at_middle / sqrt(at_middle**2 - at_low * at_high)
+        if abs(found - before) <= _CLOSE * abs(found):
+            break
+        for x, at in ((middle, at_middle), (found, rising(found))):
+            if at < 0.0 and x > low:
+                low, at_low = x, at
+            elif at >= 0.0 and x < high:
+                high, at_high = x, at
+    return found
