@@ -1,0 +1,149 @@
+"""`spsa-master simulate table1`."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+
+if TYPE_CHECKING:
+    from spsa.algorithms import Vector
+    from spsa.simulation.losses import Losses
+    from spsa.simulation.table1 import Cell, Row
+
+_TOGETHER = 50  # runs in an array: what a seed stands for does not depend on how many are wanted
+_LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
+
+
+def _rows(_context: click.Context, _option: click.Parameter, text: str) -> "list[Row]":
+    from spsa.algorithms.settings import suggestion
+    from spsa.simulation.table1 import Row
+
+    names = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
+    known = [row.value for row in Row]
+    wrong = [f"found {n!r}: {suggestion(n, known)}" for n in names if n not in known]
+    if wrong or not names:
+        raise click.BadParameter("; ".join(wrong) or f"known: {', '.join(known)}")
+    return [Row(name) for name in names]
+
+
+@click.command()
+@click.option(
+    "--runs",
+    type=click.IntRange(min=2),
+    default=50,
+    show_default=True,
+    help="Of every cell; the paper has 50.",
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=10, max=_LONGEST),
+    default=200_000,
+    show_default=True,
+    help="The paper's; others have no published figures beside them.",
+)
+@click.option(
+    "--rules",
+    "rows",
+    callback=_rows,
+    default="spsa,bspsas,bspsa,bspsa-told",
+    show_default=True,
+    metavar="NAME,NAME...",
+    help="bspsa-told is told the true sigma and distance; mixture, told nothing, takes longer.",
+)
+@click.option(
+    "--by-rule",
+    is_flag=True,
+    help="Play every iteration by the rule itself: the same, and several times as slow.",
+)
+@seed_option
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@plot_option
+def table1(
+    runs: int,
+    iterations: int,
+    rows: "list[Row]",
+    by_rule: bool,
+    seed: int,
+    processes: int,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Table 1 of Ivec and Vojnovic 2022, beside ours.
+
+    Elo gained of 2, and Elo short of 2, with one standard error; z is the difference to the paper
+    and to the exact expectation in standard errors. No rule can lose less than the limit, that of
+    Bayes, on average.
+    """
+    from spsa.cli.simulate.cells import cells_json, cells_table
+    from spsa.report.text import terminal
+    from spsa.simulation.table1 import PARAMETERS, Cell
+
+    cells = [Cell(row=row, n=n, iterations=iterations) for row in rows for n in PARAMETERS]
+    found = _played(cells, runs, seed, processes, by_rule)
+    if plot:
+        save(_picture(found), plot)
+    if as_json:
+        click.echo(json.dumps(cells_json(found, seed), indent=2))
+        return
+    terminal().print(cells_table(found))
+
+
+def _played(
+    cells: "Sequence[Cell]", runs: int, seed: int, processes: int, by_rule: bool
+) -> "list[Losses]":
+    from spsa.simulation.losses import Losses
+
+    jobs = {
+        (cell, first): partial(_batch, cell, min(_TOGETHER, runs - first), (seed, first), by_rule)
+        for cell in sorted(cells, key=lambda cell: -cell.n)
+        for first in range(0, runs, _TOGETHER)
+    }
+    done: dict[Any, Vector] = dict(
+        Workshop(processes, "Table 1").finished(jobs, weight=lambda key: key[0].n + 20.0)
+    )
+    parts = defaultdict(list)
+    for cell, first in jobs:
+        parts[cell].append(done[cell, first])
+    return [Losses.of(cell, parts[cell]) for cell in cells]
+
+
+def _batch(cell: "Cell", runs: int, seed: tuple[int, int], by_rule: bool) -> "Vector":
+    import numpy as np  # as everything heavy here: not for those who only want the help
+
+    from spsa.seeds import derived_seed
+
+    rng = np.random.default_rng(derived_seed("table1", *seed, cell.row, cell.n))
+    return (cell.losses_by_rule if by_rule else cell.losses)(runs, rng)
+
+
+def _picture(found: "Sequence[Losses]") -> Picture:
+    rows = dict.fromkeys(losses.cell.row for losses in found)
+    curves = [_curve([losses for losses in found if losses.cell.row == row]) for row in rows]
+    limits = {losses.cell.n: losses.cell.limit for losses in found}
+    limit = Curve(label="limit", x=list(limits), y=list(limits.values()), style="dashes")
+    return Picture(
+        title="Table 1 of Ivec and Vojnovic 2022",
+        x_label="parameters",
+        y_label="Elo short of the best",
+        curves=[limit, *curves],
+        x_log=True,
+        y_log=True,
+    )
+
+
+def _curve(row: "Sequence[Losses]") -> Curve:
+    return Curve(
+        label=row[0].cell.row,
+        x=[losses.cell.n for losses in row],
+        y=[losses.mean for losses in row],
+        error=[losses.error for losses in row],
+        style="points",
+    )

@@ -1,0 +1,201 @@
+"""`spsa-master simulate theory`."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+
+if TYPE_CHECKING:
+    from spsa.algorithms import Vector
+    from spsa.cli.simulate.experiment import Check, Experiment
+
+_TOGETHER = 1000  # replicas in an array: what a seed stands for does not depend on processes
+_POINTS = 60  # of a drawn curve
+
+
+def _elos(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> tuple[float, ...] | None:
+    try:
+        elos = None if text is None else tuple(float(part) for part in text.split(","))
+    except ValueError:
+        elos = ()
+    if elos is not None and not (elos and all(0 < elo < 1e6 for elo in elos)):
+        raise click.BadParameter(f"found {text!r}: give numbers above 0, as in 2 or 1,2,4")
+    return elos
+
+
+_above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
+
+
+@click.command()
+@click.option("-n", "--parameters", type=click.IntRange(1, 10_000), default=4, show_default=True)
+@click.option(
+    "--precision",
+    type=_above_0,
+    default=0.5,
+    show_default=True,
+    help="Elo from the best that the run may end.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How often it shall be within.",
+)
+@click.option(
+    "--draw-rate",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.61,
+    show_default=True,
+)
+@click.option(
+    "--bias",
+    type=click.FloatRange(0, 0.5),
+    default=0.0,
+    show_default=True,
+    help="What openings shift the score by, root mean square; played --by-rule.",
+)
+@click.option(
+    "--c-ratio",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    default=1 / 6,
+    show_default="1/6",
+    help="c as a part of a parameter's range.",
+)
+@click.option(
+    "--lambda-ratio",
+    type=_above_0,
+    default=3.0,
+    show_default=True,
+    help="Time constants to be played.",
+)
+@click.option(
+    "--elo",
+    "true_elo",
+    callback=_elos,
+    default="2",
+    show_default=True,
+    metavar="ELO[,ELO...]",
+    help="Lost at either end of a range; the last one is that of all further parameters.",
+)
+@click.option(
+    "--guessed-elo",
+    callback=_elos,
+    metavar="ELO[,ELO...]",
+    help="What the design believes them to be; default: what they are.",
+)
+@click.option(
+    "--start-elo", type=_above_0, default=2.0, show_default=True, help="What the start loses."
+)
+@click.option(
+    "--direct",
+    is_flag=True,
+    help="Take the fastest way from there, by (2.8), instead of --lambda-ratio time constants.",
+)
+@click.option(
+    "--in-turn", is_flag=True, help="Perturb one parameter a game (FDSA), not all at once (SPSA)."
+)
+@click.option(
+    "--by-rule", is_flag=True, help="Play pairs, by the rule `constant`: many times as slow."
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=10),
+    default=1000,
+    show_default=True,
+    help="Simulated runs.",
+)
+@seed_option
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@plot_option
+def theory(
+    replicas: int, seed: int, processes: int, as_json: bool, plot: Path | None, **asked: Any
+) -> None:
+    """Van den Bergh's formulas for constant gains against simulation.
+
+    Designs a run for a wanted precision, plays it, and prints what the formulas say of it beside
+    what was seen: z is the difference in standard errors.
+    """
+    from spsa.cli.simulate.experiment import checks
+    from spsa.cli.simulate.findings import findings_json, findings_lines, findings_table
+    from spsa.report.text import terminal
+
+    experiment = _experiment(asked)
+    theta = _played(experiment, replicas, seed, processes)
+    found = list(checks(experiment, theta))
+    if plot:
+        save(_picture(experiment, found), plot)
+    if as_json:
+        click.echo(json.dumps(findings_json(experiment, found), indent=2))
+        return
+    console = terminal()
+    for line in findings_lines(experiment):
+        console.print(line)
+    console.print("", findings_table(found, replicas), sep="\n")
+
+
+def _experiment(asked: Mapping[str, Any]) -> "Experiment":
+    from spsa.cli.simulate.experiment import Asked
+
+    if asked["bias"] and not asked["by_rule"]:
+        raise click.UsageError("--bias needs --by-rule: only pairs feel what openings are worth")
+    try:
+        return Asked(**asked).experiment()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _played(experiment: "Experiment", replicas: int, seed: int, processes: int) -> "Vector":
+    import numpy as np
+
+    from spsa.seeds import derived_seed
+
+    jobs = {
+        first: partial(
+            experiment.played,
+            min(_TOGETHER, replicas - first),
+            derived_seed("theory", seed, first),
+        )
+        for first in range(0, replicas, _TOGETHER)
+    }
+    done = dict(Workshop(processes, "constant gains").finished(jobs))
+    return np.concatenate([done[first] for first in jobs], axis=1)
+
+
+def _picture(experiment: "Experiment", found: "list[Check]") -> Picture:
+    """The Elo lost by games played: mean, median and wanted quantile."""
+    import numpy as np
+
+    goal, games = experiment.goal, np.linspace(0, experiment.design.games, _POINTS)
+    losses = [experiment.losses(t) for t in games]
+    lines = {"mean": [one.mean for one in losses]} | {
+        f"{p:.0%}": [one.quantile(p) for one in losses]
+        for p in dict.fromkeys((0.5, goal.confidence))
+    }
+    curves = [Curve(label=name, x=games.tolist(), y=y) for name, y in lines.items()]
+    return Picture(
+        title=f"{len(experiment.c)} parameters, r = {experiment.design.r:.4g}",
+        x_label="games",
+        y_label="Elo lost",
+        curves=[*curves, *(_points(found, name) for name in lines)],
+    )
+
+
+def _points(found: "list[Check]", name: str) -> Curve:
+    checks = [check for check in found if check.quantity == f"Elo lost, {name}"]
+    return Curve(
+        label=f"{name}, simulated",
+        x=[check.games for check in checks],
+        y=[check.simulated for check in checks],
+        error=[check.error for check in checks],
+        style="points",
+    )
