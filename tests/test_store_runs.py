@@ -99,11 +99,13 @@ def test_a_run_is_extended_but_never_below_what_it_has_opened(store):
     run.open()
     store.extend("first", "me", 2)
     assert run.now().max_iterations == 2
-    with pytest.raises(IllegalTransition, match="past 1 iterations"):
+    with pytest.raises(IllegalTransition, match="has opened 2 iterations already"):
         store.extend("first", "me", 1)
     store.stop("first", "me", "enough")
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTransition, match="first is stopped: it cannot be extended"):
         store.extend("first", "me", 10)
+    with pytest.raises(IllegalTransition, match="no run named 'nobody'"):
+        store.extend("nobody", "me", 10)
 
 
 def test_every_float_comes_back_to_the_bit(store):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import Connection, delete, func, or_, select, update
 
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
@@ -98,31 +98,30 @@ class OwnerDesk(Database):
         Raises:
             IllegalTransition: the run has ended, or has opened more iterations than that.
         """
-        opened = (
-            select(func.coalesce(func.max(iterations.c.k), 0))
-            .where(iterations.c.run_id == runs.c.id)
-            .scalar_subquery()
-        )
         with self._write() as connection:
             # the master, too, opens under this lock: what is counted next is all there is
-            connection.execute(select(runs.c.id).where(runs.c.name == name).with_for_update())
-            row = connection.execute(
-                update(runs)
-                .where(
-                    runs.c.name == name,
-                    runs.c.status.in_([RunStatus.RUNNING, RunStatus.PAUSED]),
-                    opened <= max_iterations,
-                )
-                .values(max_iterations=max_iterations)
-                .returning(runs.c.id)
+            run = connection.execute(
+                select(runs.c.id, runs.c.status).where(runs.c.name == name).with_for_update()
             ).one_or_none()
-            if row is None:
-                raise IllegalTransition(
-                    f"run {name} does not exist, has ended, or is past {max_iterations} iterations"
-                )
-            write_event(connection, row.id, "extend", actor, {"max_iterations": max_iterations})
+            if run is None:
+                raise IllegalTransition(f"there is no run named {name!r}")
+            if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
+                raise IllegalTransition(f"run {name} is {run.status}: it cannot be extended")
+            opened = _opened(connection, run.id)
+            if opened > max_iterations:
+                raise IllegalTransition(f"run {name} has opened {opened} iterations already")
+            connection.execute(
+                update(runs).where(runs.c.id == run.id).values(max_iterations=max_iterations)
+            )
+            write_event(connection, run.id, "extend", actor, {"max_iterations": max_iterations})
 
     def note(self, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Write an event."""
         with self._write() as connection:
             write_event(connection, run_id, kind, actor, detail)
+
+
+def _opened(connection: Connection, run_id: int) -> int:
+    """The largest k of a run."""
+    largest = select(func.coalesce(func.max(iterations.c.k), 0))
+    return int(connection.scalar(largest.where(iterations.c.run_id == run_id)) or 0)
