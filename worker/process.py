@@ -72,6 +72,9 @@ class EngineProcess:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._poll.register(self._alarm, select.POLLIN)
+        self._end = _exit_descriptor(self._process.pid)
+        if self._end is not None:
+            self._poll.register(self._end, select.POLLIN)
         self._glance = select.poll()
         self._glance.register(self._out, select.POLLIN)
 
@@ -95,12 +98,20 @@ class EngineProcess:
         ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         if not ready:
             raise Overdue
-        if len(ready) > 1 or ready[0][0] == self._alarm:
-            raise Stopped
+        if ready[0][0] != self._out or len(ready) > 1:
+            self._look_up({descriptor for descriptor, _ in ready})
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
         return chunk
+
+    def _look_up(self, ready: set[int]) -> None:
+        """Where more or something else than its output is ready, see whether to read on."""
+        if self._alarm in ready:
+            raise Stopped
+        # A child that it left may hold its output open, so its end is not always the output's.
+        if self._out not in ready:
+            raise self._ended()
 
     def unread(self) -> bytes:
         """What the engine has written that nobody waited for, at most one chunk of it."""
@@ -130,6 +141,9 @@ class EngineProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
 
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
@@ -142,6 +156,14 @@ class EngineProcess:
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it left with status 0")
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """What becomes readable when the process ends; None where the system has no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def _signal_name(number: int) -> str:

@@ -22,6 +22,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--think", type=float, help="seconds at --at-ply, unless told to stop")
     parser.add_argument("--fault", default="", help="what goes wrong at --at-ply, or at the start")
     parser.add_argument("--at-ply", type=int, default=0)
+    parser.add_argument("--start-pause", type=float, default=0.0, help="seconds until uciok")
+    parser.add_argument("--ready-pause", type=float, default=0.0, help="seconds until readyok")
+    parser.add_argument("--lines", type=int, default=0, help="info lines of every search")
     parser.add_argument("--skip", type=int, default=0, help="times it goes right before")
     parser.add_argument("--only-once", default="", help="a file that says it has gone wrong")
     parser.add_argument("--log", default="", help="a file for the commands it gets")
@@ -52,6 +55,7 @@ class Engine:
             case ["uci"]:
                 self.introduce()
             case ["isready"]:
+                time.sleep(self.given.ready_pause)
                 if self.given.fault != "no-readyok":
                     say("readyok")
             case ["position", *rest]:
@@ -64,10 +68,11 @@ class Engine:
                 hang()
 
     def introduce(self) -> None:
+        time.sleep(self.given.start_pause)
         if self.given.fault == "no-uciok":
             return
-        if self.given.fault == "crash-at-start":
-            os.kill(os.getpid(), signal.SIGSEGV)
+        if self.given.fault in AT_START:
+            AT_START[self.given.fault](self)
         say("id name scripted")
         for option in self.given.option:
             say(f"option name {option}")
@@ -88,6 +93,8 @@ class Engine:
         if now and self.given.think is not None:
             self.ponder_until_stop(self.given.think)
         time.sleep(self.given.sleep)
+        for depth in range(self.given.lines):
+            say(f"info depth {depth} score cp 1 nodes {depth} pv a1a1")
         self.tell_score(ply)
         say(f"bestmove {self.choice(ply)}")
 
@@ -189,6 +196,33 @@ def twice(engine: Engine) -> None:
         pass
 
 
+def binary(engine: Engine) -> None:
+    os.write(1, bytes(range(256)) * 8 + b"\xff\x00bestmove e7e5\n")
+
+
+def stderr_flood(engine: Engine) -> None:
+    for _ in range(5000):
+        os.write(2, b"x" * 1000)
+
+
+def liar(engine: Engine) -> None:
+    time.sleep(1.0)
+    say("info depth 1 score cp 0 time 1 nodes 1")
+
+
+def eat(engine: Engine) -> None:
+    eaten = []
+    while True:
+        eaten.append(bytearray(2**24))
+
+
+def write(engine: Engine) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+    with Path(engine.given.log).open("ab") as file:
+        while True:
+            file.write(bytes(2**20))
+
+
 def close_output(engine: Engine) -> None:
     os.close(1)
     hang()
@@ -215,6 +249,16 @@ FAULTS = {
     "flood": flood,
     "babble": babble,
     "close-output": close_output,
+    "binary": binary,
+    "stderr-flood": stderr_flood,
+    "liar": liar,
+    "eat": eat,
+    "write": write,
+}
+AT_START = {
+    "crash-at-start": crash,
+    "babble-at-start": babble,
+    "flood-at-start": flood,
 }
 
 if __name__ == "__main__":
