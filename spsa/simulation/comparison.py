@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.simulation.entrants import ENTRANTS
+from spsa.simulation.entrants import ENTRANTS, own_width
 from spsa.simulation.race import final
 from spsa.simulation.suite import Heat, Suite
 
@@ -37,11 +37,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """A suite, played `pairs` game pairs an iteration with `depth` of them in flight."""
+    """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
+
+    At the `same_width` rules perturb as widely as the default does, else as their own defaults say.
+    """
 
     suite: Suite
     pairs: int
     depth: int = 1
+    same_width: bool = True
 
     def heats(self) -> list[Heat]:
         return list(self.suite.heats(self.pairs))
@@ -49,7 +53,7 @@ class Contest:
     def recovered(self, rule: str, heat: Heat) -> dict[Cell, Vector]:
         """The recovered part of what is at stake in every problem of a heat."""
         field = self.suite.field(heat)
-        entrant = ENTRANTS[rule](field)
+        entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
         state = final(field.race(self.depth), entrant, self.suite.games(heat))
         parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
         return {

@@ -16,7 +16,7 @@ from spsa.algorithms.gains import decayed
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import State, total
 
-_C_END, _GAMMA = 1.0, 0.101
+_GAMMA = 0.101
 _TINY = 1e-12  # instead of 0, below a root
 
 
@@ -38,12 +38,12 @@ class Trail:
 class Descent:
     """A stochastic gradient method: everything but how a gradient moves theta.
 
-    The gradient is W / B over the difference that was played: score per step, not Elo, so that
-    it is of the same size whatever is tuned.
+    The gradient is W over the difference that was played: wins per step, not Elo.
     """
 
     problem: Problem
     rate: float
+    c_end: float = 1.0
 
     def start(self) -> Trail:
         start, nothing = self.problem.start, np.zeros_like(self.problem.start)
@@ -53,7 +53,7 @@ class Descent:
         return self.problem.inside(state.answer)
 
     def ask(self, state: Trail, k: int, rng: np.random.Generator) -> Perturbation:
-        c_k = decayed(_C_END, _GAMMA, self.problem.iterations, k)
+        c_k = decayed(self.c_end, _GAMMA, self.problem.iterations, k)
         centre = self.problem.inside(state.theta)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
@@ -73,7 +73,7 @@ class Descent:
 class Adam(Descent):
     """Kingma & Ba 2015, and the average over the second half of the run."""
 
-    rate: float = 0.03
+    rate: float = 0.05
     first_decay: float = 0.9
     second_decay: float = 0.999
 
@@ -112,7 +112,7 @@ class DoG(Descent):
 class ScheduleFree(Descent):
     """Defazio and others 2024: steps on z, games at a blend of z and its average, the answer."""
 
-    rate: float = 1.0
+    rate: float = 0.03
     blend: float = 0.9
 
     def moved(self, state: Trail, ascent: Vector) -> Trail:
@@ -169,9 +169,8 @@ class Kalman(Bspsa):
 
 
 def gradient(outcome: Outcome) -> Vector:
-    """Score per step, uphill; 0 where nothing was played."""
-    safe = np.where(outcome.difference == 0.0, np.inf, outcome.difference)
-    slope: Vector = outcome.result / np.maximum(outcome.pairs, 1.0) / safe
+    """W per step, uphill; 0 where nothing was played."""
+    slope: Vector = outcome.result / np.where(outcome.difference == 0.0, np.inf, outcome.difference)
     return slope
 
 

@@ -43,7 +43,7 @@ SIZES: Mapping[str, Size] = MappingProxyType(
             parameters=(4, 16, 64),
             budgets=(5_000, 20_000, 75_000, 200_000),
             problems=4,
-            most_results=20_000,
+            most_results=5_000,
         ),
         "full": Size(
             parameters=(1, 2, 4, 8, 16, 32, 64, 128),

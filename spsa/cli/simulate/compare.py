@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,11 @@ def _parts(text: str) -> list[str]:
     metavar="N,...",
     help="Iterations in flight.",
 )
+@click.option(
+    "--own-width",
+    is_flag=True,
+    help="Let all perturb by their own defaults, not as widely as the default rule does.",
+)
 @click.option("--budgets", callback=_numbers, metavar="PAIRS,...", help="Instead of the size's.")
 @click.option(
     "--size",
@@ -93,6 +99,7 @@ def compare(
     rules: tuple[str, ...],
     batches: tuple[int, ...],
     depths: tuple[int, ...],
+    own_width: bool,
     processes: int,
     as_json: bool,
     plot: Path | None,
@@ -109,7 +116,8 @@ def compare(
 
     suite = _suite(**asked)
     contests = [
-        Contest(suite=suite, pairs=pairs, depth=depth) for pairs in batches for depth in depths
+        Contest(suite=suite, pairs=pairs, depth=depth, same_width=not own_width)
+        for pairs, depth in product(batches, depths)
     ]
     found = _played(contests, rules, processes)
     if plot:

@@ -33,7 +33,8 @@ def _overall(contest: Contest, sheets: Sequence[Sheet]) -> FittedTable:
     count = first.overall().count
     table = FittedTable(
         f"half {contest.suite.half}, seed {contest.suite.seed}: {count} problems, "
-        f"{contest.pairs} pairs an iteration, {contest.depth} in flight",
+        f"{contest.pairs} pairs an iteration, {contest.depth} in flight, "
+        f"{'the same' if contest.same_width else 'their own'} widths",
         (
             Column("rule", is_number=False),
             Column("recovered"),
@@ -97,6 +98,7 @@ def _contest_json(contest: Contest, sheets: Sequence[Sheet]) -> dict[str, Any]:
     return {
         "pairs": contest.pairs,
         "depth": contest.depth,
+        "same_width": contest.same_width,
         "rules": [_sheet_json(sheet, sheets) for sheet in sheets],
     }
 
