@@ -54,7 +54,10 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
     """Opens an iteration of two batches of two pairs between the winner and this minus."""
 
     def open_iteration(
-        time_control: TimeControl = NODES, book: Book | None = None, **minus: object
+        time_control: TimeControl = NODES,
+        book: Book | None = None,
+        batch_games: int = 4,
+        **minus: object,
     ) -> int:
         plus_path = engine(tmp_path, "plus", moves=WINNER)
         minus_path = engine(tmp_path, "minus", **{"moves": LOSER} | minus)
@@ -63,6 +66,7 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
             minus=published(minus_path),
             plus_options={},
             minus_options={},
+            batch_games=batch_games,
             terms=Terms(
                 time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
             ),
@@ -390,3 +394,15 @@ def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
         wait_until(lambda: desk.calls.count("release") == 1)
         assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
     assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
+
+
+def test_batches_of_one_pair_are_claimed_ahead_too(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    offer(LONG, batch_games=2, fault="hang", at_ply=1)
+    desk = Watched(shared)
+    with hired(desk, tmp_path, size=1, drain=0.0) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: desk.calls.count("claim") == 2)
+        interrupts.note(signal.SIGTERM)
+    assert desk.calls.count("claim") == 2
+    assert [row.status for row in batches(sql)] == [BatchStatus.READY] * 4

@@ -50,7 +50,7 @@ class InPlay:
 
     @property
     def on_last_pair(self) -> bool:
-        return self.claim.pairs > 1 and self.claim.pairs - self.count.tally.pairs <= 1
+        return self.claim.pairs - self.count.tally.pairs <= 1
 
     def letter(self, end: Ended) -> Letter:
         """What the database has to hear of how it ended."""
@@ -186,9 +186,14 @@ class Worker:
 
     @property
     def _wants_more(self) -> bool:
-        """One batch a slot, and the next one while a slot is on its last pair."""
-        ahead = any(batch.on_last_pair for batch in self._in_play.values())
-        return not self._leaving and len(self._in_play) < len(self._pool) + ahead
+        """One batch a slot, and some more while slots are on their last pairs.
+
+        So no slot waits for the database, and no more wait here than are soon begun.
+        """
+        slots = len(self._pool)
+        ending = sum(batch.on_last_pair for batch in self._in_play.values())
+        ahead = min(ending, 1 + slots // 4)
+        return not self._leaving and len(self._in_play) < slots + ahead
 
     def _begin(self, claim: Claim) -> None:
         batch = InPlay(claim, time.monotonic())
