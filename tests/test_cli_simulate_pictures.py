@@ -50,7 +50,7 @@ def test_without_matplotlib_it_says_what_to_install(
     monkeypatch.setattr("spsa.cli.simulate.pictures.find_spec", lambda _: None)
     answer = CliRunner().invoke(draw, ["--plot", str(tmp_path / "loss.png")])
     assert isinstance(answer.exception, NoDrawing) and answer.exception.exit_code == 2
-    assert "pip install 'spsa-tuner[plot]'" in str(answer.exception)
+    assert "pip install matplotlib" in str(answer.exception)
     with pytest.raises(NoDrawing):
         save(PICTURE, tmp_path / "loss.png")
 

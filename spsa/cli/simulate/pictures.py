@@ -28,7 +28,7 @@ class NoDrawing(TuningError):
     exit_code = 2
 
     def __init__(self) -> None:
-        super().__init__("--plot draws with matplotlib: pip install 'spsa-tuner[plot]'")
+        super().__init__("--plot draws with matplotlib: pip install matplotlib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,5 +105,5 @@ plot_option: Option = click.option(
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE.png|svg",
     callback=_drawable,
-    help="Draw it too; needs matplotlib: pip install 'spsa-tuner[plot]'.",
+    help="Draw it too; needs matplotlib: pip install matplotlib.",
 )
