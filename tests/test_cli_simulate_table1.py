@@ -15,7 +15,7 @@ from console import call, environment, master
 from spsa.cli import run
 
 Ask = Callable[..., dict[str, Any]]
-SHORT = ("simulate", "table1", "--iterations", "40", "--runs", "60")
+SHORT = ("simulate", "table1", "--iterations", "40", "--runs", "210")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_the_table_has_a_line_for_every_rule_and_size(tmp_path: Path) -> None:
     done = call(master(*SHORT), tmp_path)
     assert done.returncode == 0 and done.stderr == ""
     title, heading, *lines = done.stdout.splitlines()
-    assert title.strip() == "40 iterations of one pair, 60 runs: Elo gained of 2"
+    assert title.strip() == "40 iterations of one pair, 210 runs: Elo gained of 2"
     assert " ".join(heading.split()) == "rule n gained +- z lost +- exact z limit lost/limit"
     rules = ("spsa", "bspsas", "bspsa", "bspsa-told")
     assert [line.split()[:2] for line in lines] == [
@@ -43,7 +43,7 @@ def test_the_table_has_a_line_for_every_rule_and_size(tmp_path: Path) -> None:
 
 def test_json_has_the_figures_unrounded_and_none_that_nobody_published(found: Ask) -> None:
     answer = found("--rules", "bspsa,mixture")
-    assert (answer["iterations"], answer["runs"], answer["seed"]) == (40, 60, 1)
+    assert (answer["iterations"], answer["runs"], answer["seed"]) == (40, 210, 1)
     assert [(c["rule"], c["parameters"]) for c in answer["cells"]] == [
         (rule, n) for rule in ("bspsa", "mixture") for n in (1, 4, 16, 64)
     ]
@@ -58,6 +58,7 @@ def test_figures_depend_on_the_seed_and_on_nothing_else(found: Ask) -> None:
     one = found("--rules", "spsa,bspsa")
     assert found("--rules", "spsa,bspsa", "-j", "2") == one
     assert found("--rules", "bspsa")["cells"] == one["cells"][4:]
+    assert found("--rules", "bspsa", "-n", "4", "-n", "64")["cells"] == one["cells"][5::2]
     other = found("--rules", "spsa,bspsa", "--seed", "2")
     assert all(a["loss"] != b["loss"] for a, b in zip(one["cells"], other["cells"], strict=True))
 

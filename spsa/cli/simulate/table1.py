@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spsa.simulation.losses import Losses
     from spsa.simulation.table1 import Cell, Row
 
-_TOGETHER = 50  # runs in an array: what a seed stands for does not depend on how many are wanted
+_TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
 
 
@@ -58,6 +58,13 @@ def _rows(_context: click.Context, _option: click.Parameter, text: str) -> "list
     help="bspsa-told is told the true sigma and distance; mixture, told nothing, takes longer.",
 )
 @click.option(
+    "-n",
+    "--parameters",
+    type=click.Choice(["1", "4", "16", "64"]),
+    multiple=True,
+    help="Only problems of so many; may be repeated. Default: all.",
+)
+@click.option(
     "--by-rule",
     is_flag=True,
     help="Play every iteration by the rule itself: the same, and several times as slow.",
@@ -70,6 +77,7 @@ def table1(
     runs: int,
     iterations: int,
     rows: "list[Row]",
+    parameters: tuple[str, ...],
     by_rule: bool,
     seed: int,
     processes: int,
@@ -86,7 +94,8 @@ def table1(
     from spsa.report.text import terminal
     from spsa.simulation.table1 import PARAMETERS, Cell
 
-    cells = [Cell(row=row, n=n, iterations=iterations) for row in rows for n in PARAMETERS]
+    sizes = [n for n in PARAMETERS if not parameters or str(n) in parameters]
+    cells = [Cell(row=row, n=n, iterations=iterations) for row in rows for n in sizes]
     found = _played(cells, runs, seed, processes, by_rule)
     if plot:
         save(_picture(found), plot)
