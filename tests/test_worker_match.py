@@ -22,6 +22,8 @@ from spsa.store import open_store
 from spsa.terms import Book, Terms, TimeControl
 from worker import address, cores
 from worker.openings import permutation
+from worker.options import confinement
+from worker.spawning import Confinement
 
 ROOT = Path(__file__).parent.parent
 DECLARED = "Margin type spin default 0 min -9 max 9"
@@ -119,17 +121,17 @@ def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> Non
 def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path) -> None:
     plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus", scores="5 -3")
     texts = []
-    for concurrency in (1, 3):
+    for concurrency in (1, 8):
         pgn = tmp_path / f"{concurrency}.pgn"
         done = compete(
-            plus, minus, "--games", 8, "--nodes", 1, "--seed", 3, "--max-moves", 10,
+            plus, minus, "--games", 16, "--nodes", 1, "--seed", 3, "--max-moves", 10,
             "-c", concurrency, "--force", "--pgn", pgn,
         )  # fmt: skip
         assert done.returncode == 0
         games = pgn.read_text().split("[Event ")
         texts.append(sorted(re.sub(r"\d\.\d{3}s", "", game) for game in games))
     assert texts[0] == texts[1]
-    assert len(set(texts[0])) == 9
+    assert len(set(texts[0])) == 17
 
 
 @pytest.mark.parametrize(
@@ -351,3 +353,23 @@ def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
     assert cores.physical(range(4), tmp_path) == 2
     assert cores.physical(range(4), tmp_path / "nothing") == 4
     assert 1 <= cores.default_concurrency() <= cores.usable_cores()
+
+
+def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
+    for number, siblings in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert cores.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
+    confinement = Confinement(cores=(0, 2, 1, 3))
+    assert [confinement.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
+    assert Confinement().of_slot(3).cores == ()
+
+
+def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
+    box = cores.memory()
+    assert box is not None
+    assert confinement(pin=False, mebibytes=None, slots=1).memory == max(2**28, box // 4)
+    assert confinement(pin=False, mebibytes=7, slots=1).memory == 7 * 2**20
+    assert confinement(pin=False, mebibytes=None, slots=10**6).memory == 2**28
+    assert confinement(pin=True, mebibytes=None, slots=1).cores == cores.pinning_order()

@@ -1,12 +1,15 @@
 """The runner's rules of chess against python-chess's own, on games nobody has seen before."""
 
+import os
 import random
+from itertools import permutations
 
 import chess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from worker import ordinary
 from worker.openings import Opening
 from worker.rules import Ending, Position, Termination
 
@@ -42,6 +45,53 @@ def likely_move(board: chess.Board, rng: random.Random) -> chess.Move:
         return back
     quiet = [move for move in legal if not board.is_zeroing(move)]
     return rng.choice(quiet if quiet and rng.random() < 0.7 else legal)
+
+
+FIELDS = [
+    "pawns",
+    "knights",
+    "bishops",
+    "rooks",
+    "queens",
+    "kings",
+    "promoted",
+    "occupied",
+    "occupied_co",
+    "turn",
+    "castling_rights",
+    "ep_square",
+    "halfmove_clock",
+    "fullmove_number",
+]
+LONG = bool(os.environ.get("SPSA_TEST_LONG"))
+SEED = int(os.environ.get("SPSA_TEST_SEED", "1"))
+
+
+def every_pair_of_squares(board: chess.Board) -> None:
+    """What `ordinary` says of each is what python-chess says, unless it leaves the answer to it."""
+    legal = {(move.from_square, move.to_square) for move in board.legal_moves}
+    for source, target in permutations(chess.SQUARES, 2):
+        made = ordinary.make(board.copy(stack=False), source, target)
+        assert made is None or made == ((source, target) in legal), (board.fen(), source, target)
+
+
+def test_random_games_are_those_of_python_chess_to_the_last_field() -> None:
+    """Long form: some hundred thousand positions, and millions of moves tried in them."""
+    rng = random.Random(SEED)
+    for _ in range(3000 if LONG else 12):
+        start = rng.choice((*ENDGAMES, *[chess.STARTING_FEN] * 3))
+        position, board = Position(Opening(start)), chess.Board(start)
+        ending = None
+        while ending is None and board.ply() < 400:
+            move = likely_move(board, rng)
+            board.push(move)
+            assert position.make(move.uci())
+            ending = position.ending()
+            for name in FIELDS:
+                assert getattr(position.board, name) == getattr(board, name), (name, board.fen())
+            if rng.random() < 0.05:
+                every_pair_of_squares(position.board)
+        assert (ending and ending.termination) == expected(board)
 
 
 def ended_by(position: Position, move: str) -> Ending | None:

@@ -21,6 +21,7 @@ from worker.openings import Order, load
 from worker.options import adjudication, confinement, engine_names, settings, time_control
 from worker.pgn import Scoresheet
 from worker.pool import PairVoid, Pool
+from worker.promptness import be_prompt
 from worker.spawning import Confinement
 from worker.uci import EngineSpec, Patience
 
@@ -52,6 +53,7 @@ class Arena:
 
 def hold(arena: Arena) -> int:
     """Play the match and report it; the exit code."""
+    be_prompt()
     match = arena.match
     patience = match.conditions.patience
     with (

@@ -20,6 +20,7 @@ from worker.interrupts import Interrupts, interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import RECONNECT, Pauses
 from worker.pool import Pool
+from worker.promptness import be_prompt
 from worker.spawning import Confinement
 from worker.uci import Patience
 
@@ -47,6 +48,7 @@ def serve(service: Service) -> int:
         if store is None:
             return heard.exit_code
         log.info("connected to %s, %d games at a time", store.where, service.concurrency)
+        be_prompt()
         with store, _pool(service) as pool:
             return _worker(service, store, pool, heard).run()
 
