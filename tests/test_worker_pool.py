@@ -5,10 +5,22 @@ from pathlib import Path
 
 import chess
 import pytest
-from engines.zoo import IMPATIENT, LOSER, PATIENT, WINNER, alive, children, engine, open_files, spec
+from engines.zoo import (
+    IMPATIENT,
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    spec,
+    wait_until,
+)
 
 from spsa.scoring import Tally
 from spsa.terms import Adjudication, TimeControl, TimeKind
+from worker.count import Speeds
 from worker.game import Conditions, Pairing
 from worker.openings import Opening
 from worker.pool import Event, Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
@@ -206,3 +218,58 @@ def test_a_defect_costs_a_job_and_not_the_slot(
 def test_a_wait_for_events_can_be_ended(pool: Pool) -> None:
     pool.wake()
     assert pool.next_event(60) is None
+
+
+def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    silent = engine(tmp_path, "silent", moves=WINNER, fault="no-uciok")
+    pool.submit(job(silent, engine(tmp_path, "minus", moves=LOSER, pid=pid)))
+    wait_until(pid.exists)
+    pool.stop("job")
+    assert until_the_end(pool) == [JobStopped("job")]
+    assert not children()
+
+
+def test_the_next_jobs_engines_are_warm_before_the_last_pair_ends(
+    pool: Pool, winner: Path, tmp_path: Path
+) -> None:
+    hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=2)  # in game two
+    pids = [tmp_path / "next-plus-pid", tmp_path / "next-minus-pid"]
+    following = [
+        engine(tmp_path, f"next{number}", moves=moves, pid=pid)
+        for number, (moves, pid) in enumerate(zip((WINNER, LOSER), pids, strict=True))
+    ]
+    pool.submit(job(winner, hanging, key="first", time_control=LONG))
+    pool.submit(job(*following, key="second"))
+    wait_until(lambda: all(pid.exists() and bool(pid.read_text()) for pid in pids))
+    warm = [int(pid.read_text()) for pid in pids]
+    pool.stop("first")
+    assert until_the_end(pool) == [JobStopped("first")]
+    assert until_the_end(pool)[-1] == JobDone("second")
+    assert not any(alive(pid) for pid in warm)  # they were at the place that was broken off
+
+
+def test_warm_engines_are_the_ones_that_play_the_next_job(
+    pool: Pool, winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "next.log"
+    following = engine(tmp_path, "next", moves=LOSER, log=log)
+    for key, minus in (("first", loser), ("second", following)):
+        pool.submit(job(winner, minus, key=key, pairs=2))
+    for _ in range(2):
+        until_the_end(pool)
+    assert log.read_text().split().count("uci") == 1
+
+
+def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None:
+    with Pool(2, PATIENT) as slots:
+        for key in "abcdef":
+            slots.submit(job(winner, loser, key=key))
+        events = [event for _ in range(12) if (event := slots.next_event(20))]
+    assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}
+    speeds = Speeds()
+    for event in events:
+        if isinstance(event, PairPlayed):
+            speeds.add(event.slot, event.pair)
+    assert sum(speeds.nodes.values()) == 6 * (7 + 4) * 77
+    assert all(nps > 0 for nps in speeds.nps().values())
