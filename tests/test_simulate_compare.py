@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +56,20 @@ def test_other_processes_make_no_difference_and_other_halves_and_seeds_do() -> N
     assert answer(*QUICK, "-j", "2")["contests"] == usual
     assert answer(*QUICK, "--half", "choose")["contests"] != usual
     assert answer(*QUICK, "--seed", "2")["contests"] != usual
+
+
+def test_all_can_perturb_by_their_own_defaults() -> None:
+    usual, own = answer(*QUICK)["contests"][0], answer(*QUICK, "--own-width")["contests"][0]
+    assert (usual["same_width"], own["same_width"]) == (True, False)
+    assert own["rules"][0]["cells"] == usual["rules"][0]["cells"]
+    assert own["rules"][1]["cells"] != usual["rules"][1]["cells"]
+
+
+def test_what_rules_recover_by_the_budget_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "rules.svg"
+    assert ran(*QUICK, "--plot", str(file)).exit_code == 0
+    assert "fishtest" in file.read_text("utf-8") or file.stat().st_size > 5_000
 
 
 @pytest.mark.parametrize(

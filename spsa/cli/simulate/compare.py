@@ -79,7 +79,7 @@ def _parts(text: str) -> list[str]:
     type=click.Choice(["short", "full"]),
     default="short",
     show_default=True,
-    help="short takes minutes, full an hour or more.",
+    help="short takes minutes, full many hours: name the rules.",
 )
 @click.option(
     "--problems", type=click.IntRange(min=1), help="Problems a family and cell; default: 4."
