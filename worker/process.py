@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from spsa.errors import EngineFault
@@ -69,14 +70,9 @@ class EngineProcess:
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
         self._alarm = alarm.fileno()
-        self._poll = select.poll()
-        self._poll.register(self._out, select.POLLIN)
-        self._poll.register(self._alarm, select.POLLIN)
         self._end = _exit_descriptor(self._process.pid)
-        if self._end is not None:
-            self._poll.register(self._end, select.POLLIN)
-        self._glance = select.poll()
-        self._glance.register(self._out, select.POLLIN)
+        self._poll = _poll(self._out, self._alarm, self._end)
+        self._glance = _poll(self._out)
 
     @property
     def pid(self) -> int:
@@ -93,17 +89,21 @@ class EngineProcess:
         if written < len(data):
             raise EngineFault("hang", "it does not read its commands")
 
-    def read(self, deadline: float) -> bytes:
-        """What the engine writes next; Overdue when the monotonic clock reaches `deadline`."""
-        ready = self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+    def read(self, heard: bytearray, deadline: float) -> None:
+        """Put what the engine writes next at the end of `heard`.
+
+        Overdue when the monotonic clock reaches `deadline`.
+        """
+        left = deadline - time.monotonic()
+        ready = self._poll(left * 1000 if left > 0 else 0)
         if not ready:
             raise Overdue
-        if ready[0][0] != self._out or len(ready) > 1:
+        if len(ready) > 1 or ready[0][0] != self._out:
             self._look_up({descriptor for descriptor, _ in ready})
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
-        return chunk
+        heard += chunk
 
     def _look_up(self, ready: set[int]) -> None:
         """Where more or something else than its output is ready, see whether to read on."""
@@ -115,7 +115,7 @@ class EngineProcess:
 
     def unread(self) -> bytes:
         """What the engine has written that nobody waited for, at most one chunk of it."""
-        return os.read(self._out, CHUNK) if self._glance.poll(0) else b""
+        return os.read(self._out, CHUNK) if self._glance(0) else b""
 
     def close(self, farewell: bytes, patience: float) -> None:
         """Say `farewell`, wait for the end of the output, then kill the group and reap."""
@@ -130,7 +130,7 @@ class EngineProcess:
         with suppress(EngineFault, Overdue, Stopped):
             self.write(farewell)
             while time.monotonic() < deadline:
-                self.read(deadline)
+                self.read(bytearray(), deadline)
 
     def _kill(self) -> None:
         # The leader is not reaped before its group is signalled, so its number is still its own.
@@ -156,6 +156,15 @@ class EngineProcess:
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
         return EngineFault("exit", "it left with status 0")
+
+
+def _poll(*descriptors: int | None) -> Callable[[float], list[tuple[int, int]]]:
+    """Waits milliseconds for one of these to be readable, and says which are."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        if descriptor is not None:
+            poll.register(descriptor, select.POLLIN)
+    return poll.poll
 
 
 def _exit_descriptor(pid: int) -> int | None:

@@ -94,7 +94,7 @@ class UciEngine:
         self.path = spec.path
         self.options: dict[str, str] = {}
         self._patience = patience
-        self._rest = b""
+        self._heard = bytearray(b"\n")  # what is not yet read of it, from the end of a line on
         self._declared = Declarations()
         self._process = EngineProcess(spec.path, alarm, confinement)
         try:
@@ -145,33 +145,35 @@ class UciEngine:
     def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
         deadline = time.monotonic() + seconds
         try:
-            while not self._heard(wanted, hear):
+            while not self._heard_line(wanted, hear):
                 if time.monotonic() > deadline:
                     raise Overdue
-                self._rest = _capped(self._rest) + self._process.read(deadline)
+                _refuse_endless(self._heard)
+                self._process.read(self._heard, deadline)
         except Overdue:
             raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
 
-    def _heard(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
+    def _heard_line(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
         """Go through the whole lines that have come, up to the wanted one."""
-        *lines, self._rest = self._rest.split(b"\n")
+        *lines, rest = bytes(self._heard).split(b"\n")
         for number, line in enumerate(lines, start=1):
             if line.strip() == wanted:
-                self._rest = b"\n".join([*lines[number:], self._rest])
+                self._heard = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
                 return True
             hear(line.decode("utf-8", "replace").strip())
+        self._heard = bytearray(b"\n" + rest)
         return False
 
     def _refuse_unasked_move(self) -> None:
-        stale = self._rest + self._process.unread()
+        stale = self._heard + self._process.unread()
         if b"bestmove" in stale:
             raise EngineFault("garbage", "a second bestmove nobody asked for")
-        self._rest = b""
+        self._heard = bytearray(b"\n")
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
         try:
-            return self._read_search(started + limit.seconds, b"")
+            return self._read_search(started + limit.seconds)
         except Overdue:
             if not limit.stop_seconds:
                 raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
@@ -181,27 +183,27 @@ class UciEngine:
         # Its flag has fallen. Whether it is only late, or hangs, shows in whether it obeys.
         self._process.write(b"stop\n")
         try:
-            return self._read_search(time.monotonic() + seconds, b"")
+            return self._read_search(time.monotonic() + seconds)
         except Overdue:
             raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
 
-    def _read_search(self, deadline: float, info: bytes) -> tuple[bytes, bytes]:
-        heard, looked = b"\n" + self._rest, 0
+    def _read_search(self, deadline: float) -> tuple[bytes, bytes]:
+        heard, read, info, looked = self._heard, self._process.read, b"", 0
         while True:
-            self._rest = heard = heard + self._process.read(deadline)
             start = heard.find(_MARK, looked)
             end = heard.find(b"\n", start + 1) if start >= 0 else -1
             if end >= 0:
-                self._rest = heard[end + 1 :]
-                return heard[start + 1 : end], _last_info(heard, start) or info
-            looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
+                self._heard = heard[end:]
+                return bytes(heard[start + 1 : end]), _last_info(heard, start) or info
             if len(heard) > LINE_CAP:
-                whole = heard.rfind(b"\n")
-                info = _last_info(heard, whole) or info
-                heard, looked = _capped(heard[whole:]), 0
+                info = _last_info(heard, heard.rfind(b"\n")) or info
+                del heard[: heard.rfind(b"\n")]
+                _refuse_endless(heard)
                 # An engine that never pauses would let no wait time out.
                 if time.monotonic() > deadline:
                     raise Overdue
+            looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
+            read(heard, deadline)
 
 
 def _refuse_stray_move(line: str) -> None:
@@ -209,17 +211,16 @@ def _refuse_stray_move(line: str) -> None:
         raise EngineFault("garbage", "a bestmove nobody asked for")
 
 
-def _capped(unfinished: bytes) -> bytes:
-    if len(unfinished) > LINE_CAP:
+def _refuse_endless(heard: bytearray) -> None:
+    if len(heard) > LINE_CAP:
         raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")
-    return unfinished
 
 
-def _last_info(data: bytes, end: int) -> bytes:
-    """The last whole `info` line with a score in data[:end]; empty when there is none."""
-    while (at := data.rfind(b" score ", 0, end)) >= 0:
-        start = data.rfind(b"\n", 0, at) + 1
-        line = data[start : data.find(b"\n", at)]
+def _last_info(heard: bytearray, end: int) -> bytes:
+    """The last whole `info` line with a score in heard[:end]; empty when there is none."""
+    while (at := heard.rfind(b" score ", 0, end)) >= 0:
+        start = heard.rfind(b"\n", 0, at) + 1
+        line = bytes(heard[start : heard.find(b"\n", at)])
         if line.startswith(b"info ") and not line.startswith(b"info string"):
             return line
         end = start
