@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -116,6 +117,7 @@ def test_results_are_logged_in_a_line_a_batch(
         work(staged.store, tmp_path, max_batches=1)
     assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
     assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
+    assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
 
 
 class Unreliable:

@@ -47,6 +47,7 @@ class InPlay:
     claim: Claim
     started: float
     count: Count = field(default_factory=Count)
+    slot: int | None = None
 
     @property
     def on_last_pair(self) -> bool:
@@ -224,8 +225,9 @@ class Worker:
             return
         batch = self._in_play[event.key]
         match event:
-            case PairPlayed(pair=pair):
+            case PairPlayed(pair=pair, slot=slot):
                 batch.count.add(pair)
+                batch.slot = slot
             case PairVoid(detail=detail):
                 batch.count.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
@@ -238,6 +240,8 @@ class Worker:
         if isinstance(event, JobDone):
             self._nps = batch.count.nps()
             log.info("%s: %s", batch, batch.count)
+            if self._nps is not None:
+                log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)
         elif isinstance(event, JobFailed):
             log.error("%s: failed, %s", batch, event.reason)
         else:
