@@ -9,8 +9,9 @@ import pytest
 
 from spsa.simulation.comparison import Cell, Contest, Sheet, gainful, ranks, sheets
 from spsa.simulation.entrants import ENTRANTS
-from spsa.simulation.families import FAMILIES, Terrain
+from spsa.simulation.families import FAMILIES
 from spsa.simulation.suite import HALVES, SIZES, Heat, Size, Suite, together
+from spsa.simulation.terrain import Terrain
 
 SMALL = Size(parameters=(4, 8), budgets=(1_000, 20_000), problems=6, most_results=20_000)
 SUITE = Suite(seed=11, half="judge", size=SMALL)

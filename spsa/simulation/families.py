@@ -6,48 +6,26 @@ everywhere in simulations the first axis runs over replicas, here: over differen
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import sqrt
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
-from spsa.simulation.engine import Engine, Quadratic
-from spsa.simulation.landscapes import Lopsided, Saturating, Tilted, Whole
-
-_ROOM = 8.0  # bounds, in steps from the start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terrain:
-    """Engines to be tuned, from where, and what an oracle knows of them.
-
-    `start`, `lower`, `upper`, `unit` and `optimum` have shape (R, n), `hessian` (R, n, n): an
-    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root of
-    the mean square that distances have where they were drawn. `stake`, shape (R, 1), is the scale
-    of Elo by which gains are judged.
-    """
-
-    engine: Engine
-    start: Vector
-    lower: Vector
-    upper: Vector
-    unit: Vector
-    optimum: Vector
-    hessian: Vector
-    deviation: Vector
-    stake: Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Away:
-    """Distances from start to optimum, and the deviation of where they come from; shape (R, n)."""
-
-    distance: Vector
-    deviation: Vector
-
+from spsa.simulation.engine import Quadratic
+from spsa.simulation.landscapes import Lopsided, Saturating, Whole
+from spsa.simulation.terrain import (
+    ROOM,
+    Away,
+    Terrain,
+    diagonal,
+    quadratic,
+    root_mean_square,
+    tilted,
+    turned,
+    usual,
+)
 
 Family = Callable[[np.random.Generator, int, int], Terrain]
 """Draws so many problems of so many parameters."""
@@ -55,40 +33,40 @@ Family = Callable[[np.random.Generator, int, int], Terrain]
 
 def iso(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Every parameter as important as every other."""
-    return _quadratic(rng, np.ones((problems, n)))
+    return quadratic(rng, np.ones((problems, n)))
 
 
 def heterogeneous(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Curvatures log-normal with deviation 1: 95% within a factor of 7 of the median."""
-    return _quadratic(rng, np.exp(rng.standard_normal((problems, n))))
+    return quadratic(rng, np.exp(rng.standard_normal((problems, n))))
 
 
 def heavy(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Curvatures with a tail like 1/h, up to 1000 times the least: few parameters matter much."""
-    return _quadratic(rng, 1 / rng.uniform(0.001, 1.0, (problems, n)))
+    return quadratic(rng, 1 / rng.uniform(0.001, 1.0, (problems, n)))
 
 
 def rotated(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """The axes of the loss are not the parameters; curvatures along them differ by up to 100."""
-    return _tilted(rng, _turned(rng, 10 ** rng.uniform(0, 2, (problems, n))))
+    return tilted(rng, turned(rng, 10 ** rng.uniform(0, 2, (problems, n))))
 
 
 def canyon(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """As `rotated`, with curvatures that differ by up to 10,000."""
-    return _tilted(rng, _turned(rng, 10 ** rng.uniform(0, 4, (problems, n))))
+    return tilted(rng, turned(rng, 10 ** rng.uniform(0, 4, (problems, n))))
 
 
 def coupled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Parameters come in pairs that make up for each other, correlated by 0.7 to 0.95."""
     hessian = np.zeros((problems, n, n))
-    diagonal = np.arange(n)
-    hessian[:, diagonal, diagonal] = np.exp(rng.standard_normal((problems, n)) / 2)
-    one, other = diagonal[0 : n - 1 : 2], diagonal[1:n:2]
+    each = np.arange(n)
+    hessian[:, each, each] = np.exp(rng.standard_normal((problems, n)) / 2)
+    one, other = each[0 : n - 1 : 2], each[1:n:2]
     scale = np.sqrt(hessian[:, one, one] * hessian[:, other, other])
     size = (problems, len(one))
     coupling = scale * rng.uniform(0.7, 0.95, size) * rng.choice([-1.0, 1.0], size)
     hessian[:, one, other] = hessian[:, other, one] = coupling
-    return _tilted(rng, hessian)
+    return tilted(rng, hessian)
 
 
 def misjudged(rng: np.random.Generator, problems: int, n: int) -> Terrain:
@@ -96,10 +74,10 @@ def misjudged(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     factor = np.exp(rng.uniform(-np.log(4), np.log(4), (problems, n)))
     dead = rng.random((problems, n)) < rng.uniform(0.25, 0.5, (problems, 1))
     dead[:, 0] = False
-    true = _usual(rng, problems, n)
-    distance = np.clip(true.distance / factor, -0.9 * _ROOM, 0.9 * _ROOM)
+    true = usual(rng, problems, n)
+    distance = np.clip(true.distance / factor, -0.9 * ROOM, 0.9 * ROOM)
     away = Away(distance, true.deviation / factor)
-    return _quadratic(rng, np.where(dead, 0.0, factor**2), away)
+    return quadratic(rng, np.where(dead, 0.0, factor**2), away)
 
 
 def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
@@ -108,7 +86,7 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     gentle = np.exp(rng.standard_normal(shape) / 2)
     steep = gentle * rng.uniform(1.0, 4.0, shape)
     flat, left = rng.uniform(1.5, 4.0, shape), rng.random(shape) < 0.5
-    base = _quadratic(rng, (gentle + steep) / 2)
+    base = quadratic(rng, (gentle + steep) / 2)
 
     def landscape(scale: Vector | float) -> Lopsided:
         return Lopsided(
@@ -120,13 +98,13 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
         )
 
     scale = -base.stake / landscape(1.0).elo(base.start)
-    hessian = scale[..., None] * _diagonal((gentle + steep) / 2)
+    hessian = scale[..., None] * diagonal((gentle + steep) / 2)
     return replace(base, engine=landscape(scale), hessian=hessian)
 
 
 def saturating(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Loses ever less for every step more, and never above 1.1 to 3 times what the start loses."""
-    base = _quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
+    base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     most = base.stake * rng.uniform(1.1, 3.0, base.stake.shape)
     deeper = -most * np.log1p(-base.stake / most) / base.stake
     hessian = deeper[..., None] * base.hessian
@@ -136,16 +114,16 @@ def saturating(rng: np.random.Generator, problems: int, n: int) -> Terrain:
 
 def integer(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Whole numbers a step apart, optimum included; starts 1 to 3 of them away."""
-    usual = _usual(rng, problems, n)
-    wanted = np.rint(usual.distance)
-    away = Away(np.where(wanted == 0.0, 1.0, wanted), usual.deviation)
-    base = _quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2), away)
+    real = usual(rng, problems, n)
+    wanted = np.rint(real.distance)
+    away = Away(np.where(wanted == 0.0, 1.0, wanted), real.deviation)
+    base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2), away)
     return replace(base, engine=Whole(engine=base.engine), unit=np.ones_like(base.unit))
 
 
 def cornered(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Bounds up to half a step beyond start and optimum, or, half the time, exactly there."""
-    base = _quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
+    base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     shape = base.start.shape
     beyond = np.maximum(rng.uniform(-0.5, 0.5, (2, *shape)), 0.0)
     lower = np.minimum(base.start, base.optimum) - beyond[0]
@@ -160,17 +138,17 @@ def cornered(rng: np.random.Generator, problems: int, n: int) -> Terrain:
 
 def settled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Already at the optimum: nothing to gain; `stake` is what the usual distance would cost."""
-    base = _quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
-    return replace(base, start=base.optimum, lower=base.optimum - _ROOM, upper=base.optimum + _ROOM)
+    base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
+    return replace(base, start=base.optimum, lower=base.optimum - ROOM, upper=base.optimum + ROOM)
 
 
 def steep(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """20 to 80 Elo to gain by every single parameter, 2 to 5 steps away."""
     shape = (problems, n)
     distance = rng.uniform(2.0, 5.0, shape) * rng.choice([-1.0, 1.0], shape)
-    away = Away(distance, np.full(shape, _root_mean_square(2.0, 5.0)))
+    away = Away(distance, np.full(shape, root_mean_square(2.0, 5.0)))
     worth = rng.uniform(20.0, 80.0, shape)
-    return _quadratic(rng, worth / distance**2, away, total(worth))
+    return quadratic(rng, worth / distance**2, away, total(worth))
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -193,71 +171,3 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         )
     }
 )
-
-
-def _usual(rng: np.random.Generator, problems: int, n: int) -> Away:
-    """0.3 to 2.5 steps, with a scale of its own for every problem."""
-    scale = np.exp(rng.uniform(np.log(0.6), np.log(5 / 3), (problems, 1)))
-    signs = rng.choice([-1.0, 1.0], (problems, n))
-    distance = scale * rng.uniform(0.5, 1.5, (problems, n)) * signs
-    return Away(distance, np.broadcast_to(scale * _root_mean_square(0.5, 1.5), distance.shape))
-
-
-def _root_mean_square(least: float, most: float) -> float:
-    """Of a number that is uniform between the two."""
-    return sqrt((least**2 + least * most + most**2) / 3)
-
-
-def _stake(rng: np.random.Generator, problems: int) -> Vector:
-    """1 to 60 Elo, every factor as likely."""
-    return np.exp(rng.uniform(0.0, np.log(60.0), (problems, 1)))
-
-
-def _quadratic(
-    rng: np.random.Generator,
-    shape: Vector,
-    away: Away | None = None,
-    stake: Vector | None = None,
-) -> Terrain:
-    """Separate parameters whose curvatures are to each other as `shape`."""
-    base = _tilted(rng, _diagonal(shape), away, stake)
-    curvature = np.diagonal(base.hessian, axis1=-2, axis2=-1).copy()
-    return replace(base, engine=Quadratic(optimum=base.optimum, curvature=curvature))
-
-
-def _tilted(
-    rng: np.random.Generator,
-    shape: Vector,
-    away: Away | None = None,
-    stake: Vector | None = None,
-) -> Terrain:
-    problems, n = shape.shape[:2]
-    away = away or _usual(rng, problems, n)
-    worth = _stake(rng, problems) if stake is None else stake
-    start = np.rint(rng.uniform(-5.0, 5.0, shape.shape[:2]))
-    optimum = start + away.distance
-    hessian = shape * (-worth / Tilted(optimum=optimum, hessian=shape).elo(start))[..., None]
-    return Terrain(
-        engine=Tilted(optimum=optimum, hessian=hessian),
-        start=start,
-        lower=start - _ROOM,
-        upper=start + _ROOM,
-        unit=np.zeros_like(start),
-        optimum=optimum,
-        hessian=hessian,
-        deviation=away.deviation,
-        stake=worth,
-    )
-
-
-def _diagonal(curvature: Vector) -> Vector:
-    hessian: Vector = curvature[..., None] * np.eye(curvature.shape[-1])
-    return hessian
-
-
-def _turned(rng: np.random.Generator, curvature: Vector) -> Vector:
-    """A Hessian with these eigenvalues along random orthogonal axes."""
-    n = curvature.shape[-1]
-    axes, _ = np.linalg.qr(rng.standard_normal((*curvature.shape[:-1], n, n)))
-    turned: Vector = np.matmul(axes * curvature[..., None, :], np.swapaxes(axes, -2, -1))
-    return turned

@@ -14,8 +14,9 @@ import numpy as np
 from spsa.algorithms import Problem, Vector
 from spsa.seeds import derived_seed
 from spsa.simulation.engine import Engine, Games
-from spsa.simulation.families import FAMILIES, Terrain
+from spsa.simulation.families import FAMILIES
 from spsa.simulation.race import Race
+from spsa.simulation.terrain import Terrain
 
 HALVES = ("choose", "judge")
 
@@ -157,7 +158,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class SideBySide:
     """Engines side by side: each is as many of the replicas on the axis before the last."""
 
     engines: Sequence[Engine]
@@ -173,7 +174,7 @@ def together(terrains: Sequence[Terrain]) -> Terrain:
     if len(terrains) == 1:
         return terrains[0]
     return Terrain(
-        engine=Ranks([terrain.engine for terrain in terrains]),
+        engine=SideBySide([terrain.engine for terrain in terrains]),
         start=np.concatenate([terrain.start for terrain in terrains]),
         lower=np.concatenate([terrain.lower for terrain in terrains]),
         upper=np.concatenate([terrain.upper for terrain in terrains]),

@@ -136,8 +136,11 @@ def _suite(
     from spsa.simulation.suite import SIZES, Suite
 
     usual = SIZES[size]
-    chosen = replace(usual, budgets=budgets or usual.budgets, problems=problems or usual.problems)
-    return Suite(seed=seed, half=half, size=chosen)
+    if budgets:
+        usual = replace(usual, budgets=budgets, most_results=max(budgets))
+    if problems:
+        usual = replace(usual, problems=problems)
+    return Suite(seed=seed, half=half, size=usual)
 
 
 def _played(
