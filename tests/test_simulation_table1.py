@@ -122,7 +122,7 @@ def test_the_mixture_is_told_nothing_and_gains() -> None:
     cell = Cell(row=Row.MIXTURE, n=4, iterations=800)
     assert cell.expected is None
     losses = cell.losses(60, np.random.default_rng(6))
-    assert cell.limit < losses.mean() < 1.9
+    assert 0 < losses.mean() < 1
 
 
 def test_runs_that_come_to_their_bounds_are_refused() -> None:

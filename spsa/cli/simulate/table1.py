@@ -88,7 +88,7 @@ def table1(
 
     Elo gained of 2, and Elo short of 2, with one standard error; z is the difference to the paper
     and to the exact expectation in standard errors. No rule can lose less than the limit, that of
-    Bayes, on average.
+    Bayes, on average with the paper's perturbations; mixture chooses its own.
     """
     from spsa.cli.simulate.cells import cells_json, cells_table
     from spsa.report.text import terminal
