@@ -1,0 +1,124 @@
+"""`python -m benches.estimates`: which theta of a run is the best one, and how honest its sd is.
+
+Every rule tunes the same synthetic engines with its defaults; printed is the part of the Elo at
+stake that its final, averaged and supported theta recover, and how many of the best values lie
+within the 95% interval of the supported one.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+import numpy as np
+
+from spsa.algorithms import Belief, Problem, Vector, algorithms, create
+from spsa.algorithms.observing import Observation, observed
+from spsa.planning.prospect import Prospect
+from spsa.simulation.engine import Games, Quadratic
+from spsa.simulation.race import Race
+
+_REACH = 8.0  # bounds, in steps from the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A kind of run: so many parameters, iterations of so many pairs, and what there is to gain."""
+
+    name: str
+    parameters: int
+    iterations: int
+    pairs: int
+    prospect: Prospect
+
+    def problem(self, runs: int) -> Problem:
+        start = np.zeros((runs, self.parameters))
+        return Problem(
+            start=start,
+            lower=start - _REACH,
+            upper=start + _REACH,
+            unit=np.zeros(self.parameters),
+            iterations=self.iterations,
+            pairs=self.pairs,
+        )
+
+
+CASES = (
+    Case(
+        name="24 x 60 games, 7 parameters 2-5 steps off, 350 Elo",
+        parameters=7,
+        iterations=24,
+        pairs=30,
+        prospect=Prospect(stake=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
+    ),
+    Case(
+        name="67 x 150 games, 16 parameters, 15 Elo",
+        parameters=16,
+        iterations=67,
+        pairs=75,
+        prospect=Prospect(stake=15, draw_rate=0.5),
+    ),
+    Case(
+        name="250 x 150 games, 5 parameters, 15 Elo",
+        parameters=5,
+        iterations=250,
+        pairs=75,
+        prospect=Prospect(stake=15, draw_rate=0.5),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Mean parts recovered, 0..1, and the part of best values inside the 95% intervals."""
+
+    final: float
+    averaged: float
+    supported: float
+    covered: float
+
+    def __str__(self) -> str:
+        thetas = f"{self.final:.2f} / {self.averaged:.2f} / {self.supported:.2f}"
+        return f"{thetas}, {self.covered:.0%}"
+
+
+def found(case: Case, rule: str, runs: int, seed: int) -> Found:
+    """What the three thetas of so many runs are worth."""
+    problem = case.problem(runs)
+    engine = case.prospect.engines(problem, runs, np.random.default_rng([seed, 0]))
+    watched = observed(create(rule, {}, problem), problem)
+    race = Race(problem=problem, engine=engine, games=Games(case.prospect.draw_rate))
+    states: Iterator[Observation] = race.run(watched, np.random.default_rng([seed, 1]))
+    end = deque(states, maxlen=1).pop()
+    averaged, supported = watched.averaged(end), watched.supported(end)
+    assert averaged is not None and supported is not None  # there were results
+    return Found(
+        _recovered(engine, problem.start, watched.theta(end)),
+        _recovered(engine, problem.start, averaged.mean),
+        _recovered(engine, problem.start, supported.mean),
+        _covered(engine, supported),
+    )
+
+
+def _recovered(engine: Quadratic, start: Vector, theta: Vector) -> float:
+    return float((1 - engine.elo(theta) / engine.elo(start)).mean())
+
+
+def _covered(engine: Quadratic, belief: Belief) -> float:
+    return float((np.abs(belief.mean - engine.optimum) < 1.96 * belief.deviation).mean())
+
+
+@click.command()
+@click.option("--runs", type=click.IntRange(min=2), default=300, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+def main(runs: int, seed: int) -> None:
+    """Final / averaged / supported theta: part recovered, and cover of the 95% intervals."""
+    click.echo("| rule | " + " | ".join(case.name for case in CASES) + " |")
+    click.echo("|---" * (len(CASES) + 1) + "|")
+    for rule in algorithms():
+        cells = [str(found(case, rule, runs, seed)) for case in CASES]
+        click.echo(f"| `{rule}` | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
