@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from worker.uci import Patience
+
 FIRST, SECOND = "first", "second"
 """The names of the files of every plan's engines, and so of the players in every PGN file."""
 
@@ -99,7 +101,8 @@ def _fastchess(path: Path, plan: Plan, pgn: Path) -> list[str]:
 def _fastchess_limit(limit: Limit) -> tuple[str, ...]:
     match limit.kind:
         case "movetime":
-            return (f"st={limit.value}",)
+            # As patient as compete is before a move that is late counts as none.
+            return (f"st={limit.value}", f"timemargin={1000 * Patience().grace:.0f}")
         case "tc":
             return (f"tc={limit.value}", "timemargin=50")
         case _:
