@@ -106,6 +106,20 @@ def check_games(text: str) -> None:
         assert game.headers["White" if game.headers["Result"] == "1-0" else "Black"] == "winner"
 
 
+def test_a_sequential_test_ends_the_match_when_it_is_decided(
+    winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    shared = ("--games", 1000, "--nodes", 1, "--book", start_book(tmp_path), "-c", 1)
+    done = compete(winner, loser, *shared, "--sprt", 0, 100)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"SPRT +LLR \+[3-9].*nElo 0 against 100: H1 accepted", done.stdout)
+    done = compete(loser, winner, *shared, "--sprt", 0, 100, "--json")
+    report = json.loads(done.stdout)
+    assert report["sprt"]["llr"] <= report["sprt"]["lower"]
+    assert report["games"] < 1000
+    assert report["complete"]
+
+
 def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> None:
     done = compete(
         winner, loser, "--games", 2, "--depth", 1, "--book", start_book(tmp_path), "-c", 1
@@ -203,6 +217,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
         (("/bin/sh", "/bin/sh", "--games", "3"), "odd"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "x"), "BASE+INC"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0+1"), "BASE+INC"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--sprt", "5", "0"), "less than"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--nodes", "2", "--depth", "3"), "one of"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),

@@ -18,7 +18,14 @@ from worker.logs import set_up
 from worker.match import Match, Played, play_match
 from worker.match_report import as_json, as_text
 from worker.openings import Order, load
-from worker.options import adjudication, confinement, engine_names, settings, time_control
+from worker.options import (
+    adjudication,
+    confinement,
+    engine_names,
+    settings,
+    sprt_bounds,
+    time_control,
+)
 from worker.pgn import Scoresheet
 from worker.pool import PairVoid, Pool
 from worker.promptness import be_prompt
@@ -78,6 +85,7 @@ def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
         book=load(Book(name=given["book"], plies=given["plies"])),
         order=Order(given["order"]),
         start=given["start"] - 1,
+        bounds=sprt_bounds(given["sprt"]),
         conditions=_conditions(given),
     )
 

@@ -132,6 +132,12 @@ _MATCH = (
         is_flag=True,
         help="Play by the rules of chess alone, and by --max-moves where that is given.",
     ),
+    click.option(
+        "--sprt",
+        type=(float, float),
+        metavar="ELO0 ELO1",
+        help="End when a test of these, in normalised Elo, is decided (5 % errors).",
+    ),
     click.option("--pgn", type=click.Path(dir_okay=False, path_type=Path), help="Append games."),
     click.option("--json", "as_json", is_flag=True, help="The final report as JSON."),
     click.option("--progress", type=_COUNT, default=10, show_default=True, help="Pairs a line."),

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from spsa.scoring import Model, Sprt, Tally, sprt
 from worker.count import Count, Speeds
 from worker.game import Conditions, Pair, Pairing
 from worker.interrupts import Interrupts
@@ -16,7 +17,8 @@ from worker.uci import EngineSpec
 class Match:
     """`first` is plus in all counts; the openings and times follow from `seed`.
 
-    The first pair plays the opening in place `start`, counted from 0, of the order.
+    The first pair plays the opening in place `start`, counted from 0, of the order. With `bounds`,
+    elo0 and elo1 in normalised Elo, the match ends as soon as a sequential test accepts either.
     """
 
     first: EngineSpec
@@ -27,6 +29,15 @@ class Match:
     conditions: Conditions
     order: Order = Order.RANDOM
     start: int = 0
+    bounds: tuple[float, float] | None = None
+
+    def test(self, tally: Tally) -> Sprt | None:
+        """Where the sequential test stands, if there is one."""
+        return None if self.bounds is None else sprt(tally, *self.bounds, model=Model.NORMALISED)
+
+    def decided(self, tally: Tally) -> bool:
+        test = self.test(tally)
+        return test is not None and test.accepted is not None
 
     def opening(self, number: int) -> Opening:
         place = self.start + number
@@ -99,7 +110,7 @@ class _Course:
         while self._in_play:
             self._hear()
             self._played.interrupted = bool(self._interrupts.count)
-            if self._played.interrupted or self._played.failure:
+            if self._played.interrupted or self._played.failure or self._decided:
                 self._break_off()
             else:
                 self._hand_out()
@@ -113,6 +124,10 @@ class _Course:
             self._next += 1
             self._in_play.add(job.key)
             self._pool.submit(job)
+
+    @property
+    def _decided(self) -> bool:
+        return self._match.decided(self._played.count.tally)
 
     def _break_off(self) -> None:
         for key in self._in_play:

@@ -1,8 +1,9 @@
 """What a match says when it is over: for a person, and as JSON for a program."""
 
+from dataclasses import asdict
 from typing import Any
 
-from spsa.scoring import elo, los, nelo
+from spsa.scoring import Tally, elo, los, nelo
 from worker.match import Match, Played
 
 
@@ -27,7 +28,8 @@ def as_json(match: Match, played: Played) -> dict[str, Any]:
         "nps_by_slot": [round(nps) for nps in played.speeds.nps().values()],
         "seed": match.seed,
         "book_sha256": match.book.sha256,
-        "complete": tally.pairs == match.pairs,
+        "sprt": None if (test := match.test(tally)) is None else asdict(test),
+        "complete": tally.pairs == match.pairs or match.decided(tally),
         "failure": played.failure,
     }
 
@@ -39,6 +41,7 @@ def as_text(match: Match, played: Played) -> str:
         f"W-L-D        {tally.wins}-{tally.losses}-{tally.draws}",
         f"Ptnml(0-2)   {', '.join(str(n) for n in tally.pentanomial)}",
         *_estimate_lines(played),
+        *_test_lines(match, tally),
         f"void games   {_voids(played)}",
         f"time losses  {count.plus_time_losses} / {count.minus_time_losses}",
         f"speed        {_rate(played):.2f} games/s, {count.moves} moves in {played.seconds:.1f} s",
@@ -74,6 +77,16 @@ def _estimate_lines(played: Played) -> list[str]:
         f"nElo         {normalized.value:+.1f} ± {normalized.error:.1f} (95 %)",
         f"LOS          {100 * los(tally):.1f} %",
     ]
+
+
+def _test_lines(match: Match, tally: Tally) -> list[str]:
+    test = match.test(tally)
+    if test is None or match.bounds is None:
+        return []
+    verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
+    bounds = "nElo {:g} against {:g}".format(*match.bounds)
+    ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
+    return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
 
 
 def _voids(played: Played) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import click
@@ -47,6 +48,13 @@ def adjudication(
         resign=ResignRule(count=resign_count, score=resign_score),
         max_moves=Adjudication().max_moves if max_moves is None else max_moves,
     )
+
+
+def sprt_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
+    """What --sprt names, the weaker hypothesis first."""
+    if given is not None and not -inf < given[0] < given[1] < inf:
+        raise click.BadParameter("ELO0 has to be less than ELO1", param_hint="--sprt")
+    return given
 
 
 def settings(*groups: Sequence[str]) -> dict[str, str]:
