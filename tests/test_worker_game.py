@@ -11,11 +11,12 @@ from spsa.errors import EngineFault
 from spsa.scoring import Tally
 from spsa.terms import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from worker.adjudication import Judge
+from worker.answers import Answer
 from worker.clock import ChessClock, timekeeper
 from worker.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
 from worker.openings import Opening
 from worker.rules import Ending, Position, Termination
-from worker.uci import Answer, Limit, Patience
+from worker.uci import Limit, Patience
 
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)

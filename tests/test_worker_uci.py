@@ -13,9 +13,10 @@ from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files,
 from engines.zoo import started as begun
 
 from spsa.errors import EngineFault
+from worker.answers import MATE
 from worker.process import Alarm, Stopped
 from worker.spawning import clean_environment
-from worker.uci import MATE, Limit, Patience, UciEngine
+from worker.uci import Limit, Patience, UciEngine
 
 START = b"position startpos"
 SOON = Limit(b"go movetime 1\n", 0.4)

@@ -27,7 +27,7 @@ NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=BUDGET, high=BUDGET, margin=0.05)
-PATIENCE = Patience(start=3.0, ready=1.5, quit=0.3, slowest=10.0)
+PATIENCE = Patience(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
 LEAST = Confinement(memory=2**28, file_size=2**20)
 GRACE = 2.0  # seconds beyond its budget in which every misbehaviour has to be over
 SLACK = 4.0  # seconds for what a busy machine takes to start two interpreters

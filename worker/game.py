@@ -13,10 +13,11 @@ from spsa.errors import EngineFault
 from spsa.scoring import Tally
 from spsa.terms import Adjudication, TimeControl
 from worker.adjudication import Judge
+from worker.answers import Answer
 from worker.clock import Timekeeper, timekeeper
 from worker.openings import Opening
 from worker.rules import Ending, Position, Termination, won_by
-from worker.uci import Answer, Limit, Patience
+from worker.uci import Limit, Patience
 
 
 class Player(Protocol):

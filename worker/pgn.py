@@ -7,9 +7,9 @@ from datetime import timedelta
 import chess
 
 from spsa.terms import TimeControl, TimeKind
+from worker.answers import MATE, Answer
 from worker.game import Game, Pair, Pairing
 from worker.rules import Termination
-from worker.uci import MATE, Answer
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
 _KINDS = {

@@ -4,7 +4,6 @@ Of all that an engine prints while it thinks, the `bestmove` line and the last l
 are read; the rest is passed over unparsed. Every wait has a deadline and every line a length.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,17 +11,11 @@ from typing import NamedTuple
 
 from spsa.errors import EngineFault
 from spsa.terms import Declarations
+from worker.answers import Answer, last_info
 from worker.process import Alarm, EngineProcess, Overdue
 from worker.spawning import Confinement
 
 LINE_CAP = 65_536
-MATE = 100_000
-"""Centipawns of a mate at hand; a mate in n moves is worth n less."""
-
-_SCORE = re.compile(rb" score (cp|mate) (-?\d+)")
-_NODES = re.compile(rb" nodes (\d+)")
-_DEPTH = re.compile(rb" depth (\d+)")
-_BESTMOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 _MARK = b"\nbestmove"
 
 
@@ -58,26 +51,6 @@ class Limit(NamedTuple):
     go: bytes
     seconds: float
     stop_seconds: float = 0.0
-
-
-class Answer(NamedTuple):
-    """One move: UCI text, the last score (mover's centipawns), and the seconds it took.
-
-    `info` is the line the score was in; the rest of it is read when somebody asks.
-    """
-
-    move: str
-    score: int | None
-    seconds: float
-    info: bytes = b""
-
-    @property
-    def nodes(self) -> int:
-        return _number(_NODES, self.info)
-
-    @property
-    def depth(self) -> int:
-        return _number(_DEPTH, self.info)
 
 
 class UciEngine:
@@ -137,7 +110,7 @@ class UciEngine:
         self._process.write(position + b"\n" + limit.go)
         line, info = self._bestmove(started, limit)
         seconds = time.monotonic() - started
-        return Answer(_move(line), _score(info), seconds, info)
+        return Answer.of(line, info, seconds)
 
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self._patience.quit)
@@ -194,9 +167,9 @@ class UciEngine:
             end = heard.find(b"\n", start + 1) if start >= 0 else -1
             if end >= 0:
                 self._heard = heard[end:]
-                return bytes(heard[start + 1 : end]), _last_info(heard, start) or info
+                return bytes(heard[start + 1 : end]), last_info(heard, start) or info
             if len(heard) > LINE_CAP:
-                info = _last_info(heard, heard.rfind(b"\n")) or info
+                info = last_info(heard, heard.rfind(b"\n")) or info
                 del heard[: heard.rfind(b"\n")]
                 _refuse_endless(heard)
                 # An engine that never pauses would let no wait time out.
@@ -214,43 +187,3 @@ def _refuse_stray_move(line: str) -> None:
 def _refuse_endless(heard: bytearray) -> None:
     if len(heard) > LINE_CAP:
         raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")
-
-
-def _last_info(heard: bytearray, end: int) -> bytes:
-    """The last whole `info` line with a score in heard[:end]; empty when there is none."""
-    while (at := heard.rfind(b" score ", 0, end)) >= 0:
-        start = heard.rfind(b"\n", 0, at) + 1
-        line = bytes(heard[start : heard.find(b"\n", at)])
-        if line.startswith(b"info ") and not line.startswith(b"info string"):
-            return line
-        end = start
-    return b""
-
-
-def _move(line: bytes) -> str:
-    found = _BESTMOVE.match(line)
-    if found is None:
-        raise _no_move(line.strip())
-    return found[1].decode()
-
-
-def _no_move(line: bytes) -> EngineFault:
-    said = repr(line[:80].decode("ascii", "replace"))
-    words = line.split()
-    given_up = len(words) < 2 or words[1] in (b"(none)", b"0000")
-    return EngineFault("no move" if given_up else "garbage", said)
-
-
-def _score(info: bytes) -> int | None:
-    found = _SCORE.search(info)
-    if found is None:
-        return None
-    value = int(found[2])
-    if found[1] == b"cp":
-        return value
-    return MATE - value if value > 0 else -MATE - value
-
-
-def _number(pattern: "re.Pattern[bytes]", info: bytes) -> int:
-    found = pattern.search(info)
-    return int(found[1]) if found else 0
