@@ -14,7 +14,17 @@ from pathlib import Path
 
 import chess
 import pytest
-from engines.zoo import LOSER, WINNER, alive, children, engine, open_files, spec, wait_until
+from engines.zoo import (
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    spec,
+    wait_until,
+)
 
 from spsa.terms import Adjudication, TimeControl, TimeKind
 from worker.game import Conditions, Pairing
@@ -86,7 +96,7 @@ ANIMALS = {
 }
 
 
-def prepared(animal: Animal, folder: Path) -> Job:
+def prepared(animal: Animal, folder: Path, patience: Patience = PATIENCE) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in ("child", "log") if name in animal.switches}
     switches = dict(animal.switches) | files
@@ -99,7 +109,7 @@ def prepared(animal: Animal, folder: Path) -> Job:
             Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=animal.time_control.low),
         ),
         conditions=Conditions(
-            time_control=animal.time_control, adjudication=Adjudication(), patience=PATIENCE
+            time_control=animal.time_control, adjudication=Adjudication(), patience=patience
         ),
         max_void=0,
     )
@@ -160,14 +170,14 @@ def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
     quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
     files = open_files()
-    with Pool(2, PATIENCE, LEAST) as pool:
+    with Pool(2, PATIENT, LEAST) as pool:
         for number in range(500):
             name = rng.choice(quick)
             folder = tmp_path / str(number)
             folder.mkdir()
-            first, _ = events(pool, prepared(ANIMALS[name], folder))
+            first, _ = events(pool, prepared(ANIMALS[name], folder, PATIENT))
             ended = first.reason if isinstance(first, PairVoid) else "played"
-            assert ended == ANIMALS[name].outcome, name
+            assert ended == ANIMALS[name].outcome, (name, first)
             for file in folder.iterdir():
                 file.unlink()
             folder.rmdir()
