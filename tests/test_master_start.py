@@ -54,12 +54,12 @@ def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) ->
 @pytest.mark.parametrize(
     ("rule", "iterations", "depth", "free"),
     [
-        ("", 30, 4, 3),
-        ("", 30, 3, None),
-        ("", 500, 8, None),
-        ("", 500, 9, 8),
-        ("algorithm = 'spsa'", 59, 2, 1),
-        ("algorithm = 'spsa'", 60, 2, None),
+        ("", 300, 4, 3),
+        ("", 300, 3, None),
+        ("", 5000, 8, None),
+        ("", 5000, 9, 8),
+        ("algorithm = 'spsa'", 199, 2, 1),
+        ("algorithm = 'spsa'", 200, 2, None),
         ("algorithm = 'spsa'", 9, 1, None),
     ],
 )

@@ -20,4 +20,4 @@ class Method:
     summary: str
     settings: tuple[Setting, ...]
     build: Callable[[Problem, Mapping[str, Any]], Rule]
-    iterations_per_depth: int = 10
+    iterations_per_depth: int = 100  # `simulate compare --depth 1,8`: docs/methods.md

@@ -168,5 +168,4 @@ METHOD = Method(
     summary="Spall's SPSA on Elo, its gains derived from the budget unless given",
     settings=_SETTINGS,
     build=_build,
-    iterations_per_depth=30,
 )
