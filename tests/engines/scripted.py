@@ -190,8 +190,8 @@ def wrong_side(engine: Engine) -> None:
 
 def twice(engine: Engine) -> None:
     move = engine.choice(len(engine.moves))
-    say(f"bestmove {move}")
-    say(f"bestmove {move}")
+    # In one go: a second answer behind the next question could not be told from a wrong first.
+    say(f"bestmove {move}\nbestmove {move}")
     while sys.stdin.readline():
         pass
 
