@@ -144,6 +144,7 @@ def test_a_coarser_run_has_as_many_games() -> None:
     [
         ({"step": 1.0}, "too small to see"),
         ({"step": 40.0}, "span most of it"),
+        ({"step": 1.0, "value": 50.0, "minimum": 49.0, "maximum": 52.0}, "use a wider range"),
         ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
         ({"value": 0.0}, "at its min"),
         ({"value": 100.0}, "at its max"),
@@ -186,8 +187,9 @@ def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
 def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
+    long = replace(SHAPE, iterations=400)
     assert plan(question(design=steep, stakes=(300.0,))).free_depth == 1
-    assert plan(question(design=flat, stakes=(20.0,))).free_depth >= 4
+    assert plan(question(design=flat, shape=long, stakes=(20.0,))).free_depth == 4
 
 
 def test_a_drawish_book_is_pointed_at() -> None:
@@ -197,11 +199,25 @@ def test_a_drawish_book_is_pointed_at() -> None:
 
 
 def test_slots_that_would_idle_are_said() -> None:
-    found = plan(question(design=design(problem=problem(iterations=400, pairs=20))))
+    flat = design(problem=problem(iterations=400, pairs=20))
+    longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
+    found = plan(question(design=flat, shape=longer))
     names = [caution.name for caution in found.cautions]
     assert "iterations_in_flight" in names
     assert found.busy_depth is not None and found.busy_depth > 1
     assert plan(question(seconds=None)).pace is None
+
+
+def test_builds_that_no_depth_hides_are_said() -> None:
+    found = plan(question(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
+    assert "games_per_iteration" in [caution.name for caution in found.cautions]
+
+
+def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
+    wild = design(algorithm="fishtest", settings={"r_end": 0.5})
+    names = [caution.name for caution in plan(question(design=wild, stakes=(10.0,))).cautions]
+    assert "spsa" in names
+    assert "max_iterations" not in names
 
 
 def test_lines_are_in_the_units_of_the_parameter() -> None:
@@ -234,6 +250,7 @@ def test_constant_gains_are_designed_for_a_precision() -> None:
     process = Process(loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6))
     assert process.loss_quantile(0.95) == pytest.approx(0.5)
     assert found.c == 1.0
+    assert found.iterations == -(-found.games // SHAPE.games)
     assert found.games == pytest.approx(3 * process.time_constants.max(), rel=0.5)
     assert found.direct_games is not None
     assert found.games / 3 < found.direct_games < 3 * found.games

@@ -54,7 +54,7 @@ def init(source: Path, constants_file: str | None, folder: Path, force: bool) ->
     active = sum(not proposal.reason for proposal in proposals)
     click.echo(
         f"{targets[0]} and {targets[1]}: {active} parameters proposed, {len(proposals) - active} "
-        "more commented out; edit them, then `spsa-master params show`, `spsa-master run`"
+        "more commented out; edit them, then `spsa-master params show`, `plan`, `run`"
     )
 
 

@@ -16,10 +16,12 @@ from spsa.planning.prospect import Design, coarser
 from spsa.planning.question import STAKES, Question
 from spsa.scoring import Tally, null_variance
 from spsa.store import Costs, open_store
+from spsa.terms import TimeKind
 from spsa.tuning import problem_of
 
 _MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
 _USUAL_DRAWS = 0.6
+_USUAL_NPS = 1e6
 _BUILD_SECONDS = 30.0
 _FEWEST_GAMES = 50  # below, assumptions are better than what was measured
 
@@ -49,7 +51,9 @@ def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options whose values `Assumed` holds."""
     positive = click.FloatRange(min=0.0, min_open=True)
     for option in (
-        click.option("--nps", type=positive, help="Nodes per second of the engine, for nodes."),
+        click.option(
+            "--nps", type=positive, help="Nodes per second, for kind = nodes; default: a million."
+        ),
         click.option(
             "--build-seconds",
             type=click.FloatRange(min=0.0),
@@ -106,8 +110,7 @@ def precision_asked(
 ) -> tuple[Precise, ...]:
     """The designs of the theory, for the rule it is about; none for any other."""
     if question.design.algorithm == "constant":
-        wanted = question.stake / 10 if precision is None else precision
-        return tuple(precise(question, wanted, confidence))
+        return tuple(precise(question, precision, confidence))
     if precision is not None:
         raise click.UsageError(
             '--precision goes with [spsa] algorithm = "constant", '
@@ -119,6 +122,7 @@ def precision_asked(
 def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterator[str]:
     yield time
     yield draws
+    yield "the best values lie 0.4 to 2.5 steps from the start: assumed"
     if built and builds is None:
         yield f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds)"
 
@@ -164,13 +168,13 @@ def _seconds(config: Config, assumed: Assumed, costs: Costs | None) -> tuple[flo
     if costs is not None:
         seconds = costs.seconds / costs.games
         return seconds, f"a game takes {seconds:.3g} s: measured over {costs.games} games"
-    guessed = game_seconds(config.terms.time_control, USUAL_PLIES, assumed.nps)
+    speed = assumed.nps or _USUAL_NPS
+    guessed = game_seconds(config.terms.time_control, USUAL_PLIES, speed)
     if guessed is None:
-        kind = config.terms.time_control.kind
-        return None, f"how long a game of {kind} takes is not known: say --game-seconds" + (
-            " or --nps" if kind == "nodes" else ""
-        )
-    return guessed, f"a game takes {guessed:.3g} s: {USUAL_PLIES:g} plies assumed"
+        return None, "how long a game by depth takes is not known: say --game-seconds"
+    by_nodes = config.terms.time_control.kind is TimeKind.NODES
+    at = f" at {speed:,.0f} nodes a second" if by_nodes else ""
+    return guessed, f"a game takes {guessed:.3g} s: {USUAL_PLIES:g} plies{at} assumed"
 
 
 def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:

@@ -63,7 +63,7 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
     """The keys of [spsa] that belong to the rule: everything but the `known` ones."""
     settings = {key: section.get(key) for key in section.keys if key not in known}
     for key, found, remedy in settings_faults(algorithm, settings):
-        near = get_close_matches(key, known, n=1, cutoff=0.8)
+        near = [] if key in known else get_close_matches(key, known, n=1, cutoff=0.8)
         section.fault(key, f"{key}: {found}", f'did you mean "{near[0]}"?' if near else remedy)
     return settings
 

@@ -13,14 +13,23 @@ _LARGEST_BUDGET = 64
 
 def of_budget(question: Question, usual: Recovery) -> Iterator[Caution]:
     """What is wrong with the number of games, `usual` being what they recover."""
-    if usual.mean >= _WORTH_IT:
-        return
+    if usual.mean < 0:
+        yield Caution(
+            name="spsa",
+            found=f"with these settings {question.design.algorithm} loses Elo",
+            remedy="leave them out, or make its moves much smaller",
+        )
+    elif usual.mean < _WORTH_IT:
+        yield _too_few(question, usual)
+
+
+def _too_few(question: Question, usual: Recovery) -> Caution:
     games = question.shape.iterations * question.shape.games
     found = (
         f"{games} games recover {usual.mean:.0%} of {question.stake:g} Elo: "
         "too few for so many parameters"
     )
-    yield Caution(name="max_iterations", found=found, remedy=_cure(question))
+    return Caution(name="max_iterations", found=found, remedy=_cure(question))
 
 
 def _cure(question: Question) -> str:
@@ -29,7 +38,8 @@ def _cure(question: Question) -> str:
     if (times := _enough_games(question)) is not None:
         cures.append(f"{question.shape.iterations * times} iterations recover half")
     if (carried := _carried(question)) is not None:
-        cures.append(f"these games carry about {carried} parameters with as much to gain")
+        parameters = "one parameter" if carried == 1 else f"about {carried} parameters"
+        cures.append(f"these games carry {parameters} with as much to gain")
     return ", or ".join(cures) or f"not even {_LARGEST_BUDGET} times as many would recover half"
 
 

@@ -55,7 +55,9 @@ def _of_range(parameter: Parameter) -> Iterator[Caution]:
         yield Caution(
             name=parameter.name,
             found=f"the range is {steps:.1f} steps: plus and minus span most of it",
-            remedy=f"use a smaller step or a wider range; {usual} is a twentieth of the range",
+            remedy="use a wider range"
+            if parameter.step <= parameter.unit
+            else f"use a smaller step or a wider range; {usual} is a twentieth of the range",
             line=parameter.line,
         )
 

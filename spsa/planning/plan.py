@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spsa.params import Space
+from spsa.params import Parameter, Space
 from spsa.planning.budget import of_budget
 from spsa.planning.cautions import Caution, of_draws, of_space
 from spsa.planning.depth import free_depth, of_depth
@@ -73,8 +73,14 @@ def _lines(space: Space, usual: Recovery) -> Iterator[Line]:
         yield Line(
             name=parameter.name,
             value=parameter.value,
-            c_first=max(usual.c_first * step, parameter.unit / 2),
-            c_last=max(usual.c_last * step, parameter.unit / 2),
+            c_first=_playable(parameter, usual.c_first),
+            c_last=_playable(parameter, usual.c_last),
             move_first=usual.first * step,
             move_last=usual.last * step,
         )
+
+
+def _playable(parameter: Parameter, c: float) -> float:
+    """c steps in the parameter's unit: half a unit at least, and half its range at most."""
+    room = (parameter.maximum - parameter.minimum) / 2
+    return min(max(c * parameter.step, parameter.unit / 2), room)

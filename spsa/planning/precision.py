@@ -6,6 +6,7 @@ the steps between start and optimum (`Prospect`).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -32,25 +33,30 @@ class Precise:
     c: float
     r: float
     games: int
+    iterations: int
     direct_r: float | None
     direct_games: int | None
 
 
-def precise(question: Question, precision: float, confidence: float) -> Iterator[Precise]:
-    """One design a stake. Raises ValueError for a draw rate that leaves nothing to be decided."""
-    goal = Goal(precision=precision, confidence=confidence)
+def precise(question: Question, precision: float | None, confidence: float) -> Iterator[Precise]:
+    """One design a stake; without a wanted precision, for a tenth of it.
+
+    Raises ValueError for a draw rate that leaves nothing to be decided.
+    """
     chosen = values(method("constant").settings, question.design.settings)
     c = float(chosen["c"] or 0.0)
     for stake in question.stakes:
+        goal = Goal(precision=precision or stake / 10, confidence=confidence)
         landscape = _landscape(question, stake, c, one_by_one=chosen["perturbation"] == "fdsa")
         slow, quick = cautious(goal, landscape), _direct(goal, landscape, stake)
         yield Precise(
             stake=stake,
-            precision=precision,
+            precision=goal.precision,
             confidence=confidence,
             c=c,
             r=slow.r,
             games=slow.games,
+            iterations=ceil(slow.games / question.shape.games),
             direct_r=None if quick is None else quick.r,
             direct_games=None if quick is None else quick.games,
         )

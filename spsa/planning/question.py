@@ -35,6 +35,14 @@ class Question:
         return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
 
     @property
+    def builds_are_slower(self) -> bool:
+        """Whether building an iteration takes longer than playing it."""
+        fleet, shape = self.fleet, self.shape
+        if self.seconds is None:
+            return False
+        return fleet.build_seconds > shape.games * self.seconds / fleet.concurrency
+
+    @property
     def stake(self) -> float:
         """The one that single figures are given for."""
         return self.stakes[len(self.stakes) // 2]

@@ -27,7 +27,7 @@ def planned_text(
         _lines(plan),
         "",
         *((_designs(designs), "") if designs else ()),
-        *_advice(plan),
+        *_advice(plan, slower=question.builds_are_slower),
     )
 
 
@@ -91,34 +91,34 @@ def _lines(plan: Plan) -> FittedTable:
 
 
 def _designs(designs: Sequence[Precise]) -> FittedTable:
-    first = designs[0]
+    """What to write into config.toml for a precision, wherever the start is."""
     table = FittedTable(
-        f"to end within {first.precision:g} Elo of the best with {first.confidence:.0%}, by theory",
+        f"by theory, for so few Elo left with {designs[0].confidence:.0%}",
         (
             Column("Elo to gain"),
-            Column("c (steps)"),
+            Column("Elo left"),
             Column("r"),
+            Column("c"),
             Column("games"),
-            Column("r if told"),
-            Column("games if told"),
+            Column("max_iterations"),
         ),
     )
     for design in designs:
         table.add(
             number(design.stake),
+            number(design.precision),
+            f"{design.r:.4g}",
             number(design.c),
-            f"{design.r:.3g}",
             f"{design.games:,}",
-            "" if design.direct_r is None else f"{design.direct_r:.3g}",
-            "" if design.direct_games is None else f"{design.direct_games:,}",
+            str(design.iterations),
         )
     return table
 
 
-def _advice(plan: Plan) -> Iterator[str]:
-    yield f"up to {plural(plan.free_depth, 'iteration')} in flight cost nothing"
-    if plan.busy_depth is not None:
-        yield f"{plural(plan.busy_depth, 'iteration')} in flight keep every slot busy"
+def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
+    yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
+    if plan.busy_depth is not None and not slower:
+        yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
     yield from (f"look at {caution}" for caution in plan.cautions)
 
 

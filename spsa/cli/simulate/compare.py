@@ -57,7 +57,7 @@ def _parts(text: str) -> list[str]:
     default="1,75",
     show_default=True,
     metavar="PAIRS,...",
-    help="Game pairs in an iteration: 1 is what seed 000 plays, 75 are the 150 games of a build.",
+    help="Game pairs in an iteration: 1 is what the paper plays, 75 are the 150 games of a build.",
 )
 @click.option(
     "--depth",
