@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation clean
+.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation bench-runner clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
@@ -12,6 +12,7 @@ help:
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
+	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -42,6 +43,9 @@ proof: $(VENV)/.installed
 bench-simulation: $(VENV)/.installed
 	@$(BIN)/python -m benches.simulation_speed $(if $(PEER),--peer $(PEER)) $(ARGS)
 
+bench-runner: $(VENV)/.installed
+	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER)) $(ARGS)
+
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -59,7 +63,8 @@ test: lint engine-test
 	$(BIN)/python -m pytest $(ARGS)
 
 chaos: $(VENV)/.test-installed
-	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py $(ARGS)
+	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py \
+	  tests/test_worker_zoo.py tests/test_worker_rules.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) engine/target .tuning
