@@ -101,6 +101,14 @@ def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
     assert "max_iterations x 4" in done.stdout
 
 
+def test_my_own_run_is_drawn(project: Path) -> None:
+    done = asked("simulate", "mine", "--replicas", "4", "--plot", "mine.svg")
+    assert done.returncode == 0, done.stderr
+    drawn = (project / "mine.svg").read_text()
+    assert "max_iterations" in drawn
+    assert drawn.startswith("<?xml")
+
+
 def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> None:
     def found(*more: str) -> Any:
         done = asked("simulate", "mine", "--json", "--elo", "40", "--replicas", "4", *more)

@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from spsa.cli.common import config_option, database_option, settings
 from spsa.cli.planning import assumption_options
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 
 if TYPE_CHECKING:
     from spsa.planning.prospect import Recovery
@@ -31,6 +33,7 @@ Found = dict[tuple[str, float], "Recovery"]
 @processes_option
 @seed_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@plot_option
 def mine(
     config: str | None,
     database_url: str | None,
@@ -38,6 +41,7 @@ def mine(
     processes: int,
     seed: int,
     as_json: bool,
+    plot: Path | None,
     **assumed: Any,
 ) -> None:
     """What the run of your own files will recover, and whether other settings would do better.
@@ -52,6 +56,8 @@ def mine(
     files = settings(config, database_url)
     asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
     found = _recoveries(asked.question, processes)
+    if plot is not None:
+        save(_picture(found), plot)
     if as_json:
         click.echo(json.dumps(alternatives_json(found, asked.sources)))
         return
@@ -74,3 +80,24 @@ def _recoveries(question: Any, processes: int) -> Found:
     }
     done = dict(Workshop(processes, "tuning synthetic engines").finished(jobs))
     return {key: done[key] for key in jobs}
+
+
+def _picture(found: Found) -> Picture:
+    """The part recovered by how much there is to gain, a curve an alternative."""
+    return Picture(
+        title="What the run would recover",
+        x_label="Elo to gain",
+        y_label="part recovered",
+        curves=[_curve(found, name) for name in dict.fromkeys(name for name, _ in found)],
+        x_log=True,
+    )
+
+
+def _curve(found: Found, name: str) -> Curve:
+    chosen = {stake: recovery for (at, stake), recovery in found.items() if at == name}
+    return Curve(
+        label=name,
+        x=list(chosen),
+        y=[recovery.mean for recovery in chosen.values()],
+        error=[recovery.error for recovery in chosen.values()],
+    )
