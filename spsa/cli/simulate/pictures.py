@@ -64,17 +64,20 @@ def save(picture: Picture, file: Path) -> None:
     # Loading matplotlib takes longer than most commands run, and it may not be there at all.
     figure = import_module("matplotlib.figure").Figure(figsize=_SIZE, layout="constrained")
     _fill(figure.subplots(), picture)
+    figure.legend(loc="outside right upper")
     figure.savefig(file, dpi=_DOTS)
 
 
 def _fill(axes: Any, picture: Picture) -> None:
-    for curve in picture.curves:
+    for i, curve in enumerate(picture.curves):
         axes.errorbar(
             curve.x,
             curve.y,
             yerr=curve.error,
             fmt=_STYLES[curve.style],
             label=curve.label,
+            color=f"C{i % 10}",
+            alpha=1.0 if i < 10 else 0.5,  # there are ten colours
             capsize=3 if curve.error else 0,
         )
     axes.set(
@@ -84,8 +87,12 @@ def _fill(axes: Any, picture: Picture) -> None:
         xscale="log" if picture.x_log else "linear",
         yscale="log" if picture.y_log else "linear",
     )
+    if picture.x_log:
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}")
+    if picture.y_log:
+        axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3)
-    axes.legend()
 
 
 def _drawable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
