@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Stage, stage
+from builders import Stage, new_validation, stage
 from console import SOURCE, call, master, write_project
 from masters import settings
 
@@ -148,6 +148,27 @@ def test_the_theta_that_is_asked_for_is_validated(
     monkeypatch.setattr(session, "play_match", play_match)
     assert run(["validate", *options]) == 130
     assert asked == [Played(plus=plus, minus={"margin": 200, "depth": 3})]
+
+
+@pytest.mark.parametrize(
+    ("plus", "theta"),
+    [
+        ({"margin": 221, "depth": 4}, ["final"]),
+        ({"margin": 253, "depth": 5}, ["supported"]),
+        ({"margin": 300, "depth": 5}, []),
+    ],
+)
+def test_a_validation_says_which_theta_it_measured(
+    tuned: Stage, plus: dict[str, int], theta: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned.store.open_iteration(
+        tuned.master, new_validation(k=None, opened_on=1, plus_parameters=plus)
+    )
+    assert run(["status", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["validations"]
+    assert found["theta"] == theta
+    assert run(["status"]) == 0
+    assert all(f" {name}" in capsys.readouterr().out for name in theta)
 
 
 @pytest.mark.usefixtures("tuned")

@@ -47,6 +47,6 @@ def validate(
         )
     if row is None:
         return 130
-    title = f"{chosen.name}: tuned against start"
+    title = f"{chosen.name}: {which} theta against start"
     terminal().print(iterations_table(title, (row,)))
     return 0

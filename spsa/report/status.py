@@ -66,6 +66,7 @@ class Status:
     seconds_left: float | None
     open: tuple[Iteration, ...]
     validations: tuple[Iteration, ...]
+    measured: tuple[tuple[str, ...], ...]
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
@@ -106,7 +107,10 @@ class Status:
             "games_per_second": self.games_per_second,
             "seconds_left": self.seconds_left,
             "open": [_iteration(iteration) for iteration in self.open],
-            "validations": [_iteration(iteration) for iteration in self.validations],
+            "validations": [
+                _iteration(one) | {"theta": list(which)}
+                for one, which in zip(self.validations, self.measured, strict=True)
+            ],
             "parameters": [
                 asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound}
                 for p in self.parameters
@@ -120,6 +124,7 @@ def status(store: Store, run: Run) -> Status:
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
+    validations = tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5))
     return Status(
         run=run,
         games=totals.tally,
@@ -127,10 +132,27 @@ def status(store: Store, run: Run) -> Status:
         games_per_second=rate,
         seconds_left=_seconds_left(run, totals.tally.games, open_ones, rate),
         open=open_ones,
-        validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5)),
+        validations=validations,
+        measured=tuple(measured(run, validation) for validation in validations),
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+    )
+
+
+def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
+    """Which of the run's thetas a validation played; none if it has moved on since."""
+    space = Space.from_json(run.space)
+    thetas = {
+        "final": run.theta,
+        "averaged": run.theta_averaged,
+        "supported": run.theta_supported,
+    }
+    return tuple(
+        name
+        for name, theta in thetas.items()
+        if theta is not None
+        and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
     )
 
 

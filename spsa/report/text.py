@@ -38,7 +38,8 @@ def rendered(status: Status) -> RenderableType:
     if tuning := tuple(it for it in status.open if it.purpose is Purpose.TUNE):
         parts.append(iterations_table("open iterations: plus against minus", tuning))
     if status.validations:
-        parts.append(iterations_table("validations: tuned against start", status.validations))
+        title = "validations: theta against start"
+        parts.append(iterations_table(title, status.validations, status.measured))
     parts.append(parameters_table(status.parameters))
     if status.present:
         parts.append(workers_table(status.present))
@@ -76,7 +77,9 @@ def _strength(status: Status) -> str:
     played = [it for it in status.validations if it.tally.pairs]
     if not played:
         return "strength: not measured; `spsa-master validate` plays the tuned values against start"
-    return f"strength: tuned against start, games {score(played[-1].tally)}"
+    which = status.measured[status.validations.index(played[-1])]
+    theta = f"{which[0]} theta" if which else "tuned"
+    return f"strength: {theta} against start, games {score(played[-1].tally)}"
 
 
 def _pace(status: Status) -> str:
@@ -137,7 +140,10 @@ def estimated(value: float | None, deviation: float | None) -> str:
     return f"{value:.{decimals}f} ± {deviation:.{decimals}f}"
 
 
-def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTable:
+def iterations_table(
+    title: str, iterations: tuple[Iteration, ...], thetas: tuple[tuple[str, ...], ...] = ()
+) -> FittedTable:
+    """`thetas` are those that validations measured, by `status.measured`."""
     table = FittedTable(
         title,
         (
@@ -148,9 +154,10 @@ def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTab
             Column("pentanomial", is_number=False),
             Column("Elo ± 95%"),
             Column("void", 1),
+            Column("theta", 1, is_number=False),
         ),
     )
-    for it in iterations:
+    for it, which in zip(iterations, thetas or ((),) * len(iterations), strict=True):
         tally = it.tally
         table.add(
             str(it.iteration_number),
@@ -160,6 +167,7 @@ def iterations_table(title: str, iterations: tuple[Iteration, ...]) -> FittedTab
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
             _unless_zero(it.void_games),
+            ", ".join(which),
         )
     return table
 
