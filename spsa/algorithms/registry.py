@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spsa.algorithms import bspsa, bspsas, constant, fishtest, kiiski, mixture, spsa
+import spsa.algorithms.bspsa as bspsa
+import spsa.algorithms.bspsas as bspsas
+import spsa.algorithms.constant as constant
+import spsa.algorithms.fishtest as fishtest
+import spsa.algorithms.kiiski as kiiski
+import spsa.algorithms.mixture as mixture
+import spsa.algorithms.spsa as spsa
 from spsa.algorithms.method import Method
 from spsa.algorithms.rule import Problem, Rule
 from spsa.algorithms.settings import Found, faults, suggestion, values
