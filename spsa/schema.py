@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -129,6 +129,10 @@ runs = Table(
     Column("lease_expires_at", UtcTime),
     _created(),
     Column("finished_at", UtcTime),
+    # who is served first: the highest priority, and among equals by their shares of the slots
+    Column("priority", sa.Integer, nullable=False, server_default="0"),
+    Column("share", sa.Double, nullable=False, server_default="1"),
+    CheckConstraint("share > 0", name="share"),
     one_of("status", RunStatus, "status"),
     CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
     CheckConstraint(
@@ -189,6 +193,7 @@ iterations = Table(
     Column("completed_by_epoch", sa.BigInteger),
     _created(),
     Column("completed_at", UtcTime),
+    Column("signature", sa.Text),  # the master's, over what is to be executed (ed25519)
     UniqueConstraint("run_id", "iteration_number"),
     UniqueConstraint("run_id", "k"),
     one_of("status", IterationStatus, "status"),
@@ -230,6 +235,8 @@ workers = Table(
     Column("version", sa.Text, nullable=False),
     Column("first_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
     Column("last_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    Column("confinement", sa.Text),  # how its engines are kept apart
+    Column("slot_nps", Json),  # nodes a second by slot, from 0: an overloaded box shows
 )
 
 batches = Table(
@@ -258,6 +265,7 @@ batches = Table(
     Column("seconds", sa.Double, nullable=False, server_default="0"),
     Column("reported_at", UtcTime),
     Column("last_error", sa.Text),
+    Column("slot", sa.Integer),  # of its worker, from 0
     UniqueConstraint("iteration_id", "seq"),
     one_of("status", BatchStatus, "status"),
     CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),

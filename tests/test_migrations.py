@@ -172,7 +172,7 @@ def test_going_back_loses_the_estimates_alone(engine, empty_database_url):
         run.whole_iteration()
         theta = run.now().theta
     migrated(engine, command.downgrade, "0001")
-    with pytest.raises(SchemaMismatch, match="is at schema 0001, this program needs 0002"):
+    with pytest.raises(SchemaMismatch, match=f"is at schema 0001, this program needs {REVISION}"):
         open_store(empty_database_url)
     assert migrate.upgrade(empty_database_url) is True
     with open_store(empty_database_url) as store:
