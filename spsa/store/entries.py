@@ -14,7 +14,7 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """Who plays; `name` is unique per process."""
+    """Who plays; `name` is unique per process. `confinement` is how its engines are kept apart."""
 
     name: str
     host: str
@@ -22,6 +22,7 @@ class WorkerInfo:
     cores: int
     concurrency: int
     version: str
+    confinement: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

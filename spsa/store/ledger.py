@@ -196,7 +196,7 @@ def _workers() -> sa.Select[Any]:
 
     done = sa.case((batches.c.status == BatchStatus.DONE, 1), else_=0)
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version")
+    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version", "confinement")
     return (
         select(
             *(workers.c[name] for name in names),

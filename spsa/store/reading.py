@@ -40,6 +40,8 @@ def claim_of(batch: Any, iteration: Any, lease_seconds: float) -> Claim:
         run_seed=iteration.run_seed,
         iteration_id=iteration.id,
         iteration_number=iteration.iteration_number,
+        purpose=Purpose(iteration.purpose),
+        signature=iteration.signature,
         seq=batch.seq,
         attempt=batch.attempt,
         first_pair=batch.first_pair,

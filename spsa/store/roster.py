@@ -20,6 +20,7 @@ class Roster(Database):
             "cores": info.cores,
             "concurrency": info.concurrency,
             "version": info.version,
+            "confinement": info.confinement,
             "last_seen_at": seconds_from_now(0),
         }
         with self._write() as connection:

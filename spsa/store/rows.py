@@ -31,6 +31,8 @@ class Claim:
     run_seed: int
     iteration_id: int
     iteration_number: int
+    purpose: Purpose
+    signature: str | None  # the master's, over what is to be executed
     seq: int
     attempt: int
     first_pair: int
@@ -163,6 +165,7 @@ class WorkerRow:
     concurrency: int
     nps: float | None
     version: str
+    confinement: str | None
     seconds_since_seen: float
     batches: int
     games: int
