@@ -28,6 +28,7 @@ class BatchStatus(StrEnum):
     LEASED = "leased"
     DONE = "done"
     FAILED = "failed"
+    STRUCK = "struck"
 
 
 class Purpose(StrEnum):
@@ -59,9 +60,11 @@ BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
     BatchStatus.LEASED: frozenset(
         {BatchStatus.LEASED, BatchStatus.READY, BatchStatus.DONE, BatchStatus.FAILED}
     ),
-    BatchStatus.DONE: frozenset(),
+    # a purge: done -> ready where the games can be played again, else done -> struck for good
+    BatchStatus.DONE: frozenset({BatchStatus.READY, BatchStatus.STRUCK}),
     # failed -> ready: a person who has mended the cause resumes the run
     BatchStatus.FAILED: frozenset({BatchStatus.READY}),
+    BatchStatus.STRUCK: frozenset(),
 }
 
 

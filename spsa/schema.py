@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -132,6 +132,7 @@ runs = Table(
     # who is served first: the highest priority, and among equals by their shares of the slots
     Column("priority", sa.Integer, nullable=False, server_default="0"),
     Column("share", sa.Double, nullable=False, server_default="1"),
+    Column("purges", sa.Integer, nullable=False, server_default="0"),  # theta is without them
     CheckConstraint("share > 0", name="share"),
     one_of("status", RunStatus, "status"),
     CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
@@ -194,6 +195,8 @@ iterations = Table(
     _created(),
     Column("completed_at", UtcTime),
     Column("signature", sa.Text),  # the master's, over what is to be executed (ed25519)
+    Column("struck_games", sa.Integer, nullable=False, server_default="0"),  # and not played again
+    Column("opened_purges", sa.Integer, nullable=False, server_default="0"),  # and after so many
     UniqueConstraint("run_id", "iteration_number"),
     UniqueConstraint("run_id", "k"),
     one_of("status", IterationStatus, "status"),
@@ -201,13 +204,19 @@ iterations = Table(
     CheckConstraint("(purpose = 'tune') = (k IS NOT NULL)", name="k"),
     CheckConstraint("target_games > 0 AND target_games % 2 = 0", name="whole_pairs"),
     CheckConstraint(
-        f"games_played = {GAMES} AND games_played = 2 * {PAIRS} AND games_played <= target_games"
-        f" AND {HALF_POINTS_AGREE}",
+        f"games_played = {GAMES} AND games_played = 2 * {PAIRS} AND games_played + struck_games"
+        f" <= target_games AND {HALF_POINTS_AGREE}",
         name="counts",
     ),
     CheckConstraint(
-        "status <> 'complete' OR (games_played = target_games AND completed_at IS NOT NULL)",
+        "status <> 'complete' OR (games_played + struck_games = target_games"
+        " AND completed_at IS NOT NULL)",
         name="complete",
+    ),
+    CheckConstraint(
+        "struck_games = 0 OR (struck_games > 0 AND struck_games % 2 = 0"
+        " AND status IN ('complete', 'abandoned'))",
+        name="struck",
     ),
 )
 
@@ -316,6 +325,53 @@ steps = Table(
     UniqueConstraint("run_id", "k"),
 )
 
+purges = Table(
+    "spsa_purge",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
+    Column("number", sa.Integer, nullable=False),  # of the run, from 1
+    Column("applied", sa.Integer, nullable=False),  # theta held the results through this k
+    Column("theta_before", Json, nullable=False),
+    Column("theta_after", Json, nullable=False),
+    Column("games", sa.Integer, nullable=False),
+    Column("selection", Json, nullable=False),
+    Column("actor", sa.Text, nullable=False),
+    Column("reason", sa.Text, nullable=False),
+    Column("at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    UniqueConstraint("run_id", "number"),
+    CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
+)
+
+# a result as it was reported, and counts no more: nothing is ever forgotten
+struck = Table(
+    "spsa_struck",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("purge_id", ForeignKey("spsa_purge.id"), nullable=False),
+    Column("iteration_id", ForeignKey("spsa_iteration.id"), nullable=False),
+    Column("seq", sa.Integer, nullable=False),
+    Column("games", sa.Integer, nullable=False),
+    Column("played_again", sa.Boolean, nullable=False),  # its batch was free again afterwards
+    Column("worker_id", ForeignKey("spsa_worker.id"), nullable=False),
+    Column("claim_id", sa.Text, nullable=False),
+    Column("attempt", sa.Integer, nullable=False),
+    Column("slot", sa.Integer),
+    *_counts(),
+    Column("voids", Json),
+    Column("plus_nodes", sa.BigInteger, nullable=False),
+    Column("minus_nodes", sa.BigInteger, nullable=False),
+    Column("moves", sa.BigInteger, nullable=False),
+    Column("plus_time_losses", sa.Integer, nullable=False),
+    Column("minus_time_losses", sa.Integer, nullable=False),
+    Column("seconds", sa.Double, nullable=False),
+    Column("reported_at", UtcTime, nullable=False),
+    UniqueConstraint("purge_id", "iteration_id", "seq"),
+    CheckConstraint(f"{GAMES} = games AND 2 * {PAIRS} = games", name="counts"),
+)
+Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
+Index("ix_spsa_struck_worker_id", struck.c.worker_id)
+
 events = Table(
     "spsa_event",
     metadata,
@@ -366,7 +422,8 @@ SELECT r.name AS run, i.iteration_number, i.purpose, i.k, i.status,
             THEN CAST(400.0 * log10((i.plus_wins + 0.5 * i.draws)
                                     / (i.minus_wins + 0.5 * i.draws)) AS DOUBLE PRECISION)
             END AS elo,
-       i.elo_diff AS elo_used, i.a_k, i.c_k, i.opened_on, i.created_at, i.completed_at
+       i.elo_diff AS elo_used, i.a_k, i.c_k, i.opened_on, i.created_at, i.completed_at,
+       i.struck_games
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
 """,
     "spsa_param_history": """
@@ -376,6 +433,13 @@ SELECT r.name AS run, 0 AS k, p.key AS name,
  UNION ALL
 SELECT r.name, s.k, p.key, CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION), s.created_at
   FROM spsa_step s JOIN spsa_run r ON r.id = s.run_id, json_each(s.theta_after) AS p
+ WHERE NOT EXISTS (SELECT 1 FROM spsa_purge u WHERE u.run_id = s.run_id AND u.applied = s.k)
+ UNION ALL
+SELECT r.name, u.applied, p.key, CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION), u.at
+  FROM spsa_purge u JOIN spsa_run r ON r.id = u.run_id, json_each(u.theta_after) AS p
+ WHERE u.applied > 0
+   AND NOT EXISTS (SELECT 1 FROM spsa_purge v WHERE v.run_id = u.run_id
+                      AND v.applied = u.applied AND v.number > u.number)
 """,
     "spsa_worker_stats": """
 SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.version,
@@ -385,7 +449,9 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
        COALESCE(SUM(CASE WHEN b.status = 'leased' THEN b.games ELSE 0 END), 0) AS games_leased,
        COALESCE(SUM(b.void_games), 0) AS void_games,
        COALESCE(SUM(b.plus_time_losses + b.minus_time_losses), 0) AS time_losses,
-       COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at
+       COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at,
+       COALESCE((SELECT SUM(s.games) FROM spsa_struck s WHERE s.worker_id = w.id), 0)
+           AS games_struck
   FROM spsa_worker w LEFT JOIN spsa_batch b ON b.worker_id = w.id
  GROUP BY w.id
 """,

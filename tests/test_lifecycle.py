@@ -63,7 +63,7 @@ def test_sources_turn_the_table_round(table):
 def test_what_is_over_stays_over():
     assert terminal(RUN) == {RunStatus.FINISHED, RunStatus.STOPPED}
     assert terminal(ITERATION) == {IterationStatus.COMPLETE, IterationStatus.ABANDONED}
-    assert terminal(BATCH) == {BatchStatus.DONE}
+    assert terminal(BATCH) == {BatchStatus.STRUCK}
 
 
 def test_the_database_takes_just_these_words(database_url):

@@ -179,6 +179,40 @@ def test_going_back_loses_the_estimates_alone(engine, empty_database_url):
         assert store.run("first").theta == theta
 
 
+def test_whoever_had_the_database_open_follows_the_new_constraints(engine, empty_database_url):
+    """A CHECK that was changed in place holds for connections that are older than it, too."""
+    migrated(engine, command.upgrade, "0003")
+    with engine.connect() as older:
+        assert older.scalar(sa.text("SELECT count(*) FROM spsa_batch")) == 0
+        older.commit()
+        assert migrate.upgrade(empty_database_url) is True
+        with open_store(empty_database_url) as store:
+            stage(store).open()
+        older.execute(sa.text("UPDATE spsa_batch SET status = 'struck'"))
+        older.commit()
+        with pytest.raises(sa.exc.IntegrityError, match="ck_spsa_batch_status"):
+            older.execute(sa.text("UPDATE spsa_batch SET status = 'lost'"))
+        older.rollback()
+        with pytest.raises(sa.exc.IntegrityError, match="ck_spsa_iteration_struck"):
+            older.execute(sa.text("UPDATE spsa_iteration SET struck_games = 4"))
+
+
+def test_there_is_no_way_back_behind_a_purge(engine, empty_database_url):
+    migrate.upgrade(empty_database_url)
+    with open_store(empty_database_url) as store:
+        stage(store)
+    purge = (
+        "INSERT INTO spsa_purge"
+        " (run_id, number, applied, theta_before, theta_after, games, selection, actor, reason)"
+        " VALUES (1, 1, 0, '{}', '{}', 4, '{}', 'me', 'bad memory')"
+    )
+    with engine.begin() as connection:
+        connection.execute(sa.text(purge))
+    with pytest.raises(sa.exc.InvalidRequestError, match="no way back"):
+        migrated(engine, command.downgrade, "0003")
+    open_store(empty_database_url).close()
+
+
 def test_processes_that_start_together_all_find_it_done(empty_database_url):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["alembic.command", "spsa.migrate"])

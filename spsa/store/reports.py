@@ -79,6 +79,7 @@ def _own(claim: Claim, to: BatchStatus) -> sa.Update:
     return update(batches).where(
         batches.c.id == claim.batch_id,
         batches.c.claim_id == claim.claim_id,
+        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand out again
         may_become(batches.c.status, BATCH, to),
     )
 
