@@ -73,6 +73,10 @@ class ArtifactMismatch(TuningError):
     """The bytes of a binary do not hash to what the row names; it is not run."""
 
 
+class NotSigned(TuningError):
+    """The owner of the trusted key did not sign what a row says is to be executed."""
+
+
 class DatabaseUnreachable(TuningError):
     """The database does not answer; the caller may wait and ask again with the same identifiers."""
 

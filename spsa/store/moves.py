@@ -13,6 +13,7 @@ from sqlalchemy import select, update
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
 from spsa.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
+from spsa.signing import Sign
 from spsa.store.database import may_become
 from spsa.store.entries import NewIteration, NewStep
 from spsa.store.halting import move_run
@@ -24,8 +25,12 @@ from spsa.store.rows import Mastership
 class MasterDesk(MastershipDesk):
     """What a master may do with the run it moves."""
 
-    def open_iteration(self, mastership: Mastership, new: NewIteration) -> int:
+    def open_iteration(
+        self, mastership: Mastership, new: NewIteration, sign: Sign | None = None
+    ) -> int:
         """Write an iteration with its engines and all its batches; its number.
+
+        `sign` gives its signature; without it the iteration is not signed.
 
         Doing it again after an unknown outcome finds the row by its k and changes nothing.
 
@@ -43,7 +48,7 @@ class MasterDesk(MastershipDesk):
                 _refuse_outdated(run, new)
             for engine in (new.plus, new.minus):
                 keep_engine(connection, engine)
-            return insert_iteration(connection, run, mastership.epoch, new)
+            return insert_iteration(connection, run, mastership.epoch, new, sign)
 
     def apply(self, mastership: Mastership, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.

@@ -7,7 +7,9 @@ from sqlalchemy import select, update
 
 from spsa.schema import batches, engines, iterations
 from spsa.seeds import derived_seed
+from spsa.signing import Sign
 from spsa.store.entries import NewEngine, NewIteration
+from spsa.store.orders import order_to_be
 from spsa.terms import Terms, TimeKind
 
 
@@ -45,7 +47,9 @@ def keep_engine(connection: sa.Connection, engine: NewEngine) -> None:
         )
 
 
-def insert_iteration(connection: sa.Connection, run: Any, epoch: int, new: NewIteration) -> int:
+def insert_iteration(
+    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None = None
+) -> int:
     """Write the next iteration of a run with all its batches; its number.
 
     Pairs are numbered through the whole run, so that no opening comes twice before the book is
@@ -72,6 +76,7 @@ def insert_iteration(connection: sa.Connection, run: Any, epoch: int, new: NewIt
             plus_sha256=new.plus.sha256,
             minus_sha256=new.minus.sha256,
             terms=new.terms.to_json(),
+            signature=None if sign is None else sign(order_to_be(run, number, new)),
             **_milliseconds(new.terms),
             **{name: getattr(new, name) for name in _COPIED},
         )
