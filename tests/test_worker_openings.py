@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spsa.errors import InvalidInput
 from spsa.terms import Book, TimeControl, TimeKind
 from worker.openings import BUILTIN, Opening, OpeningBook, drawn_time, load, permutation
+from worker.openings.formats import Positions
 
 MOVETIME = TimeControl(low=0.25, high=1.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
@@ -25,6 +26,12 @@ def builtin() -> OpeningBook:
 def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBook) -> None:
     keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
     assert len(keys) == len(builtin.openings) >= 500
+
+
+def test_every_line_of_the_builtin_book_is_right(builtin: OpeningBook) -> None:
+    """Loading skips what is checked here."""
+    assert isinstance(builtin.openings, Positions)
+    assert builtin.openings.faults("balanced.epd") == []
 
 
 def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
@@ -122,6 +129,28 @@ def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
     found = faults(name)
     assert [text.split(":")[1] for text in found] == ["2", "3", "4", "5", "6"]
     assert all(text.startswith(f"{name}:") for text in found)
+
+
+def test_a_book_is_looked_through_once_on_a_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    looked = []
+    monkeypatch.setattr(Positions, "faults", lambda self, file: looked.append(len(self)) or [])
+    for text in (EPD, EPD, f"{EPD}\n{EPD}"):
+        load(Book(name=book(tmp_path, text)))
+    assert looked == [1, 2]
+
+
+def test_a_bad_book_is_refused_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = book(tmp_path, "not a position")
+    assert faults(name) == faults(name) != []
+
+
+def test_a_slice_of_a_book_is_that_of_its_openings(builtin: OpeningBook) -> None:
+    assert builtin.openings[3:9:2] == tuple(builtin.openings[i] for i in (3, 5, 7))
+    assert builtin.openings[-1] == list(builtin.openings)[-1]
 
 
 PGN = """[Event "one"]

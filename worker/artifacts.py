@@ -1,12 +1,12 @@
 """This box's private copies of engines: only bytes that hash to the row's SHA-256 are ever run."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from spsa.artifacts import fetch
 from spsa.errors import ArtifactMismatch, TuningError
 from spsa.store import Engine
+from worker.cache import cache_folder
 
 _KEPT = 128
 """Engines of the latest iterations that stay in a cache; every iteration brings two."""
@@ -51,6 +51,5 @@ class EngineCache:
 
 
 def default_folder() -> Path:
-    """The user's cache folder for engines (XDG base directories)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "spsa-tuner" / "engines"
+    """The user's cache folder for engines."""
+    return cache_folder() / "engines"

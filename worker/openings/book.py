@@ -1,15 +1,17 @@
 """Books of openings: read once, every line checked, known by the hash of their bytes."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 
 from spsa.errors import Fault, InvalidInput
 from spsa.terms import Book
+from worker.cache import cache_folder
 from worker.openings.draws import opening_number
-from worker.openings.formats import Opening, read_positions
+from worker.openings.formats import Opening, Positions
 
 BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"
@@ -26,7 +28,7 @@ class Order(StrEnum):
 class OpeningBook:
     """`sha256` is that of the file the openings were read from."""
 
-    openings: tuple[Opening, ...]
+    openings: Sequence[Opening]
     sha256: str
 
     def opening(self, seed: int, pair: int) -> Opening:
@@ -49,25 +51,41 @@ def load(terms: Book) -> OpeningBook:
         raise _fault(
             terms.name, f"its SHA-256 is {digest}", f"the run was made with {terms.sha256}"
         )
-    return OpeningBook(openings=_openings(terms, _text(terms.name, data)), sha256=digest)
+    return OpeningBook(openings=_openings(terms, _text(terms.name, data), digest), sha256=digest)
 
 
-def _openings(terms: Book, text: str) -> tuple[Opening, ...]:
+def _openings(terms: Book, text: str, digest: str) -> Sequence[Opening]:
     if terms.name.lower().endswith(".pgn"):
         # Imported late: most books are no PGN, and chess.pgn brings asyncio and ssl with it.
         from worker.openings.pgn_book import read_pgn
 
-        found = read_pgn(terms.name, text, terms.plies)
+        found: Sequence[Opening] = read_pgn(terms.name, text, terms.plies)
     else:
-        found = read_positions(terms.name, text)
+        found = positions = Positions(text)
+        # the book that ships is checked by a test
+        if terms.name != BUILTIN:
+            _check_once(terms.name, positions, digest)
     if not found:
         raise _fault(terms.name, "it holds no opening", "one position or game at least")
     return found
 
 
+def _check_once(name: str, positions: Positions, digest: str) -> None:
+    """Look at every line, which takes a large book half a minute; this box remembers its hash."""
+    mark = cache_folder() / "books" / digest
+    if mark.exists():
+        return
+    if faults := positions.faults(name):
+        raise InvalidInput(faults)
+    # a box that cannot remember looks again
+    with suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
 def _bytes(name: str) -> bytes:
     if name == BUILTIN:
-        return files(__package__).joinpath(_BUILTIN_FILE).read_bytes()
+        return Path(__file__).with_name(_BUILTIN_FILE).read_bytes()
     try:
         return Path(name).read_bytes()
     except OSError as error:

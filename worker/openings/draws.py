@@ -10,7 +10,7 @@ from hashlib import sha256
 from spsa.terms import TimeControl
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def permutation(seed: int, round_number: int, size: int) -> tuple[int, ...]:
     """The order in which a book of `size` openings is gone through in one round.
 

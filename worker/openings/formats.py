@@ -1,10 +1,13 @@
 """EPD and FEN texts to openings, and every fault in them with its line."""
 
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import chess
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,28 +18,63 @@ class Opening:
     moves: tuple[str, ...] = ()
 
 
-def read_positions(file: str, text: str) -> tuple[Opening, ...]:
-    """The openings of an EPD or FEN text, one a line; blank lines and `#` lines say nothing."""
-    openings, faults = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        try:
-            openings.append(_position(line.strip()))
-        except ValueError as error:
-            faults.append(fault(file, number, str(error), "a legal position in EPD or FEN"))
-    return unless(faults, openings)
+class Positions(Sequence[Opening]):
+    """The openings of an EPD or FEN text, one a line; blank lines and `#` lines say nothing.
+
+    A book may have a quarter of a million of them, of which a match plays hundreds: the text is
+    kept, and a line is read when its opening is asked for.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = array("Q", _starts(text))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Opening: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Opening, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        return Opening(_board(self._line(self._starts[index])).fen())
+
+    def faults(self, file: str) -> list[Fault]:
+        """What is wrong in each line that holds no position that can be played from."""
+        found = []
+        for start in self._starts:
+            try:
+                check(_board(self._line(start)))
+            except ValueError as error:
+                number = self._text.count("\n", 0, start) + 1
+                found.append(fault(file, number, str(error), "a legal position in EPD or FEN"))
+        return found
+
+    def _line(self, start: int) -> str:
+        end = self._text.find("\n", start)
+        return self._text[start : end if end >= 0 else None].strip()
 
 
-def _position(line: str) -> Opening:
+def _starts(text: str) -> Iterator[int]:
+    start = 0
+    for line in text.split("\n"):
+        if line.strip() and not line.startswith("#"):
+            yield start
+        start += len(line) + 1
+
+
+def _board(line: str) -> chess.Board:
     words = line.split()
     board = chess.Board()
     if len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit():
         board.set_fen(" ".join([*words[:5], words[5].rstrip(";")]))
     else:
         board.set_epd(line)
-    check(board)
-    return Opening(board.fen())
+    return board
 
 
 def check(board: chess.Board) -> None:
@@ -49,9 +87,3 @@ def check(board: chess.Board) -> None:
 
 def fault(file: str, line: int, found: str, remedy: str) -> Fault:
     return Fault(file=file, line=line, name="opening", found=found, remedy=remedy)
-
-
-def unless(faults: list[Fault], openings: list[Opening]) -> tuple[Opening, ...]:
-    if faults:
-        raise InvalidInput(faults)
-    return tuple(openings)

@@ -6,7 +6,8 @@ from itertools import islice
 
 import chess.pgn
 
-from worker.openings.formats import Opening, check, fault, unless
+from spsa.errors import InvalidInput
+from worker.openings.formats import Opening, check, fault
 
 
 def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
@@ -17,7 +18,9 @@ def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
             openings.append(_line(game, plies))
         except ValueError as error:
             faults.append(fault(file, line, str(error), "a game of legal moves"))
-    return unless(faults, openings)
+    if faults:
+        raise InvalidInput(faults)
+    return tuple(openings)
 
 
 def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
