@@ -85,7 +85,10 @@ def view(
         opened=applied + len(open_ones),
         open=open_ones,
         failures=[],
+        ready_games=0,
         leased_games=0,
+        leased_batches=0,
+        game_seconds=None,
         active_workers=0,
         active_slots=0,
     )

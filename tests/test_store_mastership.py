@@ -250,8 +250,20 @@ def test_the_view_has_all_that_a_master_decides_on(store):
     run.claim("a")
     view = store.tick(run.master, LEASE)
     assert (view.opened, [i.k for i in view.open], view.failures) == (2, [1, 2], [])
-    assert (view.leased_games, view.active_workers, view.active_slots) == (4, 1, 4)
+    assert (view.ready_games, view.leased_games, view.leased_batches) == (12, 4, 1)
+    assert (view.active_workers, view.active_slots, view.game_seconds) == (1, 4, None)
     assert not view.open[0].played_out
+
+
+def test_the_view_tells_what_games_have_lasted_lately(store):
+    run = stage(store)
+    run.open()
+    for name in "ab":
+        claim = run.claim(name)
+        store.report(claim, result_of(claim, seconds=6.0))
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
+    run.apply()
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
 
 
 def test_a_run_ends_when_all_its_iterations_are_applied(store):

@@ -143,13 +143,20 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """All that the master decides on: the run, its open iterations in order, and broken batches."""
+    """All that the master decides on: the run, its open iterations in order, and broken batches.
+
+    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`;
+    `game_seconds` is what a game has lasted lately, None before any has been reported.
+    """
 
     run: Run
     opened: int  # the highest k that has an iteration
     open: Sequence[Iteration]
     failures: Sequence[Failure]
+    ready_games: int
     leased_games: int
+    leased_batches: int
+    game_seconds: float | None
     active_workers: int
     active_slots: int
 

@@ -1,6 +1,7 @@
 """What a master sees, all in one look."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
@@ -11,7 +12,7 @@ from spsa.store.database import may_become
 from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
-from spsa.store.rows import Failure, Iteration, Mastership, RunView
+from spsa.store.rows import Failure, Iteration, Mastership, Run, RunView
 
 SEEN_LATELY_SECONDS = 120
 """A worker that has not been heard of for this long is not counted as playing."""
@@ -75,17 +76,22 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
     newest = select(func.max(iterations.c.k)).where(iterations.c.run_id == run_id)
     open_ones = _open_iterations(connection, run_id)
     ids = [iteration.id for iteration in open_ones]
+    run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+    work = _work(connection, [*ids, *_last_applied(connection, run)])
     seen = connection.execute(
         select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
             workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS)
         )
     ).one()
     return RunView(
-        run=run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one()),
+        run=run,
         opened=connection.scalar(newest) or 0,
         open=open_ones,
         failures=_failures(connection, ids),
-        leased_games=_leased_games(connection, ids),
+        ready_games=work.ready_games,
+        leased_games=work.leased_games,
+        leased_batches=work.leased_batches,
+        game_seconds=work.game_seconds,
         active_workers=seen[0],
         active_slots=int(seen[1]),
     )
@@ -110,8 +116,42 @@ def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[Failure]:
     ]
 
 
-def _leased_games(connection: sa.Connection, ids: Sequence[int]) -> int:
-    statement = select(func.coalesce(func.sum(batches.c.games), 0)).where(
-        batches.c.iteration_id.in_(ids), batches.c.status == BatchStatus.LEASED
+def _last_applied(connection: sa.Connection, run: Run) -> list[int]:
+    """The iteration of the latest result: of its batches also the slow ones are done."""
+    statement = select(iterations.c.id).where(
+        iterations.c.run_id == run.id, iterations.c.k == run.applied
     )
-    return int(connection.scalar(statement) or 0)
+    return list(connection.scalars(statement))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    ready_games: int
+    leased_games: int
+    leased_batches: int
+    game_seconds: float | None
+
+
+def _work(connection: sa.Connection, ids: Sequence[int]) -> _Work:
+    """What is to be played, is being played and was played of these iterations."""
+    statement = (
+        select(
+            batches.c.status,
+            func.count().label("batches"),
+            func.sum(batches.c.games).label("games"),
+            func.sum(batches.c.seconds).label("seconds"),
+        )
+        .where(batches.c.iteration_id.in_(ids))
+        .group_by(batches.c.status)
+    )
+    by_status = {row.status: row for row in connection.execute(statement)}
+    ready, leased, done = (
+        by_status.get(status)
+        for status in (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.DONE)
+    )
+    return _Work(
+        ready_games=0 if ready is None else int(ready.games),
+        leased_games=0 if leased is None else int(leased.games),
+        leased_batches=0 if leased is None else int(leased.batches),
+        game_seconds=None if done is None else done.seconds / done.games or None,
+    )
