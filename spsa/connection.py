@@ -2,12 +2,12 @@
 
 SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
 it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
-on the server's side. A password never leaves this module.
+on the server's side and on this one. A password never leaves this module.
 """
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import log10
 from pathlib import Path
@@ -35,8 +35,7 @@ from spsa.errors import (
 
 BUSY_SECONDS = 30
 _SOON = 0.01  # seconds
-CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 30
+_READ_ONLY_SQL_TRANSACTION = "25006"
 
 _REMEDY = "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database"
 _POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg2")
@@ -90,7 +89,18 @@ def displayed(url: sa.URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def create_engine(url: sa.URL, *, durable: bool, create: bool = False) -> sa.Engine:
+def nobody_leaves() -> bool:
+    """Nobody is in a hurry."""
+    return False
+
+
+def create_engine(
+    url: sa.URL,
+    *,
+    durable: bool,
+    create: bool = False,
+    hurried: Callable[[], bool] = nobody_leaves,
+) -> sa.Engine:
     """An engine whose transactions are those this project counts on.
 
     Args:
@@ -98,11 +108,12 @@ def create_engine(url: sa.URL, *, durable: bool, create: bool = False) -> sa.Eng
             only looks raises TablesMissing and leaves nothing behind.
         durable: whether a commit waits for the disk. A worker's need not: under leases a lost
             commit costs games played again, never a wrong count.
+        hurried: whether somebody wants to leave, so that a server that is silent is given up soon.
     """
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url, durable, create)
-        return _postgresql(url, durable)
+        return _postgresql(url, durable, hurried)
     except NoSuchModuleError:
         raise _refused("needs a driver that is not installed") from None
 
@@ -158,22 +169,29 @@ def _log10(x: float | None) -> float | None:
     return None if x is None else log10(x)
 
 
-def _postgresql(url: sa.URL, durable: bool) -> sa.Engine:
+def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:
+    from spsa import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
+
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
         pool_size=2,
-        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "spsa-tuner"},
+        connect_args={
+            "application_name": "spsa-tuner",
+            "connection_factory": deadline.factory(hurried),
+        },
     )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
+            cursor.execute(f"SET statement_timeout = '{deadline.STATEMENT_SECONDS}s'")
             cursor.execute("SET TIME ZONE 'UTC'")
             cursor.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
         connection.commit()
 
+    event.listen(engine, "checkout", deadline.begin)
+    event.listen(engine, "checkin", deadline.rest)
     return engine
 
 
@@ -194,10 +212,15 @@ def translated(url: sa.URL) -> Iterator[None]:
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
-        if not error.connection_invalidated:
-            _refuse_the_url(error)
-            raise
-        raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+        if error.connection_invalidated or _only_reads(error):
+            raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+        _refuse_the_url(error)
+        raise
+
+
+def _only_reads(error: DBAPIError) -> bool:
+    """Whether it is a standby (by now): one that takes writes may soon be there again."""
+    return getattr(error.orig, "pgcode", None) == _READ_ONLY_SQL_TRANSACTION
 
 
 def _refuse_the_url(error: DBAPIError) -> None:

@@ -24,16 +24,29 @@ def upgrade(url: str) -> bool:
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True, create=True)
-    with translated(target), engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-        before = revision(connection)
-        _refuse_newer(before)
-        if before != REVISION:
-            _run_migrations(connection)
-    engine.dispose()
+    try:
+        with translated(target), engine.begin() as connection:
+            return revision(connection) != REVISION and _upgraded(connection)
+    finally:
+        engine.dispose()
+
+
+def _upgraded(connection: sa.Connection) -> bool:
+    if connection.dialect.name == "postgresql":
+        _take_turns(connection)
+    before = revision(connection)
+    _refuse_newer(before)
+    if before != REVISION:
+        _run_migrations(connection)
     return before != REVISION
+
+
+def _take_turns(connection: sa.Connection) -> None:
+    from spsa import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
+
+    deadline.unhurried(connection.connection.dbapi_connection)
+    connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
 
 
 def revision(connection: sa.Connection) -> str | None:

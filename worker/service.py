@@ -74,7 +74,7 @@ def _reached(service: Service, heard: Interrupts) -> Store | None:
     began = time.monotonic()
     while not heard.count:
         try:
-            return open_store(service.database_url, durable=False)
+            return open_store(service.database_url, durable=False, hurried=lambda: heard.count > 0)
         except (DatabaseUnreachable, TablesMissing) as error:
             if service.habits.once or _waited_enough(service.habits, began):
                 raise

@@ -32,7 +32,10 @@ def run(config: str | None, database_url: str | None, name: str | None, seed: in
     if migrate.upgrade(found.database_url):
         click.echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
-    with interruptible() as stopping, open_store(found.database_url) as store:
+    with (
+        interruptible() as stopping,
+        open_store(found.database_url, hurried=stopping.is_set) as store,
+    ):
         prepared = prepare(found, store, name, seed)
         ended = tune(store, found, prepared, console, stopping)
         if ended is None:

@@ -18,6 +18,7 @@ from spsa.config import Config, project_theta
 from spsa.errors import DatabaseUnreachable, InvalidInput, MastershipLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.loop import LEASE_SECONDS, Master
+from spsa.master.signer import signer
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import Match, validate
 from spsa.params import Played, Space
@@ -32,7 +33,10 @@ POLL_SECONDS = 1.0
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C or SIGTERM sets; the second one ends the program at once."""
+    """An event that the first Ctrl-C or SIGTERM sets; the second one ends the program at once.
+
+    A database that was given up because of it is no error of its own.
+    """
     stopping = threading.Event()
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
@@ -44,6 +48,11 @@ def interruptible() -> Iterator[threading.Event]:
     previous = {s: signal.signal(s, interrupted) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stopping
+    except DatabaseUnreachable as error:
+        if not stopping.is_set():
+            raise
+        click.echo(f"left while the database did not answer: {error}", err=True)
+        raise click.Abort from None
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
@@ -84,7 +93,7 @@ def tune(
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
         click.echo(f"note: {note}", err=True)
-    run = prepared.run
+    run, sign = prepared.run, signer(config)
 
     def project(run: Run) -> None:
         try:
@@ -106,6 +115,7 @@ def tune(
             watcher=progress,
             project=project,
             stopping=stopping,
+            sign=sign,
         ).run()
         project(store.run(run.name))
         return ended
@@ -152,11 +162,12 @@ def play_match(
         terms=terms,
     )
     _tell_of_another(store, run, match)
+    sign = signer(config)
     with (
         mastership_of(store, run, stopping) as mastership,
         progress_of(store, run, console) as progress,
     ):
-        return validate(store, mastership, prepared.delivery, match, progress, stopping)
+        return validate(store, mastership, prepared.delivery, match, progress, stopping, sign)
 
 
 def _tell_of_another(store: Store, run: Run, match: Match) -> None:

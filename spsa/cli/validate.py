@@ -39,7 +39,10 @@ def validate(
     wanted = games or found.validation.games or 1000
     which = Theta(theta or Theta.FINAL)
     console = terminal(stderr=True)
-    with interruptible() as stopping, open_store(found.database_url) as store:
+    with (
+        interruptible() as stopping,
+        open_store(found.database_url, hurried=stopping.is_set) as store,
+    ):
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
         row = play_validation(

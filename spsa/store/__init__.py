@@ -4,6 +4,9 @@ A worker uses the verbs of `roster`, `claims` and `reports`, a master those of `
 and `moves`, a person those of `runs`, and anybody may read the `ledger`.
 """
 
+from collections.abc import Callable
+
+from spsa.connection import nobody_leaves
 from spsa.store.claims import ClaimDesk
 from spsa.store.entries import (
     BatchResult,
@@ -42,19 +45,23 @@ class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, Ledg
     """All verbs on one database."""
 
 
-def open_store(url: str, *, durable: bool = True) -> Store:
+def open_store(
+    url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
+) -> Store:
     """Open the database at `url`.
 
     Args:
         durable: whether commits wait for the disk; a worker's need not, because a report that is
             lost with the server is played again from its seed.
+        hurried: whether somebody wants to leave; asked while PostgreSQL is silent, which is then
+            given up within two seconds.
 
     Raises:
         InvalidInput: it is no URL of PostgreSQL or of an SQLite file.
         DatabaseUnreachable: it does not answer.
         SchemaMismatch: its tables are older or newer than this program's.
     """
-    return Store(url, durable=durable)
+    return Store(url, durable=durable, hurried=hurried)
 
 
 __all__ = [

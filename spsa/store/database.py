@@ -1,6 +1,6 @@
 """One database, opened: transactions, the schema check, and the guard of every lifecycle."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from spsa import migrate
-from spsa.connection import create_engine, displayed, parse_url, translated
+from spsa.connection import create_engine, displayed, nobody_leaves, parse_url, translated
 from spsa.lifecycle import sources
 from spsa.scoring import Tally
 
@@ -22,9 +22,11 @@ class Database:
     DatabaseUnreachable; every method may then be called again with the same arguments.
     """
 
-    def __init__(self, url: str, *, durable: bool = True) -> None:
+    def __init__(
+        self, url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
+    ) -> None:
         self._url = parse_url(url)
-        self._engine = create_engine(self._url, durable=durable)
+        self._engine = create_engine(self._url, durable=durable, hurried=hurried)
         self._readers = self._engine.execution_options(reads_only=True)
         with self._read() as connection:
             migrate.check(connection)

@@ -1,0 +1,202 @@
+"""Every call to PostgreSQL ends within its deadline, also where somebody acknowledges for a hole.
+
+The limits are shortened; how they relate to each other is what is held to.
+"""
+
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+import sqlalchemy as sa
+from console import environment, master, worker, write_project
+from proxy import Proxy
+
+from spsa import deadline
+from spsa.connection import create_engine, parse_url, translated
+from spsa.errors import DatabaseUnreachable
+from spsa.migrate import upgrade
+from spsa.store import open_store
+
+
+@pytest.fixture
+def proxy(postgresql_url: str) -> Iterator[Proxy]:
+    with Proxy(parse_url(postgresql_url).port or 5432) as made:
+        yield made
+
+
+@pytest.fixture
+def url(postgresql_url: str, proxy: Proxy) -> str:
+    """The database behind the proxy."""
+    parsed = parse_url(postgresql_url).set(host="127.0.0.1", port=proxy.port)
+    return parsed.render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "CONNECT_SECONDS", 0.4)
+    monkeypatch.setattr(deadline, "ANSWER_SECONDS", 0.6)
+    monkeypatch.setattr(deadline, "HURRIED_SECONDS", 0.2)
+
+
+def in_the_dark(proxy: Proxy, way: str) -> None:
+    (proxy.stall if way == "stall" else proxy.swallow)()
+
+
+@pytest.mark.parametrize("way", ["stall", "swallow"])
+@pytest.mark.usefixtures("impatient")
+def test_a_hole_is_given_up_on_old_and_new_connections_and_left_behind(
+    proxy: Proxy, url: str, way: str
+) -> None:
+    with open_store(url) as store:
+        assert store.runs() == []
+        in_the_dark(proxy, way)
+        for _ in range(3):  # a connection that rested, then new ones
+            with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.4 s"):
+                store.runs()
+        proxy.end_silence()
+        assert store.runs() == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_hole_in_the_middle_of_a_transaction(proxy: Proxy, url: str) -> None:
+    engine = create_engine(parse_url(url), durable=True)
+    refused = pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.6 s")
+    with refused, translated(parse_url(url)), engine.begin() as connection:
+        connection.execute(sa.text("SELECT 1"))
+        proxy.swallow()
+        connection.execute(sa.text("SELECT 2"))
+    proxy.end_silence()
+    with engine.begin() as connection:
+        assert connection.scalar(sa.text("SELECT 3")) == 3
+    engine.dispose()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_never_says_a_word_is_no_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.4 s"):
+            open_store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_dribbles_is_given_up_too(proxy: Proxy, url: str) -> None:
+    """The limit is on the answer, not on the silence before its next byte."""
+    engine = create_engine(parse_url(url), durable=True)
+    dribble = sa.text("SELECT repeat('x', 9000), pg_sleep(0.02) FROM generate_series(1, 500)")
+    refused = pytest.raises(DatabaseUnreachable, match="no answer")
+    with refused, translated(parse_url(url)), engine.begin() as connection:
+        connection.execute(dribble)
+    engine.dispose()
+
+
+def test_who_wants_to_leave_does_not_wait_as_long(
+    proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "HURRIED_SECONDS", 0.2)
+    leaving = threading.Event()
+    with open_store(url, hurried=leaving.is_set) as store:
+        proxy.stall()
+        threading.Timer(0.3, leaving.set).start()
+        with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.2 s"):
+            store.runs()
+
+
+def test_an_answer_in_time_is_waited_for_by_those_who_leave(url: str) -> None:
+    with open_store(url, hurried=lambda: True) as store:
+        assert store.runs() == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
+    proxy: Proxy, url: str
+) -> None:
+    engine = create_engine(parse_url(url), durable=True)
+    with engine.begin() as connection:
+        deadline.unhurried(connection.connection.dbapi_connection)
+        connection.execute(sa.text("SELECT pg_sleep(0.9)"))
+    with translated(parse_url(url)), pytest.raises(sa.exc.DBAPIError), engine.begin() as connection:
+        connection.execute(sa.text("SELECT pg_sleep(0.9)"))
+    engine.dispose()
+    proxy.stall()
+    with pytest.raises(DatabaseUnreachable, match="no answer"):
+        upgrade(url)
+
+
+def test_other_peoples_connections_wait_as_they_like(url: str, proxy: Proxy) -> None:
+    open_store(url).close()
+    theirs = psycopg2.connect(url.replace("+psycopg2", ""))
+    assert deadline._limit(theirs) == float("inf")
+    with theirs.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    theirs.close()
+
+
+def test_a_server_that_only_reads_now_is_waited_for(postgresql_url: str) -> None:
+    """As a standby is, until it is the primary."""
+    engine = create_engine(parse_url(postgresql_url), durable=True)
+    refused = pytest.raises(DatabaseUnreachable, match="read-only")
+    with refused, translated(parse_url(postgresql_url)), engine.begin() as connection:
+        connection.execute(sa.text("SET TRANSACTION READ ONLY"))
+        connection.execute(sa.text("DELETE FROM spsa_event"))
+    engine.dispose()
+
+
+COMMANDS = {
+    "run": (master("run"), 130),
+    "status": (master("status"), 130),
+    "compete": (worker("--spsa", "-c", "1"), 130),
+}
+
+
+@pytest.mark.parametrize("when", ["connecting", "asking"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
+    name: str, when: str, proxy: Proxy, url: str, tmp_path: Path
+) -> None:
+    """Well within any of the product's own deadlines, of which none is shortened here."""
+    command, code = COMMANDS[name]
+    write_project(tmp_path)
+    heard = Hole(proxy, when)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(DATABASE_URL=url),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    heard.wait()
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "Traceback" not in said and "defect" not in said
+    assert time.monotonic() - began < deadline.ANSWER_SECONDS / 2
+
+
+class Hole:
+    """Opens under whoever has come as far as to connect, or to ask for something."""
+
+    def __init__(self, proxy: Proxy, when: str) -> None:
+        self._fell = threading.Event()
+        self._proxy = proxy
+        self._questions = 0
+        self._enough = 1 if when == "connecting" else 12
+        proxy._decide = self._hear
+
+    def _hear(self, said: bytes) -> None:
+        self._questions += 1
+        if self._questions >= self._enough:
+            self._proxy.swallow()
+            self._proxy.stall()
+            self._fell.set()
+
+    def wait(self) -> None:
+        assert self._fell.wait(60)
