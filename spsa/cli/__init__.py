@@ -26,6 +26,7 @@ COMMANDS: Table = {
     "extend": ("spsa.cli.owner", "Give a run another number of iterations."),
     "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
     "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
+    "key": ("spsa.cli.key", "Make the key that signs what workers execute."),
     "demo": ("spsa.cli.demo", "A real tuning run of the bundled engine, start to result."),
 }
 

@@ -8,6 +8,7 @@ from spsa.config.document import Document, read_document
 from spsa.config.play import read_adjudication, read_book, read_options, read_time_control
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
+from spsa.config.trust import read_signing_key
 from spsa.config.tuning import (
     read_algorithm,
     read_build,
@@ -76,6 +77,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,
         validation=read_validation(root.section("validation")),
+        signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):
         section.close()
@@ -85,6 +87,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
     source, book = config.build.source_path, config.terms.book.name
     needed: list[tuple[str, Path | None, str]] = [
+        ("trust.signing_key", config.signing_key, "`spsa-master key new FILE` makes one"),
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
         ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
         ("delivery.engine", config.delivery.engine, "build the engine first"),

@@ -77,8 +77,9 @@ class Validation:
 class Config:
     """One config.toml with the environment on top of it.
 
-    `seed` is None when the master is to draw one. `settings` are the rule's own keys of [spsa] as
-    they are written, known to exist and to be plain values.
+    `seed` is None when the master is to draw one, `signing_key` when nothing is to be signed.
+    `settings` are the rule's own keys of [spsa] as they are written, known to exist and to be plain
+    values.
     """
 
     path: Path
@@ -94,6 +95,7 @@ class Config:
     build: Build
     delivery: Delivery
     validation: Validation
+    signing_key: Path | None = None
 
     @property
     def pairs(self) -> int:

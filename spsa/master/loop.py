@@ -18,6 +18,7 @@ from spsa.master.settings import RunSettings
 from spsa.master.sitting import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
 from spsa.master.workbench import Workbench
 from spsa.replay import games_of
+from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
 from spsa.tuning import Answer, Proposal, Tuning
 
@@ -52,6 +53,7 @@ class Master:
     watcher: Watcher
     project: Callable[[Run], None]
     stopping: threading.Event
+    sign: Sign | None = None
     _sitting: Sitting = field(init=False)
     _workbench: Workbench = field(init=False)
     _building: Building | None = field(init=False, default=None)
@@ -105,7 +107,7 @@ class Master:
         wait([building.sides], timeout=TICK_SECONDS)
         if not building.sides.done():
             return
-        number = self.store.open_iteration(self.mastership, self._iteration(building))
+        number = self.store.open_iteration(self.mastership, self._iteration(building), self.sign)
         self._building = None
         show(self.watcher.opened, number, building.proposal)
 

@@ -10,6 +10,7 @@ from spsa.master.delivery import Delivery, Sides
 from spsa.master.sitting import TICK_SECONDS, Sitting, Watcher, show
 from spsa.master.workbench import Workbench
 from spsa.scoring import elo
+from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
 from spsa.terms import Terms
 
@@ -33,6 +34,7 @@ def validate(
     match: Match,
     watcher: Watcher,
     stopping: threading.Event,
+    sign: Sign | None = None,
 ) -> Iteration | None:
     """Play the match, or go on with the one that was opened and not ended; its row when complete.
 
@@ -45,7 +47,7 @@ def validate(
     """
     sitting = Sitting(store, mastership, stopping)
     with Workbench(delivery) as workbench:
-        return _Validation(sitting, workbench, match, watcher).play()
+        return _Validation(sitting, workbench, match, watcher, sign).play()
 
 
 @dataclass(slots=True)
@@ -54,6 +56,7 @@ class _Validation:
     workbench: Workbench
     match: Match
     watcher: Watcher
+    sign: Sign | None = None
     number: int | None = None  # of the iteration that is the match, once it was seen open
     building: Future[Sides] | None = None
 
@@ -86,7 +89,8 @@ class _Validation:
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
             new = _iteration(self.match, run, self.building.result())
-            self.number = self.sitting.store.open_iteration(self.sitting.mastership, new)
+            sitting = self.sitting
+            self.number = sitting.store.open_iteration(sitting.mastership, new, self.sign)
 
     def _close(self, view: RunView, row: Iteration) -> None:
         """Complete the match if it was played, give it up if it cannot be."""

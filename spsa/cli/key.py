@@ -1,0 +1,37 @@
+"""`spsa-master key`: the pair of keys by which workers know what the master signed."""
+
+from pathlib import Path
+
+import click
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def key() -> None:
+    """Make the key that signs what workers execute, or show its public half."""
+
+
+@key.command()
+@click.argument("file", type=_FILE)
+def new(file: Path) -> None:
+    """Write a new private key to FILE and its public half to FILE.pub; print the public half.
+
+    Name FILE in config.toml as [trust] signing_key, and start every worker with
+    --trust-key and what was printed. FILE itself stays on the master's box.
+    """
+    from spsa.keys import SigningKey, public_file
+
+    made = SigningKey.new()
+    made.write(file)
+    click.echo(f"{file} signs; {public_file(file)} is for the workers' --trust-key:", err=True)
+    click.echo(str(made.public))
+
+
+@key.command()
+@click.argument("file", type=_FILE)
+def public(file: Path) -> None:
+    """Print the public half of the private key in FILE."""
+    from spsa.keys import SigningKey
+
+    click.echo(str(SigningKey.read(file).public))
