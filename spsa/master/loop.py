@@ -34,6 +34,7 @@ class Building:
 
     proposal: Proposal
     opened_on: int
+    purges: int
     sides: Future[Sides]
 
 
@@ -58,7 +59,8 @@ class Master:
     _workbench: Workbench = field(init=False)
     _building: Building | None = field(init=False, default=None)
     _answered: tuple[Iteration, Answer] | None = field(init=False, default=None)
-    _told: int | None = field(init=False, default=None)  # results whose consequences are drawn
+    # results and purges whose consequences are drawn
+    _told: tuple[int, int] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._sitting = Sitting(self.store, self.mastership, self.stopping)
@@ -84,7 +86,7 @@ class Master:
 
     def _look(self) -> RunView:
         view = self._sitting.look()
-        if view.run.applied != self._told:
+        if (view.run.applied, view.run.purges) != self._told:
             self._draw_consequences(view.run)
         show(self.watcher.saw, view)
         return view
@@ -114,10 +116,10 @@ class Master:
     def _engines_for(self, run: Run, k: int) -> Building:
         """The build that is going on, unless the run has changed under it: then another one."""
         current = self._building
-        if current is None or (current.proposal.k, current.opened_on) != (k, run.applied):
+        if current is None or _decided_on(current) != (k, run.applied, run.purges):
             proposal = self.tuning.propose(run.state, run.theta, k)
             sides = self._workbench.begin(proposal.played.plus, proposal.played.minus)
-            current = self._building = Building(proposal, run.applied, sides)
+            current = self._building = Building(proposal, run.applied, run.purges, sides)
         return current
 
     def _iteration(self, building: Building) -> NewIteration:
@@ -126,6 +128,7 @@ class Master:
             purpose=Purpose.TUNE,
             k=proposal.k,
             opened_on=building.opened_on,
+            opened_purges=building.purges,
             in_flight=self.settings.iterations_in_flight,
             a_k=proposal.a_k,
             c_k=proposal.c_k,
@@ -162,6 +165,7 @@ class Master:
                 gradient=answer.gradient,
                 elo=answer.elo,
                 bounded=answer.bounded,
+                purges=run.purges,
             ),
         )
 
@@ -173,7 +177,7 @@ class Master:
         self._project(run)
         if run.applied > KEPT_ITERATIONS:
             self._discard(self.store.retire_engines(self.mastership, run.applied - KEPT_ITERATIONS))
-        self._told = run.applied
+        self._told = (run.applied, run.purges)
 
     def _project(self, run: Run) -> None:
         try:
@@ -186,3 +190,8 @@ class Master:
             self.delivery.discard(build_keys)
         except (TuningError, OSError) as error:
             log.warning("binaries that nobody needs could not be removed: %s", error)
+
+
+def _decided_on(building: Building) -> tuple[int, int, int]:
+    """The k of a build, and the results and purges that its theta held."""
+    return building.proposal.k, building.opened_on, building.purges

@@ -97,7 +97,8 @@ class _Validation:
         store, mastership = self.sitting.store, self.sitting.mastership
         broken = [failure.error for failure in view.failures if failure.iteration_id == row.id]
         if row.played_out:
-            store.complete_validation(mastership, row.id, elo(row.tally).value)
+            purges = view.run.purges
+            store.complete_validation(mastership, row.id, elo(row.tally).value, purges)
         elif broken:
             store.abandon_validation(mastership, row.id)
             raise TuningError(f"the validation cannot be played: {'; '.join(broken)}")
@@ -127,6 +128,7 @@ def _iteration(match: Match, run: Run, sides: Sides) -> NewIteration:
         purpose=Purpose.VALIDATE,
         k=None,
         opened_on=run.applied,
+        opened_purges=run.purges,
         in_flight=1,
         a_k=None,
         c_k=None,

@@ -90,6 +90,7 @@ class NewIteration:
     plus_parameters: Values
     minus_parameters: Values
     perturbation_signs: Mapping[str, int]
+    opened_purges: int = 0  # of the run that it was decided on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +112,4 @@ class NewStep:
     gradient: Values
     elo: float
     bounded: bool
+    purges: int = 0  # of the run that it was decided on

@@ -61,6 +61,7 @@ class MasterDesk(MastershipDesk):
             run = self._lead(connection, mastership)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
+            _refuse_purged(run, step.purges)
             _complete(connection, mastership, iteration_id, step.k, step.gradient, step.elo)
             connection.execute(
                 steps.insert().values(
@@ -76,10 +77,15 @@ class MasterDesk(MastershipDesk):
             )
             connection.execute(update(runs).where(runs.c.id == run.id).values(_moved(step)))
 
-    def complete_validation(self, mastership: Mastership, iteration_id: int, elo: float) -> None:
-        """Close a validation that has all its games; theta does not move."""
+    def complete_validation(
+        self, mastership: Mastership, iteration_id: int, elo: float, purges: int = 0
+    ) -> None:
+        """Close a validation that has all its games; theta does not move.
+
+        `purges` are those of the run when its games were looked at.
+        """
         with self._write() as connection:
-            self._lead(connection, mastership)
+            _refuse_purged(self._lead(connection, mastership), purges)
             _complete(connection, mastership, iteration_id, None, None, elo)
 
     def abandon_validation(self, mastership: Mastership, iteration_id: int) -> None:
@@ -152,6 +158,13 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
         )
+    _refuse_purged(run, new.opened_purges)
+
+
+def _refuse_purged(run: Any, purges: int) -> None:
+    """Whatever was decided on results that have been struck since has to be decided again."""
+    if run.purges != purges:
+        raise IllegalTransition(f"results of run {run.name} have been struck out meanwhile")
 
 
 def _moved(step: NewStep) -> dict[str, Any]:

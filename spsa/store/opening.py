@@ -102,6 +102,7 @@ _COPIED = (
     "plus_parameters",
     "minus_parameters",
     "perturbation_signs",
+    "opened_purges",
 )
 
 

@@ -48,7 +48,8 @@ class Claim:
 class Run:
     """A run as it stands; `applied` is the number of results that theta holds.
 
-    The estimates beside theta are None as long as too few results are known for them.
+    Of these it is without what `purges` have struck. The estimates beside theta are None as long as
+    too few results are known for them.
     """
 
     id: int
@@ -70,6 +71,7 @@ class Run:
     theta_supported_sd: Values | None
     state: Mapping[str, Any]
     applied: int
+    purges: int = 0
     master_id: str | None
     epoch: int
     created_at: datetime
@@ -87,7 +89,11 @@ class Mastership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """An iteration as it stands."""
+    """An iteration as it stands.
+
+    `struck_games` are games of a closed iteration that count no more; it was opened on a theta that
+    held the results through `opened_on` without what `opened_purges` had struck.
+    """
 
     id: int
     run_id: int
@@ -112,10 +118,12 @@ class Iteration:
     elo_diff: float | None
     created_at: datetime
     completed_at: datetime | None
+    struck_games: int = 0
+    opened_purges: int = 0
 
     @property
     def played_out(self) -> bool:
-        return self.games_played == self.target_games
+        return self.games_played + self.struck_games == self.target_games
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
