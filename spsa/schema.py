@@ -299,6 +299,9 @@ batches = Table(
 IS_OWED = written_out(batches.c.status, BatchStatus.READY, BatchStatus.LEASED)
 """A batch whose games are still to come."""
 
+IS_READY = written_out(batches.c.status, BatchStatus.READY)
+IS_LEASED = written_out(batches.c.status, BatchStatus.LEASED)
+
 Index(
     "ix_spsa_batch_open",
     batches.c.iteration_id,

@@ -172,15 +172,16 @@ class Protocol(RuleBasedStateMachine):
     # what a worker does
 
     def _free(self) -> Batch | None:
-        free = (
+        """Of the oldest iteration that has any: one whose worker went away, else one of nobody."""
+        free = [
             batch
             for batch in self.batches()
             if self.status == "running"
             and batch.iteration.status in OPEN
             and (batch.status == "ready" or (batch.status == "leased" and batch.expired))
             and batch.attempt < ATTEMPTS
-        )
-        return next(free, None)
+        ]
+        return min(free, key=lambda b: (b.iteration.k, b.status == "ready", b.seq), default=None)
 
     def _planned_claim(self, claim_id: str) -> Plan:
         batch = self.held(claim_id)

@@ -15,7 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from protocol import Protocol
 from sqlalchemy.exc import SQLAlchemyError
 
-from spsa.store import claims, database, mastership, moves, opening, reports, runs, view
+from spsa.store import claims, database, mastership, moves, opening, reports, runs, turns, view
 
 LONG = 2_000 if os.environ.get("SPSA_TEST_LONG") else 25
 EXAMPLES = int(os.environ.get("SPSA_TEST_EXAMPLES", LONG))
@@ -61,19 +61,23 @@ BUGS = {
     ),
     "a live lease is handed on": (
         claims,
-        "batches.c.lease_expires_at < seconds_from_now(0)",
-        "batches.c.status == BatchStatus.LEASED",
+        "sa.and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))",
+        "IS_LEASED",
     ),
     "an expired lease is kept": (
         claims,
         "batches.c.lease_expires_at < seconds_from_now(0)",
         "batches.c.lease_expires_at < seconds_from_now(-7200)",
     ),
-    "attempts have no end": (claims, "_FREE, batches.c.attempt < batches.c.max_attempts", "_FREE"),
+    "attempts have no end": (
+        claims,
+        "            batches.c.attempt < batches.c.max_attempts,\n",
+        "",
+    ),
     "asking again takes another batch": (
         claims,
-        "            batch = _held(connection, claim_id)\n",
-        "            batch = None\n",
+        "            batch_id = _held(connection, claim_id)\n",
+        "            batch_id = None\n",
     ),
     "a release costs an attempt": (
         reports,
@@ -81,9 +85,9 @@ BUGS = {
         "attempt=batches.c.attempt",
     ),
     "a paused run hands out work": (
-        claims,
-        "runs.c.status == RunStatus.RUNNING,\n        sa.and_",
-        "runs.c.status != RunStatus.STOPPED,\n        sa.and_",
+        turns,
+        "runs.c.status == RunStatus.RUNNING,\n        and_",
+        "runs.c.status != RunStatus.STOPPED,\n        and_",
     ),
     "a failed batch pauses nothing": (
         reports,
@@ -92,8 +96,8 @@ BUGS = {
     ),
     "an abandoned batch is renewed": (
         claims,
-        "                    _IS_BEING_PLAYED,\n",
-        "",
+        ", _IS_BEING_PLAYED)",
+        ")",
     ),
     "a failed batch stays with its last holder": (
         view,

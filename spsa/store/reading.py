@@ -30,34 +30,28 @@ def batch_of(row: Any) -> BatchRow:
     return BatchRow(tally=tally_of(row), status=BatchStatus(row.status), **values)
 
 
-def claim_of(batch: Any, iteration: Any, lease_seconds: float) -> Claim:
-    """The batch that was claimed; `iteration` has `run_name` and `run_seed` besides its columns."""
+def claim_of(row: Any, lease_seconds: float) -> Claim:
+    """The batch that was claimed: its row with what its iteration and its run tell of it."""
     return Claim(
-        claim_id=batch.claim_id,
-        batch_id=batch.id,
-        run_id=iteration.run_id,
-        run_name=iteration.run_name,
-        run_seed=iteration.run_seed,
-        iteration_id=iteration.id,
-        iteration_number=iteration.iteration_number,
-        purpose=Purpose(iteration.purpose),
-        signature=iteration.signature,
-        seq=batch.seq,
-        attempt=batch.attempt,
-        first_pair=batch.first_pair,
-        pairs=batch.games // 2,
-        seed=batch.seed,
-        plus=Engine(
-            sha256=iteration.plus_sha256,
-            path=iteration.plus_engine_path,
-            options=iteration.plus_options,
-        ),
+        claim_id=row.claim_id,
+        batch_id=row.id,
+        run_id=row.run_id,
+        run_name=row.run_name,
+        run_seed=row.run_seed,
+        iteration_id=row.iteration_id,
+        iteration_number=row.iteration_number,
+        purpose=Purpose(row.purpose),
+        signature=row.signature,
+        seq=row.seq,
+        attempt=row.attempt,
+        first_pair=row.first_pair,
+        pairs=row.games // 2,
+        seed=row.seed,
+        plus=Engine(sha256=row.plus_sha256, path=row.plus_engine_path, options=row.plus_options),
         minus=Engine(
-            sha256=iteration.minus_sha256,
-            path=iteration.minus_engine_path,
-            options=iteration.minus_options,
+            sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
-        terms=Terms.from_json(iteration.terms),
+        terms=Terms.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
 
