@@ -41,7 +41,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """What a run is from its first moment on, and never changes."""
+    """What a run is from its first moment on; all but priority and share never changes."""
 
     name: str
     seed: int
@@ -53,6 +53,8 @@ class NewRun:
     max_iterations: int
     theta: Values
     state: Mapping[str, Any]
+    priority: int = 0
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,8 @@ class Run:
     epoch: int
     created_at: datetime
     finished_at: datetime | None
+    priority: int = 0
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,8 @@ class OwnerDesk(Database):
                     start_theta=dict(new.theta),
                     theta=dict(new.theta),
                     state=dict(new.state),
+                    priority=new.priority,
+                    share=new.share,
                 )
                 .returning(*runs.c)
             ).one()
@@ -114,6 +116,23 @@ class OwnerDesk(Database):
                 update(runs).where(runs.c.id == run.id).values(max_iterations=max_iterations)
             )
             write_event(connection, run.id, "extend", actor, {"max_iterations": max_iterations})
+
+    def prioritize(
+        self, name: str, actor: str, *, priority: int | None = None, share: float | None = None
+    ) -> None:
+        """Serve a run sooner or later than others, or another share of it, from the next claim on.
+
+        None leaves a value as it is; one is given at least. A run that has ended may still have a
+        validation to be served.
+        """
+        given = {"priority": priority, "share": share}
+        changed = {key: value for key, value in given.items() if value is not None}
+        with self._write() as connection:
+            mine = update(runs).where(runs.c.name == name).values(changed)
+            run_id = connection.scalar(mine.returning(runs.c.id))
+            if run_id is None:
+                raise IllegalTransition(f"there is no run named {name!r}")
+            write_event(connection, run_id, "prioritize", actor, changed)
 
     def note(self, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Write an event."""
