@@ -73,6 +73,7 @@ class EngineProcess:
         self._end = _exit_descriptor(self._process.pid)
         self._poll = _poll(self._out, self._alarm, self._end)
         self._glance = _poll(self._out)
+        self._output_alone = [(self._out, select.POLLIN)]
 
     @property
     def pid(self) -> int:
@@ -96,9 +97,7 @@ class EngineProcess:
         """
         left = deadline - time.monotonic()
         ready = self._poll(left * 1000 if left > 0 else 0)
-        if not ready:
-            raise Overdue
-        if len(ready) > 1 or ready[0][0] != self._out:
+        if ready != self._output_alone:
             self._look_up({descriptor for descriptor, _ in ready})
         chunk = os.read(self._out, CHUNK)
         if not chunk:
@@ -107,6 +106,8 @@ class EngineProcess:
 
     def _look_up(self, ready: set[int]) -> None:
         """Where more or something else than its output is ready, see whether to read on."""
+        if not ready:
+            raise Overdue
         if self._alarm in ready:
             raise Stopped
         # A child that it left may hold its output open, so its end is not always the output's.

@@ -162,12 +162,7 @@ class UciEngine:
 
     def _read_search(self, deadline: float) -> tuple[bytes, bytes]:
         heard, read, info, looked = self._heard, self._process.read, b"", 0
-        while True:
-            start = heard.find(_MARK, looked)
-            end = heard.find(b"\n", start + 1) if start >= 0 else -1
-            if end >= 0:
-                self._heard = heard[end:]
-                return bytes(heard[start + 1 : end]), last_info(heard, start) or info
+        while (start := heard.find(_MARK, looked)) < 0 or (end := heard.find(b"\n", start + 1)) < 0:
             if len(heard) > LINE_CAP:
                 info = last_info(heard, heard.rfind(b"\n")) or info
                 del heard[: heard.rfind(b"\n")]
@@ -177,6 +172,8 @@ class UciEngine:
                     raise Overdue
             looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
             read(heard, deadline)
+        self._heard = heard[end:]
+        return bytes(heard[start + 1 : end]), last_info(heard, start) or info
 
 
 def _refuse_stray_move(line: str) -> None:
