@@ -24,6 +24,7 @@ COMMANDS: Table = {
     "resume": ("spsa.cli.owner", "Go on with a paused run."),
     "stop": ("spsa.cli.owner", "End a run early; what was applied stays."),
     "extend": ("spsa.cli.owner", "Give a run another number of iterations."),
+    "prioritize": ("spsa.cli.owner", "Serve a run before others, or another share of it."),
     "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
     "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
     "key": ("spsa.cli.key", "Make the key that signs what workers execute."),

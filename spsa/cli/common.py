@@ -1,8 +1,11 @@
 """What several commands share: options, the settings they lead to, and the opened store."""
 
+import getpass
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,13 @@ if TYPE_CHECKING:
     from spsa.store import Store
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
+    if share is not None and not 0 < share < inf:  # nor nan
+        raise click.BadParameter(f"{share:g} is no finite number above 0")
+    return share
+
 
 config_option: Option = click.option(
     "--config",
@@ -34,12 +44,36 @@ run_option: Option = click.option(
     "--run", metavar="NAME", help="Which run; default: the youngest one."
 )
 
+# the same limits as in config.toml
+priority_option: Option = click.option(
+    "--priority",
+    type=click.IntRange(-1000, 1000),
+    metavar="N",
+    help="Of several runs the highest is served first; usually 0.",
+)
+share_option: Option = click.option(
+    "--share",
+    type=float,
+    callback=_share,
+    metavar="X",
+    help="How much of the slots, against the shares of other runs of its priority; usually 1.",
+)
+
 theta_option: Option = click.option(
     "--theta",
     type=click.Choice([theta.value for theta in Theta]),
     help="Which values of the run: where the rule ended (default), their average, in which late "
     "iterations weigh more, or where all games together put the optimum.",
 )
+
+
+def actor() -> str:
+    """Who changed a run, for its events."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number that has no name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 def settings(config: str | None, database_url: str | None) -> "Config":

@@ -1,21 +1,16 @@
-"""`spsa-master pause|resume|stop|extend`: what the owner of a run tells it."""
-
-import getpass
-import os
-import socket
+"""`spsa-master pause|resume|stop|extend|prioritize`: what the owner of a run tells it."""
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened, run_option
-
-
-def _actor() -> str:
-    """Who changed the run, for its events."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a number that has no name
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+from spsa.cli.common import (
+    actor,
+    config_option,
+    database_option,
+    opened,
+    priority_option,
+    run_option,
+    share_option,
+)
 
 
 @click.command()
@@ -27,7 +22,7 @@ def pause(config: str | None, database_url: str | None, run: str | None, reason:
     """Hand out no more games of a run; games in play still count."""
     with opened(config, database_url) as store:
         name = store.run(run).name
-        store.pause(name, _actor(), reason)
+        store.pause(name, actor(), reason)
         click.echo(f"{name} is paused")
 
 
@@ -39,7 +34,7 @@ def resume(config: str | None, database_url: str | None, run: str | None) -> Non
     """Go on with a paused run; batches that had failed are tried again."""
     with opened(config, database_url) as store:
         name = store.run(run).name
-        store.resume(name, _actor())
+        store.resume(name, actor())
         click.echo(f"{name} is running")
 
 
@@ -52,7 +47,7 @@ def stop(config: str | None, database_url: str | None, run: str | None, reason: 
     """End a run for good: its open iterations are abandoned, what was applied stays."""
     with opened(config, database_url) as store:
         name = store.run(run).name
-        store.stop(name, _actor(), reason)
+        store.stop(name, actor(), reason)
         click.echo(f"{name} is stopped")
 
 
@@ -65,5 +60,28 @@ def extend(config: str | None, database_url: str | None, run: str | None, iterat
     """Let a run that has not ended have ITERATIONS iterations in all."""
     with opened(config, database_url) as store:
         name = store.run(run).name
-        store.extend(name, _actor(), iterations)
+        store.extend(name, actor(), iterations)
         click.echo(f"{name} has {iterations} iterations now")
+
+
+@click.command()
+@config_option
+@database_option
+@run_option
+@priority_option
+@share_option
+def prioritize(
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    priority: int | None,
+    share: float | None,
+) -> None:
+    """Serve a run before others, or another share of it; from the next claim of any worker on."""
+    if priority is None and share is None:
+        raise click.UsageError("give --priority, --share or both")
+    with opened(config, database_url) as store:
+        name = store.run(run).name
+        store.prioritize(name, actor(), priority=priority, share=share)
+        now = store.run(name)
+        click.echo(f"{name} has priority {now.priority} and share {now.share:g} now")

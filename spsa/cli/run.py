@@ -1,8 +1,18 @@
 """`spsa-master run`."""
 
+from dataclasses import replace
+from typing import Any
+
 import click
 
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import (
+    actor,
+    config_option,
+    database_option,
+    priority_option,
+    settings,
+    share_option,
+)
 
 
 @click.command()
@@ -12,7 +22,16 @@ from spsa.cli.common import config_option, database_option, settings
 @click.option(
     "--seed", type=click.IntRange(min=0), help="The seed of a new run; default: [run] seed."
 )
-def run(config: str | None, database_url: str | None, name: str | None, seed: int | None) -> int:
+@priority_option
+@share_option
+def run(
+    config: str | None,
+    database_url: str | None,
+    name: str | None,
+    seed: int | None,
+    priority: int | None,
+    share: float | None,
+) -> int:
     """Tune: start a run, or go on with the one that was left.
 
     Plays nothing itself: start `compete --spsa` on this box or on others. Ctrl-C leaves the run as
@@ -27,7 +46,9 @@ def run(config: str | None, database_url: str | None, name: str | None, seed: in
     from spsa.report.text import rendered, terminal
     from spsa.store import open_store
 
-    found = settings(config, database_url)
+    given = {"priority": priority, "share": share}
+    wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    found = replace(settings(config, database_url), **wanted)
     checked_space(found)
     if migrate.upgrade(found.database_url):
         click.echo("the database has its tables now", err=True)
@@ -36,6 +57,8 @@ def run(config: str | None, database_url: str | None, name: str | None, seed: in
         interruptible() as stopping,
         open_store(found.database_url, hurried=stopping.is_set) as store,
     ):
+        if wanted and store.find_run(name or found.name) is not None:
+            store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
         ended = tune(store, found, prepared, console, stopping)
         if ended is None:

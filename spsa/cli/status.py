@@ -20,19 +20,37 @@ if TYPE_CHECKING:
 @config_option
 @database_option
 @run_option
+@click.option("--all", "every", is_flag=True, help="A line for each run of the database.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def status(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
+def status(
+    config: str | None, database_url: str | None, run: str | None, every: bool, as_json: bool
+) -> None:
     """How far a run is, how good its theta, and who is playing."""
 
     from spsa.report.status import status as look
     from spsa.report.text import rendered, terminal
 
+    if every:
+        _list(config, database_url, as_json)
+        return
     with opened(config, database_url) as store:
         found = look(store, store.run(run))
     if as_json:
         click.echo(json.dumps(found.to_json(), allow_nan=False))
     else:
         terminal().print(rendered(found))
+
+
+def _list(config: str | None, database_url: str | None, as_json: bool) -> None:
+    from spsa.report.standings import standings_table, to_json
+    from spsa.report.text import terminal
+
+    with opened(config, database_url) as store:
+        standings = store.standings()
+    if as_json:
+        click.echo(json.dumps({"runs": to_json(standings)}))
+    else:
+        terminal().print(standings_table(standings))
 
 
 def _interval(_context: click.Context, _option: click.Parameter, seconds: float) -> float:

@@ -20,6 +20,9 @@ from spsa.config.tuning import (
 from spsa.errors import Fault, InvalidInput
 from spsa.terms import Terms
 
+PRIORITIES = 1000
+"""Priorities go from minus this to this; 0 is the usual one."""
+
 _SPSA_KEYS = ("algorithm", "max_iterations")
 
 
@@ -68,6 +71,8 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         params_path=folder / run.text("params", "params.toml"),
         name=run.text("name", folder.name) or folder.name,
         seed=None if run.get("seed") is None else run.whole("seed"),
+        priority=run.whole("priority", 0, least=-PRIORITIES, most=PRIORITIES),
+        share=run.number("share", 1.0, above=0.0),
         database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
         terms=terms,
         games=read_games(games),

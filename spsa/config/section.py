@@ -120,8 +120,10 @@ class Section:
             return value if isinstance(value, int) else number
         return default or 0.0
 
-    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
-        """A whole number of at least `least`. Required without a default."""
+    def whole(
+        self, key: str, default: int | None = None, *, least: int = 0, most: int = 2**63 - 1
+    ) -> int:
+        """A whole number from `least` to `most`. Required without a default."""
         value = self._present(key, default, "a whole number")
         if value is None:
             return default or 0
@@ -129,12 +131,13 @@ class Section:
             self.fault(
                 key,
                 f"{key} = {shown(value)} is not a whole number",
-                f"write {key} = {least + 1}, say",
+                f"write {key} = {max(least, 0) + 1}, say",
             )
         elif value < least:
             self.fault(key, f"{key} = {value} is too small", f"use at least {least}")
-        elif value >= 2**63:
-            self.fault(key, f"{key} = {shown(value)} is too large", "use less than 2^63")
+        elif value > most:
+            limit = "less than 2^63" if most == 2**63 - 1 else f"at most {most}"
+            self.fault(key, f"{key} = {shown(value)} is too large", f"use {limit}")
         else:
             return value
         return default or 0

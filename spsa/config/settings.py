@@ -78,14 +78,16 @@ class Config:
     """One config.toml with the environment on top of it.
 
     `seed` is None when the master is to draw one, `signing_key` when nothing is to be signed.
-    `settings` are the rule's own keys of [spsa] as they are written, known to exist and to be plain
-    values.
+    `priority` and `share` say how a new run is served beside others. `settings` are the rule's own
+    keys of [spsa] as they are written, known to exist and to be plain values.
     """
 
     path: Path
     params_path: Path
     name: str
     seed: int | None
+    priority: int = 0
+    share: float = 1.0
     database_url: str
     terms: Terms
     games: Games

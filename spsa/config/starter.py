@@ -15,6 +15,8 @@ _CONFIG = """\
 [run]
 # name = "margins"              # default: this folder's name
 # seed = 1                      # default: drawn when the run begins
+# priority = 0                  # of several runs of a database the highest is served first,
+# share = 1.0                   # and those of one priority by their shares of the slots
 
 [database]
 url = "sqlite:///spsa.db"       # one machine; a fleet: postgresql://user@host:5432/database

@@ -114,6 +114,7 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
                 f"config.toml: max_iterations is {config.max_iterations}, the run has "
                 f"{run.max_iterations}; `spsa-master extend` changes it"
             )
+        notes += _service_differences(config, run)
         if notes:
             notes.append(
                 "the run goes on by its own copy; `spsa-master run --run NAME` starts another"
@@ -126,6 +127,16 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
         delivery=delivery,
         notes=(*notes, *more),
     )
+
+
+def _service_differences(config: Config, run: Run) -> Iterator[str]:
+    for name in ("priority", "share"):
+        here, there = getattr(run, name), getattr(config, name)
+        if here != there:
+            yield (
+                f"config.toml: {name} is {there:g}, the run has {here:g}; "
+                "`spsa-master prioritize` changes it"
+            )
 
 
 def tuning_of(run: Run) -> Tuning:
@@ -173,6 +184,8 @@ def _new(config: Config, store: Store, space: Space, name: str, seed: int | None
             max_iterations=config.max_iterations,
             theta=theta,
             state=state,
+            priority=config.priority,
+            share=config.share,
         )
     )
     return Prepared(

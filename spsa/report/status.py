@@ -8,8 +8,9 @@ from typing import Any
 from spsa.algorithms.observing import noted
 from spsa.lifecycle import Purpose
 from spsa.params import Space
+from spsa.report.standings import live, to_json
 from spsa.scoring import Estimate, Tally, elo
-from spsa.store import Iteration, Run, Store, WorkerRow
+from spsa.store import Iteration, Run, Standing, Store, WorkerRow
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -70,6 +71,7 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
+    beside: tuple[Standing, ...] = ()  # all runs that want games, where there are several
 
     @property
     def noted(self) -> int:
@@ -116,11 +118,15 @@ class Status:
                 for p in self.parameters
             ],
             "workers": [asdict(worker) for worker in self.workers],
+            "priority": run.priority,
+            "share": run.share,
+            "runs": to_json(self.beside),
         }
 
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
+    beside = live(store.standings())
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
@@ -137,6 +143,7 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+        beside=beside if len(beside) > 1 else (),
     )
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.params import Space, target
+from spsa.report.standings import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.scoring import Tally
@@ -43,6 +44,8 @@ def rendered(status: Status) -> RenderableType:
     parts.append(parameters_table(status.parameters))
     if status.present:
         parts.append(workers_table(status.present))
+    if status.beside:
+        parts.append(standings_table(status.beside))
     return Group(*parts)
 
 

@@ -33,15 +33,17 @@ from spsa.store.rows import (
     Mastership,
     Run,
     RunView,
+    Standing,
     Step,
     Totals,
     WorkerRow,
 )
 from spsa.store.runs import OwnerDesk
+from spsa.store.standings import StandingDesk
 from spsa.store.view import ViewDesk
 
 
-class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, Ledger):
+class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, StandingDesk, Ledger):
     """All verbs on one database."""
 
 
@@ -81,6 +83,7 @@ __all__ = [
     "NewStep",
     "Run",
     "RunView",
+    "Standing",
     "Step",
     "Store",
     "Totals",

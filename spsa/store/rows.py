@@ -81,6 +81,21 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A run beside the others of its database; `slots` play for it just now."""
+
+    name: str
+    status: RunStatus
+    priority: int
+    share: float
+    applied: int
+    max_iterations: int
+    slots: int
+    has_master: bool
+    live: bool  # has not ended, or has a validation to be played
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mastership:
     """The right to move a run; `epoch` tells it from that of any other master, past or future."""
 

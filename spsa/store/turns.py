@@ -34,7 +34,7 @@ IS_FREE = and_(
     or_(batches.c.status == BatchStatus.READY, batches.c.lease_expires_at < seconds_from_now(0)),
     batches.c.attempt < batches.c.max_attempts,
 )
-_IS_IN_USE = and_(
+IS_IN_USE = and_(
     IS_OWED,
     batches.c.status == BatchStatus.LEASED,
     batches.c.lease_expires_at >= seconds_from_now(0),
@@ -104,6 +104,6 @@ def _in_use(run_id: sa.ColumnElement[int]) -> sa.ScalarSelect[Any]:
     return (
         select(func.count())
         .select_from(iterations.join(batches, batches.c.iteration_id == iterations.c.id))
-        .where(iterations.c.run_id == run_id, IS_OPEN, _IS_IN_USE)
+        .where(iterations.c.run_id == run_id, IS_OPEN, IS_IN_USE)
         .scalar_subquery()
     )
