@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0004"
+REVISION = "0005"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -133,6 +133,8 @@ runs = Table(
     Column("priority", sa.Integer, nullable=False, server_default="0"),
     Column("share", sa.Double, nullable=False, server_default="1"),
     Column("purges", sa.Integer, nullable=False, server_default="0"),  # theta is without them
+    *_counts(),  # over all its complete tuning iterations
+    Column("bounded_steps", sa.Integer, nullable=False, server_default="0"),
     CheckConstraint("share > 0", name="share"),
     one_of("status", RunStatus, "status"),
     CheckConstraint("applied >= 0 AND applied <= max_iterations", name="applied"),
@@ -231,6 +233,24 @@ Index(
     postgresql_where=IS_OPEN,
 )
 
+IS_ABANDONED = written_out(iterations.c.status, IterationStatus.ABANDONED)
+IS_VALIDATION = written_out(iterations.c.purpose, Purpose.VALIDATE)
+
+Index(
+    "ix_spsa_iteration_abandoned",
+    iterations.c.run_id,
+    sqlite_where=IS_ABANDONED,
+    postgresql_where=IS_ABANDONED,
+)
+Index(
+    "ix_spsa_iteration_validation",
+    iterations.c.run_id,
+    iterations.c.iteration_number,
+    sqlite_where=IS_VALIDATION,
+    postgresql_where=IS_VALIDATION,
+)
+Index("ix_spsa_iteration_completed", iterations.c.run_id, iterations.c.completed_at)
+
 workers = Table(
     "spsa_worker",
     metadata,
@@ -246,6 +266,11 @@ workers = Table(
     Column("last_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
     Column("confinement", sa.Text),  # how its engines are kept apart
     Column("slot_nps", Json),  # nodes a second by slot, from 0: an overloaded box shows
+    # what it has played of complete iterations
+    Column("batches", sa.BigInteger, nullable=False, server_default="0"),
+    Column("games", sa.BigInteger, nullable=False, server_default="0"),
+    Column("void_games", sa.BigInteger, nullable=False, server_default="0"),
+    Column("time_losses", sa.BigInteger, nullable=False, server_default="0"),
 )
 
 batches = Table(
@@ -296,18 +321,24 @@ batches = Table(
     ),
 )
 
-IS_OWED = written_out(batches.c.status, BatchStatus.READY, BatchStatus.LEASED)
-"""A batch whose games are still to come."""
-
 IS_READY = written_out(batches.c.status, BatchStatus.READY)
 IS_LEASED = written_out(batches.c.status, BatchStatus.LEASED)
 
+# two, so that neither who looks for a free batch reads all that are being played, nor who looks
+# for one that was left behind
 Index(
-    "ix_spsa_batch_open",
+    "ix_spsa_batch_ready",
     batches.c.iteration_id,
     batches.c.seq,
-    sqlite_where=IS_OWED,
-    postgresql_where=IS_OWED,
+    sqlite_where=IS_READY,
+    postgresql_where=IS_READY,
+)
+Index(
+    "ix_spsa_batch_leased",
+    batches.c.iteration_id,
+    batches.c.lease_expires_at,
+    sqlite_where=IS_LEASED,
+    postgresql_where=IS_LEASED,
 )
 Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)

@@ -102,8 +102,12 @@ def test_migrations_lead_to_the_tables_of_the_schema(engine, empty_database_url)
     assert set(reached) == set(wanted)
     for name in wanted:
         assert reached[name] == wanted[name]
-    for table in ("spsa_batch", "spsa_iteration"):
-        (partial,) = (i for i in reached[table]["indexes"] if i["name"] == f"ix_{table}_open")
+    for table, of in (
+        ("spsa_batch", "ready"),
+        ("spsa_batch", "leased"),
+        ("spsa_iteration", "open"),
+    ):
+        (partial,) = (i for i in reached[table]["indexes"] if i["name"] == f"ix_{table}_{of}")
         assert any("status" in condition for condition in partial["dialect_options"].values())
 
 

@@ -6,7 +6,8 @@ and `moves`, a person those of `runs`, and anybody may read the `ledger`.
 
 from collections.abc import Callable
 
-from spsa.connection import nobody_leaves
+from spsa.connection import nobody_leaves, parse_url
+from spsa.store.calls import CallDesk
 from spsa.store.claims import ClaimDesk
 from spsa.store.entries import (
     BatchResult,
@@ -47,6 +48,10 @@ class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, Stan
     """All verbs on one database."""
 
 
+class ServerStore(CallDesk, Store):
+    """All verbs on a PostgreSQL server, where a worker's are functions."""
+
+
 def open_store(
     url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
 ) -> Store:
@@ -63,7 +68,8 @@ def open_store(
         DatabaseUnreachable: it does not answer.
         SchemaMismatch: its tables are older or newer than this program's.
     """
-    return Store(url, durable=durable, hurried=hurried)
+    kind = Store if parse_url(url).get_backend_name() == "sqlite" else ServerStore
+    return kind(url, durable=durable, hurried=hurried)
 
 
 __all__ = [

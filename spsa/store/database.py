@@ -28,6 +28,7 @@ class Database:
         self._url = parse_url(url)
         self._engine = create_engine(self._url, durable=durable, hurried=hurried)
         self._readers = self._engine.execution_options(reads_only=True)
+        self._callers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         with self._read() as connection:
             migrate.check(connection)
 
@@ -49,6 +50,12 @@ class Database:
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
         with translated(self._url), self._readers.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _call(self) -> Iterator[sa.Connection]:
+        """For one statement that is a transaction by itself, and one round trip."""
+        with translated(self._url), self._callers.connect() as connection:
             yield connection
 
     def close(self) -> None:
@@ -74,12 +81,11 @@ def tally_of(row: Any) -> Tally:
     return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
 
 
+COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+"""The columns that hold a tally."""
+
+
 def counts_of(tally: Tally) -> dict[str, int]:
-    """The columns that hold a tally."""
-    pentanomial = {f"ptnml_{i}": n for i, n in enumerate(tally.pentanomial)}
-    return {
-        "plus_wins": tally.wins,
-        "minus_wins": tally.losses,
-        "draws": tally.draws,
-        **pentanomial,
-    }
+    """A tally as the columns that hold it."""
+    numbers = (tally.wins, tally.losses, tally.draws, *tally.pentanomial)
+    return dict(zip(COUNTS, numbers, strict=True))

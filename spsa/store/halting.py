@@ -46,8 +46,22 @@ def lock_run(connection: sa.Connection, run_id: int) -> None:
     Whoever needs several rows takes them in this order: run, batch, iteration. So nobody waits for
     somebody who waits for him.
     """
-    mine = select(runs.c.id).where(runs.c.id == run_id)
-    connection.execute(mine.with_for_update(key_share=True))
+    connection.execute(locking(sa.literal(run_id)))
+
+
+def locking(run_id: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """The statement of `lock_run`."""
+    return select(runs.c.id).where(runs.c.id == run_id).with_for_update(key_share=True)
+
+
+def pausing(run_id: sa.ColumnElement[Any], reason: sa.ColumnElement[Any]) -> sa.Update:
+    """Pause a run that is running; answers with nothing if it is not."""
+    return (
+        update(runs)
+        .where(runs.c.id == run_id, may_become(runs.c.status, RUN, RunStatus.PAUSED))
+        .values(status=RunStatus.PAUSED, reason=reason)
+        .returning(runs.c.id)
+    )
 
 
 def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
@@ -55,11 +69,6 @@ def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason
 
     A run that is halted already stays as it is; its events tell of the failure all the same.
     """
-    paused = connection.scalar(
-        update(runs)
-        .where(runs.c.id == run_id, may_become(runs.c.status, RUN, RunStatus.PAUSED))
-        .values(status=RunStatus.PAUSED, reason=reason)
-        .returning(runs.c.id)
-    )
+    paused = connection.scalar(pausing(sa.literal(run_id), sa.literal(reason)))
     kind = "failed" if paused is None else str(RunStatus.PAUSED)
     write_event(connection, run_id, kind, actor, {"reason": reason})

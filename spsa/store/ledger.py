@@ -1,5 +1,6 @@
 """Everything that is only read: runs, iterations, the log of steps, workers, events."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from spsa.schema import (
     seconds_from_now,
     steps,
     workers,
+    written_out,
 )
 from spsa.store.database import Database, tally_of
 from spsa.store.reading import batch_of, event_of, iteration_of, run_of, step_of, worker_of
@@ -31,6 +33,7 @@ from spsa.store.rows import (
     Totals,
     WorkerRow,
 )
+from spsa.store.totals import PLAYED, UNSETTLED, total_of, unsettled_shares
 
 
 class Ledger(Database):
@@ -71,7 +74,7 @@ class Ledger(Database):
         """The iterations of a run in order; only the `last` ones if a number is given."""
         statement = select(iterations).where(iterations.c.run_id == run_id)
         if purpose is not None:
-            statement = statement.where(iterations.c.purpose == purpose)
+            statement = statement.where(written_out(iterations.c.purpose, purpose))
         statement = statement.order_by(iterations.c.iteration_number.desc()).limit(last)
         with self._read() as connection:
             return [iteration_of(row) for row in connection.execute(statement)][::-1]
@@ -94,18 +97,12 @@ class Ledger(Database):
 
     def totals(self, run_id: int) -> Totals:
         """All tuning games of a run that count, plus against minus."""
-        names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
-        sums = [
-            func.coalesce(func.sum(iterations.c[name]), 0).label(name)
-            for name in (*names, "void_games")
-        ]
-        tuned = sa.and_(iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
-        bounded = select(func.count()).where(steps.c.run_id == run_id, steps.c.bounded)
         with self._read() as connection:
-            row = connection.execute(select(*sums).where(tuned)).one()
+            counts = total_of(connection, run_id)
+            bounded = select(runs.c.bounded_steps).where(runs.c.id == run_id)
             return Totals(
-                tally=tally_of(row),
-                void_games=int(row.void_games),
+                tally=tally_of(SimpleNamespace(**counts)),
+                void_games=counts["void_games"],
                 bounded_steps=connection.scalar(bounded) or 0,
             )
 
@@ -135,17 +132,20 @@ class Ledger(Database):
 
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""
-        statement = (
+        since = seconds_from_now(-seconds)
+        reported = (
             select(func.coalesce(func.sum(batches.c.games), 0))
             .join(iterations)
             .where(
                 iterations.c.run_id == run_id,
                 batches.c.status == BatchStatus.DONE,
-                batches.c.reported_at > seconds_from_now(-seconds),
+                batches.c.reported_at > since,
             )
         )
+        # of what was complete before, nothing can have been reported since
+        places = (*UNSETTLED, iterations.c.completed_at > since)
         with self._read() as connection:
-            return int(connection.scalar(statement) or 0)
+            return sum(int(connection.scalar(reported.where(place)) or 0) for place in places)
 
     def batches(self, run_id: int) -> list[BatchRow]:
         """Every batch of a run, in order of iteration and sequence."""
@@ -190,25 +190,20 @@ class Ledger(Database):
 
 
 def _workers() -> sa.Select[Any]:
-    def games(status: BatchStatus) -> sa.ColumnElement[int]:
-        counted = sa.case((batches.c.status == status, batches.c.games), else_=0)
-        return func.coalesce(func.sum(counted), 0)
-
-    done = sa.case((batches.c.status == BatchStatus.DONE, 1), else_=0)
-    lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
     names = ("name", "host", "platform", "cores", "concurrency", "nps", "version", "confinement")
+    live = unsettled_shares()
     return (
         select(
             *(workers.c[name] for name in names),
             workers.c.last_seen_at,
             seconds_from_now(0).label("now"),
-            func.coalesce(func.sum(done), 0).label("batches"),
-            games(BatchStatus.DONE).label("games"),
-            games(BatchStatus.LEASED).label("games_leased"),
-            func.coalesce(func.sum(batches.c.void_games), 0).label("void_games"),
-            func.coalesce(func.sum(lost_on_time), 0).label("time_losses"),
+            func.coalesce(func.sum(live.c.games_leased), 0).label("games_leased"),
+            *(
+                (workers.c[name] + func.coalesce(func.sum(live.c[name]), 0)).label(name)
+                for name in PLAYED
+            ),
         )
-        .join(batches, batches.c.worker_id == workers.c.id, isouter=True)
+        .join(live, live.c.worker_id == workers.c.id, isouter=True)
         .group_by(workers.c.id)
         .order_by(workers.c.last_seen_at.desc())
     )

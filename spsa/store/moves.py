@@ -20,6 +20,7 @@ from spsa.store.halting import move_run
 from spsa.store.mastership import MastershipDesk
 from spsa.store.opening import insert_iteration, keep_engine, number_of
 from spsa.store.rows import Mastership
+from spsa.store.totals import credit, grown
 
 
 class MasterDesk(MastershipDesk):
@@ -75,7 +76,8 @@ class MasterDesk(MastershipDesk):
                     epoch=mastership.epoch,
                 )
             )
-            connection.execute(update(runs).where(runs.c.id == run.id).values(_moved(step)))
+            moved = {**_moved(step), **grown(iteration_id, step.bounded)}
+            connection.execute(update(runs).where(runs.c.id == run.id).values(moved))
 
     def complete_validation(
         self, mastership: Mastership, iteration_id: int, elo: float, purges: int = 0
@@ -211,3 +213,4 @@ def _complete(
     ).one_or_none()
     if row is None:
         raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")
+    credit(connection, iteration_id)

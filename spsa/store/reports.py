@@ -1,9 +1,11 @@
 """A claim ends, in one of three ways: its games count, or it is given back, or it cannot be played.
 
-Only the holder of a batch's present claim may end it.
+Only the holder of a batch's present claim may end it. As with claims, every step is a statement of
+its own.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import select, update
@@ -11,10 +13,106 @@ from sqlalchemy import select, update
 from spsa.errors import LeaseLost, ReportConflict
 from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
 from spsa.schema import batches, iterations, seconds_from_now
-from spsa.store.database import Database, counts_of, may_become, tally_of
+from spsa.store.claims import Given
+from spsa.store.database import COUNTS, Database, counts_of, may_become, tally_of
 from spsa.store.entries import BatchResult
 from spsa.store.halting import lock_run, pause_for_failure
 from spsa.store.rows import Claim
+
+REPORTED = (
+    *COUNTS,
+    *("voids", "plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
+    "seconds",
+)
+"""The columns of a batch that a report fills; `void_games` it adds to."""
+
+
+def settling(
+    batch_id: Given, claim_id: Given, reported: Mapping[str, Any], void_games: Given
+) -> sa.Update:
+    """Write a result into its batch; answers with the iteration it counts for."""
+    return (
+        _own(batch_id, claim_id, BatchStatus.DONE)
+        .values(
+            status=BatchStatus.DONE,
+            void_games=batches.c.void_games + void_games,
+            reported_at=seconds_from_now(0),
+            **reported,
+        )
+        .returning(batches.c.iteration_id)
+    )
+
+
+def counting(iteration_id: Given, counts: Mapping[str, Any], void_games: Given) -> sa.Update:
+    """Add a result to its iteration; answers with nothing where that has been abandoned."""
+    return (
+        update(iterations)
+        .where(
+            iterations.c.id == iteration_id,
+            iterations.c.status == IterationStatus.IN_PROGRESS,
+        )
+        .values(
+            games_played=iterations.c.games_played
+            + (counts["plus_wins"] + counts["minus_wins"] + counts["draws"]),
+            void_games=iterations.c.void_games + void_games,
+            **{name: iterations.c[name] + n for name, n in counts.items()},
+        )
+        .returning(iterations.c.id)
+    )
+
+
+def reported_by(batch_id: Given, claim_id: Given) -> sa.Select[Any]:
+    """The counts of a batch, if it was this claim that reported it."""
+    return select(*(batches.c[name] for name in COUNTS)).where(
+        batches.c.id == batch_id,
+        batches.c.claim_id == claim_id,
+        batches.c.status == BatchStatus.DONE,
+    )
+
+
+def releasing(batch_id: Given, claim_id: Given) -> sa.Update:
+    """Hand a batch back as it was."""
+    return _own(batch_id, claim_id, BatchStatus.READY).values(
+        status=BatchStatus.READY,
+        claim_id=None,
+        attempt=batches.c.attempt - 1,
+        lease_expires_at=None,
+    )
+
+
+def failing(batch_id: Given, claim_id: Given, reason: Given, void_games: Given) -> sa.Update:
+    """Hand a batch back as impossible; answers with what has become of it."""
+    exhausted = batches.c.attempt >= batches.c.max_attempts
+    failed, free = sa.literal(BatchStatus.FAILED, sa.Text), sa.literal(BatchStatus.READY, sa.Text)
+    return (
+        _own(batch_id, claim_id, BatchStatus.FAILED)
+        .values(
+            status=sa.case((exhausted, failed), else_=free),
+            claim_id=None,
+            lease_expires_at=None,
+            last_error=reason,
+            void_games=batches.c.void_games + void_games,
+        )
+        .returning(batches.c.status, batches.c.iteration_id, batches.c.seq)
+    )
+
+
+def adding_voids(iteration_id: Given, void_games: Given) -> sa.Update:
+    """Count the void games of a batch that came to nothing."""
+    return (
+        update(iterations)
+        .where(iterations.c.id == iteration_id)
+        .values(void_games=iterations.c.void_games + void_games)
+    )
+
+
+def _own(batch_id: Given, claim_id: Given, to: BatchStatus) -> sa.Update:
+    return update(batches).where(
+        batches.c.id == batch_id,
+        batches.c.claim_id == claim_id,
+        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand out again
+        may_become(batches.c.status, BATCH, to),
+    )
 
 
 class ReportDesk(Database):
@@ -38,14 +136,7 @@ class ReportDesk(Database):
     def release(self, claim: Claim) -> None:
         """Give a batch back unplayed; the attempt does not count. Nothing if it is not held."""
         with self._write() as connection:
-            connection.execute(
-                _own(claim, BatchStatus.READY).values(
-                    status=BatchStatus.READY,
-                    claim_id=None,
-                    attempt=batches.c.attempt - 1,
-                    lease_expires_at=None,
-                )
-            )
+            connection.execute(releasing(*_names(claim)))
 
     def fail(self, claim: Claim, reason: str, void_games: int = 0) -> None:
         """Give a batch back as impossible to play, with the reason.
@@ -53,99 +144,54 @@ class ReportDesk(Database):
         Out of attempts it is `failed` for good and its run is paused with the reason, in the same
         transaction: an engine that cannot play is never tuned silently.
         """
+        voids = sa.literal(void_games)
         with self._write() as connection:
             lock_run(connection, claim.run_id)
-            exhausted = batches.c.attempt >= batches.c.max_attempts
-            row = connection.execute(
-                _own(claim, BatchStatus.FAILED)
-                .values(
-                    status=sa.case((exhausted, BatchStatus.FAILED), else_=BatchStatus.READY),
-                    claim_id=None,
-                    lease_expires_at=None,
-                    last_error=reason,
-                    void_games=batches.c.void_games + void_games,
-                )
-                .returning(batches.c.status, batches.c.attempt)
-            ).one_or_none()
+            failed = failing(*_names(claim), sa.literal(reason), voids)
+            row = connection.execute(failed).one_or_none()
             if row is None:
                 return
-            _add_voids(connection, claim.iteration_id, void_games)
+            connection.execute(adding_voids(sa.literal(claim.iteration_id), voids))
             if row.status == BatchStatus.FAILED:
                 place = f"iteration {claim.iteration_number} batch {claim.seq}"
                 pause_for_failure(connection, claim.run_id, "worker", f"{place}: {reason}")
 
 
-def _own(claim: Claim, to: BatchStatus) -> sa.Update:
-    return update(batches).where(
-        batches.c.id == claim.batch_id,
-        batches.c.claim_id == claim.claim_id,
-        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand out again
-        may_become(batches.c.status, BATCH, to),
-    )
+def reported(result: BatchResult) -> dict[str, Any]:
+    """The columns of a batch that a result fills."""
+    others = {name: getattr(result, name) for name in REPORTED if name not in (*COUNTS, "voids")}
+    return {**counts_of(result.tally), "voids": dict(result.voids), **others}
+
+
+def place_of(claim: Claim) -> str:
+    """What a person calls the batch of a claim."""
+    return f"iteration {claim.iteration_number} batch {claim.seq} of run {claim.run_name}"
+
+
+def _names(claim: Claim) -> tuple[Given, Given]:
+    return sa.literal(claim.batch_id), sa.literal(claim.claim_id)
 
 
 def _settle(connection: sa.Connection, claim: Claim, result: BatchResult) -> bool:
-    voids = sum(result.voids.values())
-    settled = connection.scalar(
-        _own(claim, BatchStatus.DONE)
-        .values(
-            status=BatchStatus.DONE,
-            **counts_of(result.tally),
-            void_games=batches.c.void_games + voids,
-            voids=dict(result.voids),
-            plus_nodes=result.plus_nodes,
-            minus_nodes=result.minus_nodes,
-            moves=result.moves,
-            plus_time_losses=result.plus_time_losses,
-            minus_time_losses=result.minus_time_losses,
-            seconds=result.seconds,
-            reported_at=seconds_from_now(0),
-        )
-        .returning(batches.c.id)
-    )
-    return settled is not None
+    voids = sa.literal(sum(result.voids.values()))
+    settled = settling(*_names(claim), reported(result), voids)
+    return connection.scalar(settled) is not None
 
 
 def _count(connection: sa.Connection, claim: Claim, result: BatchResult) -> None:
-    added = {name: iterations.c[name] + n for name, n in counts_of(result.tally).items()}
-    counted = connection.execute(
-        update(iterations)
-        .where(
-            iterations.c.id == claim.iteration_id,
-            iterations.c.status == IterationStatus.IN_PROGRESS,
-        )
-        .values(
-            games_played=iterations.c.games_played + result.tally.games,
-            void_games=iterations.c.void_games + sum(result.voids.values()),
-            **added,
-        )
-        .returning(iterations.c.id)
-    ).one_or_none()
-    if counted is None:
-        raise LeaseLost(f"iteration {claim.iteration_number} of {claim.run_name} was abandoned")
+    voids = sa.literal(sum(result.voids.values()))
+    counted = counting(sa.literal(claim.iteration_id), counts_of(result.tally), voids)
+    if connection.scalar(counted) is None:
+        raise LeaseLost(f"{place_of(claim)}: the iteration was abandoned")
 
 
 def _answer_again(
     connection: sa.Connection, claim: Claim, result: BatchResult
 ) -> Literal["already"]:
-    row = connection.execute(
-        select(batches).where(
-            batches.c.id == claim.batch_id,
-            batches.c.claim_id == claim.claim_id,
-            batches.c.status == BatchStatus.DONE,
-        )
-    ).one_or_none()
-    name = f"iteration {claim.iteration_number} batch {claim.seq} of run {claim.run_name}"
+    row = connection.execute(reported_by(*_names(claim))).one_or_none()
+    name = place_of(claim)
     if row is None:
         raise LeaseLost(f"{name} is no longer held by claim {claim.claim_id}")
     if tally_of(row) != result.tally:
         raise ReportConflict(f"{name}: reported as {tally_of(row)}, and now as {result.tally}")
     return "already"
-
-
-def _add_voids(connection: sa.Connection, iteration_id: int, void_games: int) -> None:
-    connection.execute(
-        update(iterations)
-        .where(iterations.c.id == iteration_id)
-        .values(void_games=iterations.c.void_games + void_games)
-    )

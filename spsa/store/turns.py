@@ -15,8 +15,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import and_, case, func, literal, or_, select
 
-from spsa.lifecycle import BatchStatus, Purpose, RunStatus
-from spsa.schema import IS_OPEN, IS_OWED, batches, iterations, runs, seconds_from_now
+from spsa.lifecycle import Purpose, RunStatus
+from spsa.schema import (
+    IS_LEASED,
+    IS_OPEN,
+    IS_READY,
+    batches,
+    iterations,
+    runs,
+    seconds_from_now,
+)
 
 # while a run is paused nothing of it is handed out; a validation outlives its run
 IS_PLAYABLE = and_(
@@ -29,16 +37,8 @@ IS_PLAYABLE = and_(
         ),
     ),
 )
-IS_FREE = and_(
-    IS_OWED,
-    or_(batches.c.status == BatchStatus.READY, batches.c.lease_expires_at < seconds_from_now(0)),
-    batches.c.attempt < batches.c.max_attempts,
-)
-IS_IN_USE = and_(
-    IS_OWED,
-    batches.c.status == BatchStatus.LEASED,
-    batches.c.lease_expires_at >= seconds_from_now(0),
-)
+_LEFT_BEHIND = and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))
+IS_IN_USE = and_(IS_LEASED, batches.c.lease_expires_at >= seconds_from_now(0))
 
 
 def lot_of(claim_id: str) -> float:
@@ -73,18 +73,28 @@ def _drawn(lacking: sa.CTE, lot: sa.ColumnElement[float]) -> sa.Select[Any]:
 
 def _contenders() -> sa.CTE:
     """Runs of the highest priority among those that have a free batch."""
-    free = (
-        select(batches.c.id)
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(iterations.c.run_id == runs.c.id, IS_PLAYABLE, IS_FREE)
-        .correlate(runs)
-    )
-    waiting = (
-        select(runs.c.id, runs.c.priority, runs.c.share).where(free.exists()).cte("waiting")
-    )
+    # asked one after the other, as each has an index of its own
+    free = or_(_any_of_its_own(IS_READY), _any_of_its_own(_LEFT_BEHIND))
+    waiting = select(runs.c.id, runs.c.priority, runs.c.share).where(free).cte("waiting")
     highest = select(func.max(waiting.c.priority)).scalar_subquery()
     served = select(waiting.c.id, waiting.c.share).where(waiting.c.priority == highest)
     return served.cte("contenders")
+
+
+def _any_of_its_own(free: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Whether the run of the statement around it has such a batch, to be tried once more."""
+    return (
+        select(batches.c.id)
+        .join(iterations, iterations.c.id == batches.c.iteration_id)
+        .where(
+            iterations.c.run_id == runs.c.id,
+            IS_PLAYABLE,
+            free,
+            batches.c.attempt < batches.c.max_attempts,
+        )
+        .correlate(runs)
+        .exists()
+    )
 
 
 def _lacking(contenders: sa.CTE) -> sa.CTE:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
 from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
-from spsa.schema import IS_OPEN, IS_OWED, batches, iterations, runs, seconds_from_now, workers
+from spsa.schema import IS_LEASED, IS_OPEN, batches, iterations, runs, seconds_from_now, workers
 from spsa.store.database import may_become
 from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
@@ -41,8 +41,7 @@ def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
             iterations.c.run_id == run_id,
             IS_OPEN,
             iterations.c.status == IterationStatus.IN_PROGRESS,
-            IS_OWED,
-            batches.c.status == BatchStatus.LEASED,
+            IS_LEASED,
             batches.c.attempt >= batches.c.max_attempts,
             batches.c.lease_expires_at < seconds_from_now(0),
         )
