@@ -85,7 +85,9 @@ def _pooled(pool: Executor, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[t
             del left[future]
             yield futures[future], future.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # not by a shutdown that does not wait: its thread may then meet a pipe that is closed
+        for future in left:
+            future.cancel()
         if left:
             for worker in active_children():
                 worker.terminate()
