@@ -224,6 +224,11 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[time_control]\nkind = 'blitz'\n", 'kind = "blitz" is not known; use one of "movetime"'),
         ("[time_control]\nkind = 'nodes'\n", "low is missing"),
         (
+            "[time_control]\nkind = 'clock'\ntimelow = 3\nhigh = 3\n",
+            'high does not go with kind = "clock"; write timehigh instead, or it needs',
+        ),
+        ("[time_control]\nmoves = 40\n", "moves does not go with"),
+        (
             "[time_control]\nkind = 'depth'\nlow = 3\ntimelow = 3\n",
             'it needs kind = "movetime" or "clock"',
         ),

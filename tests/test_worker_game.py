@@ -134,7 +134,10 @@ def test_time_losses_are_told_apart_by_engine() -> None:
 def test_a_clock_keeps_account(
     base: float, increment: float, margin: float, spent: list[float]
 ) -> None:
-    clock, left = ChessClock(base, increment, margin, 5.0), base
+    terms = TimeControl(
+        kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
+    )
+    clock, left = ChessClock(base, terms, 5.0), base
     for seconds in spent:
         limit = clock.limit(chess.WHITE)
         assert limit.seconds == left + margin
@@ -143,6 +146,23 @@ def test_a_clock_keeps_account(
         assert falls == (left - seconds < -margin)
         left = max(0.0, left - seconds) + increment
         assert clock.left(chess.BLACK) == base
+
+
+def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
+    terms = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
+    clock = ChessClock(10.0, terms)
+    said = []
+    for _ in range(4):
+        said.append(clock.limit(chess.WHITE).go.decode().split())
+        assert not clock.flag_falls(chess.WHITE, 3.0)
+    assert [(words[2], words[-1]) for words in said] == [
+        ("10000", "2"),
+        ("7500", "1"),
+        ("15000", "2"),
+        ("12500", "1"),
+    ]
+    assert clock.left(chess.WHITE) == 20.0
+    assert clock.limit(chess.BLACK).go.split()[-2:] == [b"movestogo", b"2"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ import sys
 from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect
 from worker.cores import default_concurrency, usable_cores
+
+if TYPE_CHECKING:
+    from spsa.keys import TrustKey
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,11 +83,20 @@ _WORKER = (
         type=click.Path(file_okay=False, path_type=Path),
         help="Folder for engines.  [default: the user's cache]",
     ),
+    click.option(
+        "--trust-key",
+        metavar="KEY",
+        help="Run only what the owner of this key signed: base64, or its .pub file.",
+    ),
 )
 _MATCH = (
     click.option("--games", type=click.IntRange(min=2), help="Games of a match; an even number."),
     click.option("--movetime", type=_SECONDS, help="Seconds a move.  [default: 0.1]"),
-    click.option("--tc", metavar="BASE+INC", help="Seconds a game and a move, as in 10+0.1."),
+    click.option(
+        "--tc",
+        metavar="[MOVES/]BASE+INC",
+        help="Seconds a game, or for so many moves, and seconds a move, as in 10+0.1.",
+    ),
     click.option(
         "--margin",
         type=_Finite(min=0),
@@ -204,10 +216,20 @@ def _serve(given: dict[str, Any]) -> int:
         name=given["name"],
         lease=given["lease"],
         engines_cache=given["engines_cache"],
+        trust_key=_trust_key(given["trust_key"]),
         habits=habits,
         confinement=confinement(given["pin"], given["engine_memory"], given["concurrency"]),
     )
     return serve(service)
+
+
+def _trust_key(text: str | None) -> "TrustKey | None":
+    if text is None:
+        return None
+    # Imported late: only who checks signatures needs it.
+    from spsa.keys import TrustKey
+
+    return TrustKey.of(text)
 
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:

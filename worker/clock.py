@@ -37,35 +37,44 @@ class EveryMove:
 class ChessClock:
     """Base time and increment; a clock may run `margin` seconds below zero without losing.
 
-    After an overstep within the margin the next move starts from zero plus the increment.
+    After an overstep within the margin the next move starts from zero plus the increment. After
+    every `terms.moves` moves of a side its clock gets `base` again.
     """
 
-    def __init__(self, base: float, increment: float, margin: float, grace: float) -> None:
-        self._left = [base, base]
-        self._increment = increment
-        self._margin = margin
+    def __init__(self, base: float, terms: TimeControl, grace: float = 0.0) -> None:
+        self._base = base
+        self._terms = terms
         self._grace = grace
+        self._left = [base, base]
+        self._made = [0, 0]
 
     def left(self, side: chess.Color) -> float:
         return self._left[side]
 
     def limit(self, side: chess.Color) -> Limit:
         white, black = (_milliseconds(self._left[s]) for s in (chess.WHITE, chess.BLACK))
-        gain = round(self._increment * 1000)
-        go = f"go wtime {white} btime {black} winc {gain} binc {gain}\n".encode()
-        return Limit(go, self._left[side] + self._margin, self._grace)
+        gain = round(self._terms.increment * 1000)
+        go = f"go wtime {white} btime {black} winc {gain} binc {gain}{self._to_go(side)}\n"
+        return Limit(go.encode(), self._left[side] + self._terms.margin, self._grace)
 
     def flag_falls(self, side: chess.Color, seconds: float) -> bool:
         left = self._left[side] - seconds
-        self._left[side] = max(0.0, left) + self._increment
-        return left < -self._margin
+        self._left[side] = max(0.0, left) + self._terms.increment
+        self._made[side] += 1
+        if self._terms.moves and self._made[side] % self._terms.moves == 0:
+            self._left[side] += self._base
+        return left < -self._terms.margin
+
+    def _to_go(self, side: chess.Color) -> str:
+        session = self._terms.moves
+        return f" movestogo {session - self._made[side] % session}" if session else ""
 
 
 def timekeeper(terms: TimeControl, value: float, patience: Patience) -> Timekeeper:
     """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
     match terms.kind:
         case TimeKind.CLOCK:
-            return ChessClock(value, terms.increment, terms.margin, patience.grace)
+            return ChessClock(value, terms, patience.grace)
         case TimeKind.MOVETIME:
             go = f"go movetime {_milliseconds(value)}\n"
             return EveryMove(Limit(go.encode(), value + patience.grace))

@@ -1,6 +1,7 @@
 """Texts of the command line to values: time controls, option settings, adjudication rules."""
 
 import os
+import re
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
@@ -12,6 +13,8 @@ from worker.cores import memory, pinning_order
 from worker.spawning import Confinement
 
 _MIB = 2**20
+_NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
+_CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?")
 _LEAST_MEMORY = 256 * _MIB
 
 
@@ -23,10 +26,7 @@ def time_control(
     if len(given) > 1:
         raise click.UsageError("give one of --movetime, --tc, --nodes and --depth")
     if tc is not None:
-        base, increment = _base_and_increment(tc)
-        return TimeControl(
-            kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
-        )
+        return _clock(tc, margin)
     if nodes is not None:
         return TimeControl(kind=TimeKind.NODES, low=nodes, high=nodes)
     if depth is not None:
@@ -91,14 +91,19 @@ def engine_names(first: Path, second: Path) -> tuple[str, str]:
     return f"{first.name} (1)", f"{second.name} (2)"
 
 
-def _base_and_increment(text: str) -> tuple[float, float]:
-    base, _, increment = text.partition("+")
-    try:
-        seconds, gain = float(base), float(increment or 0)
-    except ValueError:
-        seconds, gain = 0.0, 0.0
-    if not (seconds > 0 and gain >= 0):
+def _clock(text: str, margin: float) -> TimeControl:
+    found = _CLOCK.fullmatch(text)
+    moves, base, increment = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    if found is None or not base > 0 or (found[1] and not moves):
         raise click.BadParameter(
-            f"{text!r} is not BASE+INC in seconds, as in 10+0.1", param_hint="--tc"
+            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60",
+            param_hint="--tc",
         )
-    return seconds, gain
+    return TimeControl(
+        kind=TimeKind.CLOCK,
+        low=base,
+        high=base,
+        increment=increment,
+        margin=margin,
+        moves=int(moves),
+    )

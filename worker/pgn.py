@@ -8,6 +8,7 @@ import chess
 
 from spsa.terms import TimeControl, TimeKind
 from worker.answers import MATE, Answer
+from worker.clock import ChessClock
 from worker.game import Game, Pair, Pairing
 from worker.rules import Termination
 
@@ -93,10 +94,11 @@ def _clocks(terms: TimeControl, base: float, played: tuple[Answer, ...]) -> Iter
     if terms.kind is not TimeKind.CLOCK:
         yield from ("" for _ in played)
         return
-    left = [base, base]
+    clock = ChessClock(base, terms)
     for ply, answer in enumerate(played):
-        left[ply % 2] = max(0.0, left[ply % 2] - answer.seconds) + terms.increment
-        yield f"[%clk {_hours(left[ply % 2])}] "
+        side = ply % 2 == 0  # the first to move, whatever its colour
+        clock.flag_falls(side, answer.seconds)
+        yield f"[%clk {_hours(clock.left(side))}] "
 
 
 def _hours(seconds: float) -> str:
@@ -120,7 +122,8 @@ def _score(score: int | None) -> str:
 def _time_control(terms: TimeControl) -> str:
     match terms.kind:
         case TimeKind.CLOCK:
-            return f"{terms.low:g}+{terms.increment:g}"
+            moves = f"{terms.moves}/" if terms.moves else ""
+            return f"{moves}{terms.low:g}+{terms.increment:g}"
         case TimeKind.MOVETIME:
             return f"{terms.low:g}/move"
         case _:

@@ -13,15 +13,28 @@ BUILTIN = "builtin"
 def read_time_control(section: Section) -> TimeControl:
     """[time_control]: `timelow`, `timehigh` in seconds, or `low`, `high` in nodes or plies."""
     kind = TimeKind(section.choice("kind", tuple(TimeKind), TimeKind.MOVETIME))
+    if not section.sound:
+        return _unknown_kind(section)
     timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
     low, high = _seconds(section) if timed else _counts(section)
-    increment = section.number("increment", 0.0, least=0.0) if kind is TimeKind.CLOCK else 0.0
+    clocked = kind is TimeKind.CLOCK
+    increment = section.number("increment", 0.0, least=0.0) if clocked else 0.0
+    moves = section.whole("moves", 0, least=1) if clocked else 0
     margin = section.number("margin", 0.05, least=0.0) if timed else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
     _refuse_others(section, kind)
-    return TimeControl(kind=kind, low=low, high=high, increment=increment, margin=margin)
+    return TimeControl(
+        kind=kind, low=low, high=high, increment=increment, margin=margin, moves=moves
+    )
+
+
+def _unknown_kind(section: Section) -> TimeControl:
+    """Which keys go with a kind that is none is not to be known: no more faults than that one."""
+    for key in section.keys:
+        section.get(key)
+    return TimeControl(low=1.0, high=1.0)
 
 
 def _seconds(section: Section) -> tuple[float, float]:
@@ -41,17 +54,21 @@ def _refuse_others(section: Section, kind: TimeKind) -> None:
         "timehigh": (TimeKind.MOVETIME, TimeKind.CLOCK),
         "margin": (TimeKind.MOVETIME, TimeKind.CLOCK),
         "increment": (TimeKind.CLOCK,),
+        "moves": (TimeKind.CLOCK,),
         "low": (TimeKind.NODES, TimeKind.DEPTH),
         "high": (TimeKind.NODES, TimeKind.DEPTH),
     }
     for key, owners in kinds.items():
         if key in section and kind not in owners:
             section.get(key)
-            listed = " or ".join(f'"{owner}"' for owner in owners)
-            section.fault(
-                key, f'{key} does not go with kind = "{kind}"', f"it needs kind = {listed}"
-            )
+            section.fault(key, f'{key} does not go with kind = "{kind}"', _instead(key, owners))
     section.close()
+
+
+def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
+    needs = "it needs kind = " + " or ".join(f'"{owner}"' for owner in owners)
+    twin = {"low": "timelow", "high": "timehigh", "timelow": "low", "timehigh": "high"}.get(key)
+    return f"write {twin} instead, or {needs}" if twin else needs
 
 
 def read_book(section: Section, folder: Path) -> Book:

@@ -52,7 +52,8 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
         case TimeKind.MOVETIME:
             return plies * mean
         case TimeKind.CLOCK:
-            return 2 * _CLOCK_USED * mean + plies * control.increment
+            sessions = plies / 2 / control.moves if control.moves else _CLOCK_USED
+            return 2 * sessions * mean + plies * control.increment
         case TimeKind.NODES:
             return None if nps is None else plies * mean / nps
         case TimeKind.DEPTH:

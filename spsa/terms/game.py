@@ -23,7 +23,8 @@ class TimeControl:
     One value is drawn uniformly from [low, high] per game pair and holds for both engines and both
     games. Units of low and high: seconds per move (`movetime`), seconds per side and game (`clock`,
     with `increment` seconds a move), nodes or plies of depth per move (`nodes`, `depth`).
-    `margin` is the number of seconds by which a clock may be overstepped without losing.
+    `margin` is the number of seconds by which a clock may be overstepped without losing. A clock
+    gets its seconds again after every `moves` moves of its side; 0 is once, for the whole game.
     """
 
     kind: TimeKind = TimeKind.MOVETIME
@@ -31,6 +32,7 @@ class TimeControl:
     high: float
     increment: float = 0.0
     margin: float = 0.05
+    moves: int = 0
 
     @property
     def reproducible(self) -> bool:
