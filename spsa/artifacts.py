@@ -15,10 +15,12 @@ from io import BufferedReader, BufferedWriter, BytesIO
 from pathlib import Path
 
 from spsa.errors import ArtifactMismatch, TuningError
+from spsa.private import private_folder
 
 _PROGRAM = 0o755
 _PRIVATE_PROGRAM = 0o700
-_OTHERS = 0o077
+MOST_BYTES = 2**30
+"""No engine is larger: a source that never ends must not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +55,41 @@ def publish(binary: Path, directory: Path, name: str) -> Artifact:
     return Artifact(target, sha256, size)
 
 
-def fetch(source: Path | bytes, sha256: str, cache: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A verified file: where it is, and what the file system said of it when it was verified."""
+
+    path: Path
+    mark: tuple[int, ...]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody has written, replaced or even renamed it since.
+
+        The time of its last change is the kernel's, which not even its owner can set.
+        """
+        try:
+            return _mark(self.path.lstat()) == self.mark
+        except OSError:
+            return False
+
+
+def fetch(source: Path | bytes, sha256: str, cache: Path) -> Copy:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
     The copy is named by its hash and its bytes are hashed at every call: what was damaged is
     fetched again. Raises ArtifactMismatch with both hashes when `source` holds other bytes, and
     TuningError when it is missing or a symbolic link. Any number of processes may share a cache.
     """
-    _make_private(cache)
-    cached = cache / sha256
-    if _holds(cached, sha256):
-        return cached
-    with _bytes_of(source) as stream, _incoming(cached, _PRIVATE_PROGRAM) as copy:
-        found, _ = _copy(stream, copy)
+    cached = private_folder(cache, "the engine cache") / sha256
+    if (copy := _verified(cached, sha256)) is not None:
+        return copy
+    with _bytes_of(source) as stream, _incoming(cached, _PRIVATE_PROGRAM) as draft:
+        found, _ = _copy(stream, draft)
         _agree(_described(source), found, sha256)
-    return cached
+    if (copy := _verified(cached, sha256)) is None:
+        raise ArtifactMismatch(f"{cached} was changed as soon as it was written; it is not used")
+    return copy
 
 
 def sync_directory(directory: Path) -> None:
@@ -143,26 +165,27 @@ def _copy(source: BufferedReader | BytesIO, copy: BufferedWriter) -> tuple[str, 
     while chunk := source.read(1 << 20):
         digest.update(chunk)
         size += copy.write(chunk)
+        if size > MOST_BYTES:
+            raise TuningError(f"an engine of more than {MOST_BYTES} bytes is not copied")
     return digest.hexdigest(), size
 
 
-def _make_private(cache: Path) -> None:
-    """Create the cache with mode 0700; refuse a link and somebody else's, shut others out."""
+def _verified(cached: Path, sha256: str) -> Copy | None:
+    """The copy in the cache if it has these bytes; what is said of it is of the opened file."""
     try:
-        cache.mkdir(mode=_PRIVATE_PROGRAM, parents=True, exist_ok=True)
-        status = cache.lstat()
-    except OSError as error:
-        raise TuningError(f"the engine cache {cache} cannot be made: {error.strerror}") from error
-    if not stat.S_ISDIR(status.st_mode):
-        raise TuningError(f"the engine cache {cache} is a symbolic link; name the directory itself")
-    if status.st_uid != os.getuid():
-        raise TuningError(f"the engine cache {cache} belongs to user {status.st_uid}; use your own")
-    if status.st_mode & _OTHERS:
-        cache.chmod(_PRIVATE_PROGRAM)
-
-
-def _holds(cached: Path, sha256: str) -> bool:
-    try:
-        return sha256_of(cached) == sha256
+        with _opened(cached) as stream:
+            mark = _mark(os.fstat(stream.fileno()))
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
     except TuningError:
-        return False
+        return None
+    return Copy(cached, mark) if found == sha256 else None
+
+
+def _mark(status: os.stat_result) -> tuple[int, ...]:
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )

@@ -83,17 +83,17 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["path", "bytes"])
 def test_fetching_makes_a_private_executable(kind: str, binary: Path, cache: Path) -> None:
-    path = fetch(binary if kind == "path" else CONTENT, SHA, cache)
+    path = fetch(binary if kind == "path" else CONTENT, SHA, cache).path
     assert path == cache / SHA
     assert path.read_bytes() == CONTENT
     assert (mode(cache), mode(path)) == (0o700, 0o700)
 
 
 def test_what_is_cached_needs_no_source(binary: Path, cache: Path) -> None:
-    first = fetch(binary, SHA, cache)
+    first = fetch(binary, SHA, cache).path
     inode = first.stat().st_ino
     binary.unlink()
-    assert fetch(binary, SHA, cache).stat().st_ino == inode
+    assert fetch(binary, SHA, cache).path.stat().st_ino == inode
 
 
 def test_other_bytes_are_refused_and_leave_nothing(binary: Path, cache: Path) -> None:
@@ -107,15 +107,15 @@ def test_other_bytes_are_refused_and_leave_nothing(binary: Path, cache: Path) ->
 
 @pytest.mark.parametrize("damage", [b"", CONTENT[:-1], CONTENT + b"x"])
 def test_a_damaged_copy_is_fetched_again(damage: bytes, binary: Path, cache: Path) -> None:
-    fetch(binary, SHA, cache).write_bytes(damage)
-    assert fetch(binary, SHA, cache).read_bytes() == CONTENT
+    fetch(binary, SHA, cache).path.write_bytes(damage)
+    assert fetch(binary, SHA, cache).path.read_bytes() == CONTENT
 
 
 def test_a_link_in_the_cache_is_replaced_not_followed(binary: Path, cache: Path) -> None:
-    cached = fetch(binary, SHA, cache)
+    cached = fetch(binary, SHA, cache).path
     cached.unlink()
     cached.symlink_to(binary)
-    assert not fetch(binary, SHA, cache).is_symlink()
+    assert not fetch(binary, SHA, cache).path.is_symlink()
     assert binary.read_bytes() == CONTENT
 
 
@@ -151,8 +151,8 @@ def test_a_cache_behind_a_link_is_refused(binary: Path, cache: Path, tmp_path: P
 
 def test_processes_share_a_cache(binary: Path, cache: Path) -> None:
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
-        paths = list(pool.map(fetch, [binary] * 12, [SHA] * 12, [cache] * 12))
-    assert set(paths) == {cache / SHA}
+        copies = list(pool.map(fetch, [binary] * 12, [SHA] * 12, [cache] * 12))
+    assert {copy.path for copy in copies} == {cache / SHA}
     assert names(cache) == [SHA]
 
 
@@ -161,5 +161,5 @@ def test_processes_share_a_cache(binary: Path, cache: Path) -> None:
 )
 @given(content=st.binary(max_size=3000))
 def test_any_bytes_come_through(content: bytes, tmp_path: Path) -> None:
-    path = fetch(content, hashlib.sha256(content).hexdigest(), tmp_path / "any")
+    path = fetch(content, hashlib.sha256(content).hexdigest(), tmp_path / "any").path
     assert path.read_bytes() == content

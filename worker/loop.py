@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass, field
 from random import Random
 
-from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput, TuningError
+from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput, NotSigned, TuningError
 from spsa.store import Claim
 from spsa.terms import Book
 from worker.artifacts import EngineCache
-from worker.batch import Binaries, job_of, result_of
+from worker.batch import job_of, result_of
 from worker.clerk import Clerk, Letter
 from worker.count import Count
 from worker.interrupts import Interrupts
@@ -199,11 +199,9 @@ class Worker:
     def _begin(self, claim: Claim) -> None:
         batch = InPlay(claim, time.monotonic())
         try:
-            binaries = Binaries(
-                plus=self._engines.path(claim.plus), minus=self._engines.path(claim.minus)
-            )
+            binaries = self._engines.binaries(claim)
             job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.patience)
-        except (ArtifactMismatch, InvalidInput) as error:
+        except (ArtifactMismatch, InvalidInput, NotSigned) as error:
             # A box that cannot play a run says so and leaves, rather than use up every attempt.
             self._broken = error
             self._clerk.post(Letter(claim=claim, failure=str(error)))

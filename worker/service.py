@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from spsa import __version__
 from spsa.errors import DatabaseUnreachable, TablesMissing
+from spsa.keys import TrustKey
 from spsa.store import Store, WorkerInfo, open_store
 from worker.artifacts import EngineCache, default_folder
 from worker.clerk import Clerk
@@ -36,6 +37,7 @@ class Service:
     name: str | None = None
     lease: float = 60.0
     engines_cache: Path | None = None
+    trust_key: TrustKey | None = None
     habits: Habits = field(default_factory=Habits)
     patience: Patience = field(default_factory=Patience)
     confinement: Confinement = field(default_factory=Confinement)
@@ -62,7 +64,7 @@ def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Wo
     return Worker(
         Clerk(store, _info(service), service.lease, RECONNECT),
         pool,
-        EngineCache(folder, store.engine_bytes),
+        EngineCache(folder, store.engine_bytes, service.trust_key),
         service.habits,
         heard,
     )
