@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import PriorityQueue
 
 from spsa.artifacts import sha256_of, verify
 from spsa.cargo.commands import BuildCancelled, Commands
@@ -44,11 +45,12 @@ _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 
 
 class Builder:
-    """Makes the engines of one run.
+    """Makes the engines of one run, of several iterations at a time if the settings say so.
 
-    `work` has the private copies `plus` and `minus`, `engines_path` the published engines; several
-    builders may share both. `environment` is passed on to cargo, RUSTFLAGS and all, without what
-    gives access to the database: building an engine runs its build scripts.
+    `work` has the private copies `plus` and `minus`, then `plus-1` and so on, `engines_path` the
+    published engines; several builders may share both. `environment` is passed on to cargo,
+    RUSTFLAGS and all, without what gives access to the database: building an engine runs its build
+    scripts.
     """
 
     def __init__(
@@ -67,6 +69,14 @@ class Builder:
         self._commands = Commands(seen)
         self._workshop = Workshop(pinned, settings, self._commands, self._work)
         self._compiler = Compiler(settings, self._commands)
+        self._free: PriorityQueue[int] = PriorityQueue()
+        for bench in range(settings.at_once):
+            self._free.put(bench)
+
+    @property
+    def at_once(self) -> int:
+        """How many threads may call `build` at a time without one waiting for another."""
+        return self._settings.at_once
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
         """Both engines, built side by side; one build if they are the same.
@@ -77,14 +87,23 @@ class Builder:
         if self.build_key(plus) == self.build_key(minus):
             engine = self.build_one("plus", plus)
             return engine, engine
-        with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
+        with self._bench() as bench, ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
             futures = (
-                pool.submit(self.build_one, "plus", plus),
-                pool.submit(self.build_one, "minus", minus),
+                pool.submit(self.build_one, "plus", plus, bench),
+                pool.submit(self.build_one, "minus", minus, bench),
             )
             return self._both(*futures)
 
-    def build_one(self, side: str, rendered: Rendered) -> BuiltEngine:
+    @contextmanager
+    def _bench(self) -> Iterator[int]:
+        """A place to build at that nobody has: the first one, whose caches are the warmest."""
+        bench = self._free.get()
+        try:
+            yield bench
+        finally:
+            self._free.put(bench)
+
+    def build_one(self, side: str, rendered: Rendered, bench: int = 0) -> BuiltEngine:
         """One side's engine: found by its key, or compiled, tried and published."""
         self._commands.wait(0)
         with disk_faults_told():
@@ -94,7 +113,7 @@ class Builder:
             key = self._workshop.key(rendered, toolchain)
             with _explained(_described(side, rendered)):
                 return self._shelf.find(key) or self._make(
-                    Side(self._work / side), key, rendered, toolchain
+                    self._side(side, bench), key, rendered, toolchain
                 )
 
     def build_key(self, rendered: Rendered) -> str:
@@ -125,6 +144,9 @@ class Builder:
         finally:
             if not (plus.done() and minus.done()):
                 self.cancel()
+
+    def _side(self, side: str, bench: int) -> Side:
+        return Side(self._work / (f"{side}-{bench}" if bench else side))
 
     def _make(self, side: Side, key: str, rendered: Rendered, toolchain: Toolchain) -> BuiltEngine:
         with side.locked(self._patience(side)):

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from spsa.lifecycle import Purpose
+from spsa.planning.supply import evenly
 from spsa.scoring import Tally
 from spsa.store import (
     BatchResult,
@@ -55,8 +56,9 @@ def new_run(**over) -> NewRun:
     return NewRun(**facts | over)
 
 
-def new_iteration(**over) -> NewIteration:
+def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
     """Iteration k=1: eight games in two batches of two pairs, each to be tried three times."""
+    target = over.get("target_games", 8)
     facts = {
         "purpose": Purpose.TUNE,
         "k": 1,
@@ -70,7 +72,7 @@ def new_iteration(**over) -> NewIteration:
         "minus_options": {"Margin": "180"},
         "terms": TERMS,
         "target_games": 8,
-        "batch_games": 4,
+        "batches": evenly(target, batch_games),
         "max_attempts": 3,
         "base_parameters": THETA,
         "plus_parameters": {"margin": 220.0, "depth": 4.0, "ratio": 0.35},

@@ -12,7 +12,7 @@ from builders import TERMS, new_engine, new_run, new_worker, result_of
 
 from spsa.master.delivery import Sides
 from spsa.master.loop import Master
-from spsa.master.settings import RunSettings
+from spsa.master.settings import Auto, RunSettings
 from spsa.params import Constant, Location, Parameter, Space
 from spsa.store import Store
 from spsa.tuning import Tuning, tuning
@@ -44,7 +44,7 @@ SPACE = Space(
 )
 
 
-def settings(in_flight: int, iterations: int) -> RunSettings:
+def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
     return RunSettings(
         rule={},
         planned_iterations=iterations,
@@ -66,6 +66,7 @@ class FixedDelivery:
     discarded: list = field(default_factory=list)
     cancelled: bool = False
     source_sha256: str | None = None
+    at_once: int = 1
 
     def prepare(self, plus, minus) -> Sides:
         self.prepared.append((plus, minus))
@@ -128,7 +129,7 @@ class House:
     store: Store
     name: str = "house"
     algorithm: str = "spsa"
-    in_flight: int = 2
+    in_flight: int | Auto = 2
     iterations: int = 4
     delivery: FixedDelivery = field(default_factory=FixedDelivery)
     watched: Watched = field(default_factory=Watched)

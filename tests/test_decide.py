@@ -1,5 +1,6 @@
 """The order of a master's moves is fixed by the run's rows alone."""
 
+from collections import deque
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.decide import Apply, Finish, Leave, Move, Open, Wait, next_move
+from spsa.master.decide import (
+    Apply,
+    AsNeeded,
+    Build,
+    Finish,
+    InOrder,
+    Leave,
+    Making,
+    Move,
+    Open,
+    Pacing,
+    Wait,
+    next_move,
+)
 from spsa.scoring import Tally
 from spsa.store import Iteration, Run, RunView
 from spsa.terms import Terms, TimeControl
@@ -50,6 +64,7 @@ def view(
     open_ones: list[Iteration],
     *,
     most: int = 10,
+    ready: int = 0,
     status: RunStatus = RunStatus.RUNNING,
 ) -> RunView:
     facts: dict[str, Any] = {
@@ -85,7 +100,7 @@ def view(
         opened=applied + len(open_ones),
         open=open_ones,
         failures=[],
-        ready_games=0,
+        ready_games=ready,
         leased_games=0,
         leased_batches=0,
         game_seconds=None,
@@ -95,58 +110,140 @@ def view(
 
 
 def test_a_new_run_opens_as_many_iterations_as_may_be_in_flight() -> None:
-    assert next_move(view(0, []), 2) == Open(1)
-    assert next_move(view(0, [iteration(1)]), 2) == Open(2)
-    assert next_move(view(0, [iteration(1), iteration(2)]), 2) == Wait()
+    two = InOrder(2)
+    assert next_move(view(0, []), two) == Build(1)
+    assert next_move(view(0, []), two, Making(count=1)) == Build(2)
+    assert next_move(view(0, []), two, Making(count=2)) == Wait()
+    assert next_move(view(0, []), two, Making(count=2, built=True)) == Open(1)
+    assert next_move(view(0, [iteration(1)]), two) == Build(2)
+    assert next_move(view(0, [iteration(1), iteration(2)]), two) == Wait()
 
 
 def test_results_are_applied_in_order_even_if_a_later_one_is_in_first() -> None:
     late, early = iteration(1, games=8), iteration(2, games=10)
-    assert next_move(view(0, [late, early]), 2) == Wait()
+    assert next_move(view(0, [late, early]), InOrder(2)) == Wait()
 
 
 def test_the_next_iteration_is_opened_before_the_next_result_is_applied() -> None:
-    assert next_move(view(1, [iteration(2, games=10)]), 2) == Open(3)
-    assert next_move(view(1, [iteration(2, games=10), iteration(3)]), 2) == Apply(iteration(2, 10))
+    done, two = iteration(2, games=10), InOrder(2)
+    assert next_move(view(1, [done]), two) == Build(3)
+    assert next_move(view(1, [done]), two, Making(count=1)) == Wait()
+    assert next_move(view(1, [done]), two, Making(count=1, built=True)) == Open(3)
+    assert next_move(view(1, [done, iteration(3)]), two) == Apply(done)
 
 
 def test_the_last_iterations_are_applied_and_then_the_run_is_finished() -> None:
-    assert next_move(view(9, [iteration(10, games=10)]), 2) == Apply(iteration(10, 10))
-    assert next_move(view(10, []), 2) == Finish()
+    for pacing in (InOrder(2), needed(wanted=99)):
+        assert next_move(view(9, [iteration(10, games=10)]), pacing) == Apply(iteration(10, 10))
+        assert next_move(view(10, []), pacing) == Finish()
 
 
 @pytest.mark.parametrize("status", [RunStatus.FINISHED, RunStatus.STOPPED])
 def test_a_run_that_has_ended_is_left_alone(status: RunStatus) -> None:
-    assert next_move(view(3, [iteration(4, games=10)], status=status), 2) == Leave()
+    ended = view(3, [iteration(4, games=10)], status=status)
+    assert next_move(ended, InOrder(2), Making(count=1, built=True)) == Leave()
 
 
 def test_a_paused_run_opens_nothing_and_applies_nothing_past_the_next_opening() -> None:
-    paused = RunStatus.PAUSED
-    assert next_move(view(1, [iteration(2, games=10)], status=paused), 2) == Wait()
+    paused, two = RunStatus.PAUSED, InOrder(2)
+    assert next_move(view(1, [iteration(2, games=10)], status=paused), two) == Wait()
     both = [iteration(2, games=10), iteration(3)]
-    assert next_move(view(1, both, status=paused), 2) == Apply(both[0])
+    assert next_move(view(1, both, status=paused), two) == Apply(both[0])
+    assert next_move(view(1, [], status=paused), two, Making(count=2, built=True)) == Wait()
+
+
+def needed(**over: Any) -> AsNeeded:
+    return AsNeeded(**{"depth": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
+
+
+def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -> None:
+    seen = view(0, [iteration(1)], ready=4)
+    assert next_move(seen, needed()) == Build(2)
+    assert next_move(seen, needed(), Making(count=1)) == Build(3)
+    assert next_move(seen, needed(), Making(count=2)) == Wait()
+    assert next_move(view(0, [iteration(1)], ready=15), needed()) == Wait()
+
+
+def test_as_needed_no_more_is_begun_than_can_be_built_or_borne() -> None:
+    seen = view(0, [iteration(1)], ready=4)
+    assert next_move(seen, needed(builders=1), Making(count=1)) == Wait()
+    assert next_move(seen, needed(depth=2), Making(count=1)) == Wait()
+
+
+def test_as_needed_results_are_applied_while_engines_are_built() -> None:
+    done = iteration(2, games=10)
+    assert next_move(view(1, [done]), needed(builders=1), Making(count=1)) == Apply(done)
+    paused = view(1, [done], status=RunStatus.PAUSED)
+    assert next_move(paused, needed(), Making(count=1, built=True)) == Apply(done)
+    assert next_move(view(2, []), needed(builders=1), Making(count=1)) == Wait()
+
+
+class Rehearsal:
+    """A run whose builds end and whose games come in whenever chance has it."""
+
+    def __init__(self, pacing: Pacing, most: int, order: Any) -> None:
+        self.pacing, self.most, self.order = pacing, most, order
+        self.applied, self.open_ones, self.made_on, self.opened_on = 0, [], deque[int](), {}
+        self.built = 0
+
+    def run(self) -> dict[int, int]:
+        """Which results each iteration was opened on."""
+        while True:
+            ready = sum(10 for it in self.open_ones if not it.games_played)
+            seen = view(self.applied, self.open_ones, most=self.most, ready=ready)
+            making = Making(count=len(self.made_on), built=self.built > 0)
+            move = next_move(seen, self.pacing, making)
+            if isinstance(move, Finish):
+                return self.opened_on
+            self.make(move)
+
+    def make(self, move: Move) -> None:
+        match move:
+            case Build(k):
+                assert k == self.applied + len(self.open_ones) + len(self.made_on) + 1
+                self.made_on.append(self.applied)
+            case Open(k):
+                self.opened_on[k] = self.made_on.popleft()
+                self.built -= 1
+                self.open_ones.append(iteration(k))
+            case Apply(done):
+                assert done.k == self.applied + 1
+                self.applied += 1
+                self.open_ones = self.open_ones[1:]
+            case _:
+                self.something_happens()
+
+    def something_happens(self) -> None:
+        if self.built < len(self.made_on) and (not self.open_ones or self.order.random() < 0.5):
+            self.built += 1
+        elif self.open_ones:
+            some = self.order.randrange(len(self.open_ones))
+            self.open_ones[some] = iteration(self.open_ones[some].k or 0, games=10)
+
+
+LENGTHS, CHANCE = st.integers(1, 30), st.randoms(use_true_random=False)
+
+
+@given(in_flight=st.integers(1, 8), most=LENGTHS, order=CHANCE)
+def test_in_order_iteration_k_is_always_opened_on_the_results_through_k_minus_m(
+    in_flight: int, most: int, order: Any
+) -> None:
+    opened_on = Rehearsal(InOrder(in_flight), most, order).run()
+    assert opened_on == {k: max(0, k - in_flight) for k in range(1, most + 1)}
 
 
 @given(
-    in_flight=st.integers(1, 8), most=st.integers(1, 30), order=st.randoms(use_true_random=False)
+    depth=st.integers(1, 8),
+    wanted=st.integers(1, 60),
+    builders=st.integers(1, 4),
+    most=LENGTHS,
+    order=CHANCE,
 )
-def test_iteration_k_is_always_opened_on_the_results_through_k_minus_m(
-    in_flight: int, most: int, order: Any
+def test_as_needed_every_run_ends_and_no_iteration_is_deeper_than_bearable(
+    depth: int, wanted: int, builders: int, most: int, order: Any
 ) -> None:
-    applied, open_ones, opened_on = 0, [], {}
-    while True:
-        move: Move = next_move(view(applied, open_ones, most=most), in_flight)
-        match move:
-            case Open(k):
-                opened_on[k] = applied
-                open_ones.append(iteration(k))
-            case Apply(done):
-                assert done.k == applied + 1
-                applied += 1
-                open_ones = open_ones[1:]
-            case Wait():
-                some = order.randrange(len(open_ones))
-                open_ones[some] = iteration(open_ones[some].k or 0, games=10)
-            case Finish() | Leave():
-                break
-    assert opened_on == {k: max(0, k - in_flight) for k in range(1, most + 1)}
+    pacing = needed(depth=depth, wanted=wanted, builders=builders)
+    opened_on = Rehearsal(pacing, most, order).run()
+    assert list(opened_on) == list(range(1, most + 1))
+    assert all(k - depth <= on < k for k, on in opened_on.items())
+    assert list(opened_on.values()) == sorted(opened_on.values())

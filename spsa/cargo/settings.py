@@ -14,7 +14,8 @@ class BuildSettings:
     `flags` go to `cargo build` as they are, `--locked` and `--offline` among them if wanted.
     `binary` may be None when the crate makes just one. `timeout` is in seconds, per side.
     `bench` tells whether the engine must have a `bench` command with a node count (True), need not
-    (None), or is not asked (False).
+    (None), or is not asked (False). `at_once` are as many pairs of engines as may be built at a
+    time, each in work trees of its own.
     """
 
     source_path: Path
@@ -24,6 +25,7 @@ class BuildSettings:
     timeout: float = 900.0
     bench: bool | None = None
     patience: Patience = field(default_factory=Patience)
+    at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)

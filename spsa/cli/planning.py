@@ -2,18 +2,21 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
+from spsa.algorithms import method
 from spsa.config import Config
 from spsa.errors import InvalidInput, TuningError
+from spsa.master.start import usual_builds
 from spsa.params import Space
-from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, game_seconds
+from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
 from spsa.planning.precision import Precise, precise
 from spsa.planning.prospect import Design, coarser
 from spsa.planning.question import STAKES, Question
+from spsa.planning.supply import bearable_depth
 from spsa.scoring import Tally, null_variance
 from spsa.store import Costs, open_store
 from spsa.terms import TimeKind
@@ -82,18 +85,19 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
     concurrency = assumed.concurrency or os.cpu_count() or 1
     builds = _BUILD_SECONDS if assumed.build_seconds is None else assumed.build_seconds
     built = config.delivery.engine is None
-    design, merged = _design(config, space)
+    fleet = Fleet(
+        concurrency=concurrency,
+        build_seconds=builds if built else 0.0,
+        builders=config.build.at_once or usual_builds(),
+    )
+    shape = _shape(config, fleet, seconds)
+    design, merged = _design(config, space, shape.depth)
     return Known(
         question=Question(
             space=space,
             design=design,
-            shape=Shape(
-                iterations=config.max_iterations,
-                games=config.games.per_iteration,
-                batch_games=config.games.batch_size,
-                depth=config.games.iterations_in_flight,
-            ),
-            fleet=Fleet(concurrency=concurrency, build_seconds=builds if built else 0.0),
+            shape=shape,
+            fleet=fleet,
             seconds=seconds,
             draw_rate=draws,
             stakes=STAKES if assumed.elo is None else (assumed.elo,),
@@ -127,7 +131,24 @@ def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterat
         yield f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds)"
 
 
-def _design(config: Config, space: Space) -> tuple[Design, int]:
+def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
+    """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
+    games, depth = config.games, config.games.iterations_in_flight
+    shape = Shape(
+        iterations=config.max_iterations,
+        games=games.per_iteration,
+        batch_games=games.batch_size,
+        depth=1 if depth == "auto" else depth,
+        adapts=depth == "auto",
+    )
+    if not shape.adapts:
+        return shape
+    bearable = bearable_depth(shape.iterations, method(config.algorithm).iterations_per_depth)
+    needed = bearable if seconds is None else demand_of(shape, fleet, seconds).depth
+    return replace(shape, depth=min(needed, bearable))
+
+
+def _design(config: Config, space: Space, depth: int) -> tuple[Design, int]:
     """The design to simulate: of a long run, a shorter one of as many games."""
     problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
     shorter, merged = coarser(problem, _MOST_ITERATIONS)
@@ -137,7 +158,7 @@ def _design(config: Config, space: Space) -> tuple[Design, int]:
         algorithm=config.algorithm,
         settings=config.settings,
         problem=shorter,
-        depth=max(1, round(config.games.iterations_in_flight / merged)),
+        depth=max(1, round(depth / merged)),
     )
     return design, merged
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from spsa.terms import Terms, TimeControl
 
@@ -24,11 +25,14 @@ class Distribution(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Games:
-    """How games are cut into iterations and batches; both counts are even, pairs stay whole."""
+    """How games are cut into iterations and batches; both counts are even, pairs stay whole.
+
+    `iterations_in_flight` is "auto" where the master keeps as many as the fleet needs.
+    """
 
     per_iteration: int = 150
     batch_size: int = 10
-    iterations_in_flight: int = 2
+    iterations_in_flight: int | Literal["auto"] = "auto"
     max_attempts: int = 5
 
 
@@ -39,7 +43,8 @@ class Build:
     `flags` go to `cargo build`; `binary` is None for cargo's only one and `target` None for this
     machine's triple; `timeout` is in seconds, a side. `bench` says whether the engine must have a
     `bench` command (True), is not asked for one (False) or may have one (None), `bench_timeout`
-    how many seconds that may take. `source_path` is None only where nothing is built.
+    how many seconds that may take. `at_once` are the iterations whose engines are built at a time,
+    None where the processors decide. `source_path` is None only where nothing is built.
     """
 
     source_path: Path | None = None
@@ -51,6 +56,7 @@ class Build:
     timeout: float = 900.0
     bench: bool | None = None
     bench_timeout: float = 60.0
+    at_once: int | None = None
     distribute: Distribution = Distribution.PATH
 
 

@@ -29,8 +29,8 @@ timehigh = 1.0
 
 [games]
 games_per_iteration = 150       # even: games come in pairs with colours swapped
-batch_size = 10                 # games a worker claims at a time
-iterations_in_flight = 2        # so that no worker waits for a build
+batch_size = 10                 # games a slot claims at a time, at most
+iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
 book = "builtin"                # or the path of an EPD or PGN file
 
 [spsa]
@@ -43,6 +43,7 @@ constants_file = {constants}
 engines_path = "engines"        # where binaries are kept; workers must see it
 # binary = "engine"             # when cargo makes more than one
 # flags = ["--release"]
+# at_once = 2                   # iterations whose engines are built at a time
 # distribute = "database"       # for workers that do not see engines_path
 
 [engine.options]                # sent to both engines by setoption

@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from spsa.algorithms import method, settings_faults
 from spsa.config.play import read_time_control
@@ -24,7 +25,7 @@ def read_games(section: Section) -> Games:
     """[games] without the book."""
     per_iteration = _even(section, "games_per_iteration", _USUAL.per_iteration)
     batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
-    in_flight = section.whole("iterations_in_flight", _USUAL.iterations_in_flight, least=1)
+    in_flight = _in_flight(section)
     attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1)
     if section.sound and batch > per_iteration:
         found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
@@ -36,6 +37,14 @@ def read_games(section: Section) -> Games:
         iterations_in_flight=in_flight,
         max_attempts=attempts,
     )
+
+
+def _in_flight(section: Section) -> int | Literal["auto"]:
+    key = "iterations_in_flight"
+    if not isinstance(section.get(key), str | None):
+        return section.whole(key, least=1)
+    section.choice(key, ("auto",), "auto")
+    return "auto"
 
 
 def _even(section: Section, key: str, default: int, least: int = 2) -> int:
@@ -81,6 +90,7 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> Build:
         timeout=section.number("timeout", usual.timeout, above=0.0),
         bench=None if section.get("bench") is None else section.flag("bench", default=True),
         bench_timeout=section.number("bench_timeout", usual.bench_timeout, above=0.0),
+        at_once=None if section.get("at_once") is None else section.whole("at_once", 1, least=1),
         distribute=Distribution(
             section.choice("distribute", tuple(Distribution), usual.distribute)
         ),

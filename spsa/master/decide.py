@@ -1,9 +1,11 @@
 """What a master does next, decided from one look at the run; nothing is done here.
 
-Iteration k of a run with m iterations in flight is opened on the theta that holds the results
-through k - m. So the order of moves is fixed, whatever happens in between: after the result k has
-been applied, k + m is opened before k + 1 is applied. That makes theta a pure function of the run's
-seed and its results, also over any number of restarts.
+Results are applied in the order of k. When the next iteration is built and opened is a matter of
+pacing. `InOrder` keeps m in flight: k is opened on the theta that holds the results through k - m,
+and before k - m + 1 is applied, whatever happens in between, so that theta is a pure function of
+the run's seed and its results. `AsNeeded` opens as late as the fleet lets it, on all results that
+there are when its engines begin to be built; which ones that were is in its row, and with that
+theta can be computed again just as well.
 """
 
 from dataclasses import dataclass
@@ -13,8 +15,15 @@ from spsa.store import Iteration, RunView
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """Begin to build the engines of iteration k."""
+
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
-    """Build and open iteration k."""
+    """The engines of iteration k, the next one, are built: hand out its games."""
 
     k: int
 
@@ -33,7 +42,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Games are being played, or the run is paused."""
+    """Games are being played, engines are being built, or the run is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +50,80 @@ class Leave:
     """The run has ended."""
 
 
-Move = Open | Apply | Finish | Wait | Leave
+Move = Build | Open | Apply | Finish | Wait | Leave
 
 
-def next_move(view: RunView, in_flight: int) -> Move:
-    """The next move of the run's master, with m = `in_flight`."""
-    run = view.run
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """Iterations whose engines are being built, those after the newest open one.
+
+    `built` is whether the engines of the first of them are ready.
+    """
+
+    count: int = 0
+    built: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """`depth` iterations in flight, always."""
+
+    depth: int
+
+    waits_for_builds = True
+
+    def due(self, view: RunView, making: int) -> bool:
+        """Whether the iteration after those in the making may be begun."""
+        return view.opened + making + 1 - self.depth <= view.run.applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsNeeded:
+    """As many iterations in flight as keep all slots at play, at most `depth`.
+
+    The next one is due when fewer than `wanted` games lie ready or are in the making, where an
+    iteration has `games`; `builders` are as many as can be built at a time.
+    """
+
+    depth: int
+    wanted: float
+    games: int
+    builders: int = 1
+
+    waits_for_builds = False
+
+    def due(self, view: RunView, making: int) -> bool:
+        """Whether the iteration after those in the making is to be begun."""
+        bearable = view.opened + making + 1 - self.depth <= view.run.applied
+        return bearable and making < self.builders and self.short(view, making)
+
+    def short(self, view: RunView, making: int) -> bool:
+        """Whether there will not be games enough."""
+        return view.ready_games + making * self.games < self.wanted
+
+
+Pacing = InOrder | AsNeeded
+
+
+def next_move(view: RunView, pacing: Pacing, making: Making | None = None) -> Move:
+    """The next move of the run's master."""
+    run, making = view.run, making or Making()
     if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         return Leave()
-    k = view.opened + 1
-    if k <= run.max_iterations and k - in_flight <= run.applied:
-        # a paused run opens nothing, and so may not apply past its opening either
-        return Open(k) if run.status is RunStatus.RUNNING else Wait()
+    running = run.status is RunStatus.RUNNING
+    if making.built and running:
+        return Open(view.opened + 1)
+    k = view.opened + making.count + 1
+    due = k <= run.max_iterations and pacing.due(view, making.count)
+    if due and running:
+        return Build(k)
+    if pacing.waits_for_builds and (due or making.count):
+        return Wait()  # a paused run opens nothing, and so may not apply past its opening either
+    return _after_opening(view, making, running=running)
+
+
+def _after_opening(view: RunView, making: Making, *, running: bool) -> Move:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
         return Apply(oldest) if oldest.played_out else Wait()
-    return Finish() if run.status is RunStatus.RUNNING else Wait()
+    return Finish() if running and not making.count else Wait()

@@ -28,6 +28,8 @@ class Delivery(Protocol):
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Two engines with these values, published and tried. May take minutes.
 
+        Several threads may call it at a time, as many as `at_once` says.
+
         Raises:
             BuildFailed: with the compiler's or the engine's own words and the values.
         """
@@ -46,6 +48,11 @@ class Delivery(Protocol):
         """What the engines of a run are made of; None where nothing is built."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """How many pairs of engines are built at a time."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class BuildDelivery:
@@ -57,6 +64,10 @@ class BuildDelivery:
     sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
     constants_file: str
     keep_bytes: bool  # whether boxes get the binaries out of the database
+
+    @property
+    def at_once(self) -> int:
+        return self.builder.at_once
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         built = self.builder.build(self._rendered(plus), self._rendered(minus))
@@ -88,6 +99,10 @@ class UciDelivery:
     @property
     def source_sha256(self) -> str | None:
         return None
+
+    @property
+    def at_once(self) -> int:
+        return 1
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         binary = new_engine(self.engine, keep_bytes=self.keep_bytes)

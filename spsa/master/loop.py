@@ -7,35 +7,27 @@ act (telling, writing params.toml, removing binaries) is done when the run is se
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 
 from spsa.errors import TuningError
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.decide import Apply, Finish, Leave, Move, Open, Wait, next_move
-from spsa.master.delivery import Delivery, Sides
+from spsa.master.decide import Apply, Build, Finish, Leave, Move, Open, Wait, next_move
+from spsa.master.delivery import Delivery
+from spsa.master.making import Building, Builds
+from spsa.master.pacing import Pacer
 from spsa.master.settings import RunSettings
 from spsa.master.sitting import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
 from spsa.master.workbench import Workbench
 from spsa.replay import games_of
 from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
-from spsa.tuning import Answer, Proposal, Tuning
+from spsa.tuning import Answer, Tuning
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
 
 KEPT_ITERATIONS = 50
 """Binaries of older results are removed; every one can be built again from its row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """The engines of a proposal in the making, and the results that it was made from."""
-
-    proposal: Proposal
-    opened_on: int
-    purges: int
-    sides: Future[Sides]
 
 
 @dataclass(slots=True)
@@ -57,7 +49,9 @@ class Master:
     sign: Sign | None = None
     _sitting: Sitting = field(init=False)
     _workbench: Workbench = field(init=False)
-    _building: Building | None = field(init=False, default=None)
+    _pacer: Pacer = field(init=False)
+    _builds: Builds = field(init=False, default_factory=Builds)
+    _shortage: str | None = field(init=False, default=None)  # what was told of it
     _answered: tuple[Iteration, Answer] | None = field(init=False, default=None)
     # results and purges whose consequences are drawn
     _told: tuple[int, int] | None = field(init=False, default=None)
@@ -65,6 +59,7 @@ class Master:
     def __post_init__(self) -> None:
         self._sitting = Sitting(self.store, self.mastership, self.stopping)
         self._workbench = Workbench(self.delivery)
+        self._pacer = Pacer(self.settings, self._workbench)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; its status, or None when stopped before that.
@@ -77,25 +72,29 @@ class Master:
             while not self.stopping.is_set():
                 with self._sitting.patiently():
                     view = self._look()
-                    move = next_move(view, self.settings.iterations_in_flight)
+                    move = next_move(view, self._pacer.pacing(view), self._builds.making)
                     if isinstance(move, Leave):
                         return view.run.status
                     if not self._act(view, move):
-                        self._sitting.rest()
+                        self._rest(view.run)
         return None
 
     def _look(self) -> RunView:
         view = self._sitting.look()
         if (view.run.applied, view.run.purges) != self._told:
             self._draw_consequences(view.run)
+        self._builds.drop_outdated(view)
+        self._tell_of_shortage(view)
         show(self.watcher.saw, view)
         return view
 
     def _act(self, view: RunView, move: Move) -> bool:
         """Do a move; whether there may be another one at once."""
         match move:
-            case Open(k):
-                self._open(view.run, k)
+            case Build(k):
+                self._build(view.run, k)
+            case Open():
+                self._open(view)
             case Apply(iteration):
                 self._apply(view.run, iteration)
             case Finish():
@@ -104,32 +103,33 @@ class Master:
                 return False
         return True
 
-    def _open(self, run: Run, k: int) -> None:
-        building = self._engines_for(run, k)
-        wait([building.sides], timeout=TICK_SECONDS)
-        if not building.sides.done():
-            return
-        number = self.store.open_iteration(self.mastership, self._iteration(building), self.sign)
-        self._building = None
+    def _rest(self, run: Run) -> None:
+        """Until it is time for the next look, or a build ends."""
+        if self._builds and run.status is RunStatus.RUNNING:
+            wait([self._builds.first.sides], timeout=TICK_SECONDS)
+        else:
+            self._sitting.rest()
+
+    def _build(self, run: Run, k: int) -> None:
+        proposal = self.tuning.propose(run.state, run.theta, k)
+        sides = self._workbench.begin(proposal.played.plus, proposal.played.minus)
+        self._builds.add(Building(proposal, run.applied, run.purges, sides))
+
+    def _open(self, view: RunView) -> None:
+        building = self._builds.first
+        new = self._iteration(building, view)
+        number = self.store.open_iteration(self.mastership, new, self.sign)
+        self._builds.leave()
         show(self.watcher.opened, number, building.proposal)
 
-    def _engines_for(self, run: Run, k: int) -> Building:
-        """The build that is going on, unless the run has changed under it: then another one."""
-        current = self._building
-        if current is None or _decided_on(current) != (k, run.applied, run.purges):
-            proposal = self.tuning.propose(run.state, run.theta, k)
-            sides = self._workbench.begin(proposal.played.plus, proposal.played.minus)
-            current = self._building = Building(proposal, run.applied, run.purges, sides)
-        return current
-
-    def _iteration(self, building: Building) -> NewIteration:
+    def _iteration(self, building: Building, view: RunView) -> NewIteration:
         proposal, sides = building.proposal, building.sides.result()
         return NewIteration(
             purpose=Purpose.TUNE,
             k=proposal.k,
             opened_on=building.opened_on,
             opened_purges=building.purges,
-            in_flight=self.settings.iterations_in_flight,
+            in_flight=self._pacer.in_flight(proposal.k, building.opened_on),
             a_k=proposal.a_k,
             c_k=proposal.c_k,
             plus=sides.plus,
@@ -138,7 +138,7 @@ class Master:
             minus_options=sides.minus_options,
             terms=self.settings.terms,
             target_games=self.settings.games_per_iteration,
-            batch_games=self.settings.batch_size,
+            batches=self._pacer.batches(view),
             max_attempts=self.settings.max_attempts,
             base_parameters=proposal.base,
             plus_parameters=proposal.played.plus,
@@ -179,6 +179,13 @@ class Master:
             self._discard(self.store.retire_engines(self.mastership, run.applied - KEPT_ITERATIONS))
         self._told = (run.applied, run.purges)
 
+    def _tell_of_shortage(self, view: RunView) -> None:
+        """Slots that will have to wait, once for every reason."""
+        shortage = self._pacer.shortage(view)
+        if shortage is not None and self._shortage is None:
+            log.warning(shortage)
+            self._shortage = shortage
+
     def _project(self, run: Run) -> None:
         try:
             self.project(run)
@@ -190,8 +197,3 @@ class Master:
             self.delivery.discard(build_keys)
         except (TuningError, OSError) as error:
             log.warning("binaries that nobody needs could not be removed: %s", error)
-
-
-def _decided_on(building: Building) -> tuple[int, int, int]:
-    """The k of a build, and the results and purges that its theta held."""
-    return building.proposal.k, building.opened_on, building.purges

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 from spsa.terms import Terms
+
+Auto = Literal["auto"]
+AUTO: Final[Auto] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,13 +15,14 @@ class RunSettings:
     """How a run cuts its games, and by which rule it moves.
 
     `planned_iterations` is what gains are derived from, also when the run is extended later.
+    `iterations_in_flight` is "auto" where they follow the fleet.
     """
 
     rule: Mapping[str, Any]
     planned_iterations: int
     games_per_iteration: int
     batch_size: int
-    iterations_in_flight: int
+    iterations_in_flight: int | Auto
     max_attempts: int
     delivery: Mapping[str, Any]
     terms: Terms

@@ -26,13 +26,17 @@ from spsa.config import (
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
-from spsa.master.settings import RunSettings
+from spsa.master.settings import AUTO, RunSettings
 from spsa.params import Space, differences
+from spsa.planning.supply import bearable_depth
 from spsa.store import NewRun, Run, Store
 from spsa.tuning import Tuning, tuning
 
 FREE_DEPTH = 8
-"""More iterations in flight than that cost part of the gain in runs of any length."""
+"""More iterations in flight from the start cost part of the gain in runs of any length."""
+
+MOST_BUILDS = 8
+_CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
 
 WORK = ".tuning"
 """The folder beside config.toml that holds the pinned source and the private work trees."""
@@ -199,10 +203,11 @@ def _new(config: Config, store: Store, space: Space, name: str, seed: int | None
 
 def _costly(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
     """Depth costs nothing in long runs, and most of the gain in very short ones (simulated)."""
-    free = min(max(1, settings.planned_iterations // iterations_per_depth), FREE_DEPTH)
-    if settings.iterations_in_flight > free:
+    depth = settings.iterations_in_flight
+    free = bearable_depth(settings.planned_iterations, iterations_per_depth, FREE_DEPTH)
+    if depth != AUTO and depth > free:
         yield (
-            f"iterations_in_flight = {settings.iterations_in_flight} lets a run of "
+            f"iterations_in_flight = {depth} lets a run of "
             f"{settings.planned_iterations} iterations move on old results; {free} recovers more"
         )
 
@@ -308,4 +313,10 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
         timeout=config.build.timeout,
         bench=config.build.bench,
         patience=Patience(bench=config.build.bench_timeout),
+        at_once=config.build.at_once or usual_builds(),
     )
+
+
+def usual_builds() -> int:
+    """How many iterations' engines this machine builds at a time."""
+    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)

@@ -9,6 +9,7 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.sitting import TICK_SECONDS, Sitting, Watcher, show
 from spsa.master.workbench import Workbench
+from spsa.planning.supply import evenly
 from spsa.scoring import elo
 from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
@@ -138,7 +139,7 @@ def _iteration(match: Match, run: Run, sides: Sides) -> NewIteration:
         minus_options=sides.minus_options,
         terms=match.terms,
         target_games=match.games,
-        batch_games=match.batch_games,
+        batches=evenly(match.games, match.batch_games),
         max_attempts=match.max_attempts,
         base_parameters=run.theta,
         plus_parameters=match.plus,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from spsa.algorithms import method
 from spsa.planning.cautions import Caution
+from spsa.planning.pace import depth_without_idling
 from spsa.planning.question import Question
 
 _DEPTHS = (2, 4, 8)
@@ -34,6 +35,17 @@ def free_depth(question: Question) -> int:
     return free
 
 
+def busy_depth(question: Question) -> int | None:
+    """The fewest in flight that keep every slot busy; None where nobody knows how long games are.
+
+    Where the depth follows the fleet, also that takes engines that are built late.
+    """
+    demand = question.demand
+    if demand is None or question.shape.adapts:
+        return None if demand is None else demand.depth
+    return depth_without_idling(question.shape, question.fleet, demand.game_seconds)
+
+
 def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Caution]:
     """What is wrong with the depth of the files."""
     depth = question.shape.depth
@@ -43,7 +55,9 @@ def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Cautio
             found="its games are played before the next engines are built, whatever is in flight",
             remedy="more games in an iteration, or a delivery without builds, keep slots busy",
         )
-    if depth > free:
+    if question.shape.adapts:
+        yield from _of_bearing(question, busy)
+    elif depth > free:
         yield Caution(
             name="iterations_in_flight",
             found=f"{depth} lets theta move on results that are out of date",
@@ -58,3 +72,16 @@ def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Cautio
             if best > depth
             else "more games in an iteration keep them busy",
         )
+
+
+def _of_bearing(question: Question, busy: int | None) -> Iterator[Caution]:
+    """A fleet that is too large for the iterations, however many of them are in flight."""
+    shape, demand = question.shape, question.demand
+    if busy is None or demand is None or busy <= shape.depth:
+        return
+    yield Caution(
+        name="games_per_iteration",
+        found=f"{demand.slots} slots would need {busy} iterations in flight, and a run of "
+        f"{shape.iterations} bears {shape.depth}: slots will wait",
+        remedy=f"games_per_iteration = {demand.games_for(shape.depth)} keeps them busy",
+    )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from spsa.planning.supply import Demand
 from spsa.terms import TimeControl, TimeKind
 
 USUAL_PLIES = 100.0
@@ -13,20 +14,29 @@ _CLOCK_USED = 0.95  # the part of its base time that an engine has spent when th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Who plays and who builds: games at a time, and seconds for the two builds of an iteration."""
+    """Who plays and who builds.
+
+    `concurrency` is games at a time; the two engines of an iteration take `build_seconds`, and
+    those of `builders` iterations are built at a time.
+    """
 
     concurrency: int
     build_seconds: float
+    builders: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a run's games are cut."""
+    """How a run's games are cut.
+
+    `depth` is how many iterations are in flight; `adapts` is whether that follows the fleet.
+    """
 
     iterations: int
     games: int
     batch_games: int
     depth: int
+    adapts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +81,7 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> Pace:
     rounds = ceil(batches / fleet.concurrency)
     playing = shape.games * seconds / fleet.concurrency
     alone = rounds * shape.batch_games * seconds + fleet.build_seconds
-    iteration = max(playing, alone / shape.depth, fleet.build_seconds)
+    iteration = max(playing, alone / shape.depth, fleet.build_seconds / fleet.builders)
     return Pace(
         game=seconds,
         iteration=iteration,
@@ -83,9 +93,21 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> Pace:
 def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
-    Builds run one after the other: where they take longer than the games, nothing does.
+    Where the builds of an iteration take longer than its games, nothing does.
     """
     playing = shape.games * seconds / fleet.concurrency
     rounds = ceil(ceil(shape.games / shape.batch_games) / fleet.concurrency)
     alone = rounds * shape.batch_games * seconds + fleet.build_seconds
-    return max(1, ceil(alone / max(playing, fleet.build_seconds)))
+    return max(1, ceil(alone / max(playing, fleet.build_seconds / fleet.builders)))
+
+
+def demand_of(shape: Shape, fleet: Fleet, seconds: float) -> Demand:
+    """What the fleet asks of the supply of games that take so many seconds."""
+    return Demand(
+        slots=fleet.concurrency,
+        game_seconds=seconds,
+        games=shape.games,
+        batch_games=shape.batch_games,
+        build_seconds=fleet.build_seconds,
+        builders=fleet.builders,
+    )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from spsa.params import Parameter, Space
 from spsa.planning.budget import of_budget
 from spsa.planning.cautions import Caution, of_draws, of_space
-from spsa.planning.depth import free_depth, of_depth
-from spsa.planning.pace import Pace, Shape, depth_without_idling, pace
+from spsa.planning.depth import busy_depth, free_depth, of_depth
+from spsa.planning.pace import Pace, Shape, pace
 from spsa.planning.prospect import Recovery
 from spsa.planning.question import Question, noise
 
@@ -49,7 +49,7 @@ def plan(question: Question) -> Plan:
     free = free_depth(question)
     shape, seconds = question.shape, question.seconds
     known = None if seconds is None else pace(shape, question.fleet, seconds)
-    busy = None if seconds is None else depth_without_idling(shape, question.fleet, seconds)
+    busy = busy_depth(question)
     return Plan(
         shape=shape,
         pace=known,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import sqrt
 
 from spsa.params import Space
-from spsa.planning.pace import Fleet, Shape
+from spsa.planning.pace import Fleet, Shape, demand_of
 from spsa.planning.prospect import Design, Prospect, Recovery, recovery
+from spsa.planning.supply import Demand
 from spsa.scoring import ELO_PER_SCORE
 
 STAKES = (5.0, 20.0, 60.0)
@@ -40,7 +41,13 @@ class Question:
         fleet, shape = self.fleet, self.shape
         if self.seconds is None:
             return False
-        return fleet.build_seconds > shape.games * self.seconds / fleet.concurrency
+        playing = shape.games * self.seconds / fleet.concurrency
+        return fleet.build_seconds / fleet.builders > playing
+
+    @property
+    def demand(self) -> Demand | None:
+        """What the fleet asks of the supply of games; None where nobody knows how long they are."""
+        return None if self.seconds is None else demand_of(self.shape, self.fleet, self.seconds)
 
     @property
     def stake(self) -> float:

@@ -1,6 +1,6 @@
 """What is written into the database, as frozen values; no SQL here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,10 @@ class NewEngine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIteration:
-    """A perturbation with its games, cut into batches before anybody plays them."""
+    """A perturbation with its games, cut into batches before anybody plays them.
+
+    `batches` are the games of each, even numbers that add up to `target_games`.
+    """
 
     purpose: Purpose
     k: int | None
@@ -86,7 +89,7 @@ class NewIteration:
     minus_options: Mapping[str, str]
     terms: Terms
     target_games: int
-    batch_games: int
+    batches: Sequence[int]
     max_attempts: int
     base_parameters: Values
     plus_parameters: Values

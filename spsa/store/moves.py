@@ -156,7 +156,7 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(f"{name} comes too late: run {run.name} is {run.status}")
     if new.k is None or new.k > run.max_iterations:
         raise IllegalTransition(f"{name} is past the run's {run.max_iterations} iterations")
-    if run.applied != new.opened_on:
+    if not max(0, new.k - new.in_flight) <= new.opened_on <= run.applied:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
         )

@@ -1,5 +1,6 @@
 """The rows of a new iteration: its engines, its batches and the seeds of its games."""
 
+from itertools import accumulate
 from typing import Any
 
 import sqlalchemy as sa
@@ -117,15 +118,15 @@ def _milliseconds(terms: Terms) -> dict[str, int]:
 def _batch_rows(
     iteration_id: int, run_seed: int, number: int, first_pair: int, new: NewIteration
 ) -> list[dict[str, Any]]:
-    starts = range(0, new.target_games, new.batch_games)
+    starts = accumulate(new.batches, initial=0)
     return [
         {
             "iteration_id": iteration_id,
             "seq": seq,
-            "games": min(new.batch_games, new.target_games - start),
+            "games": games,
             "first_pair": first_pair + start // 2,
             "seed": derived_seed(run_seed, "batch", number, seq),
             "max_attempts": new.max_attempts,
         }
-        for seq, start in enumerate(starts)
+        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
     ]
