@@ -124,6 +124,7 @@ def step_from(run: Run, tally: Tally, **over) -> NewStep:
         gradient=dict.fromkeys(run.theta, 0.0),
         elo=float(tally.wins - tally.losses),
         bounded=False,
+        purges=run.purges,
     )
     return replace(step, **over)
 
@@ -143,7 +144,11 @@ class Stage:
     def open(self, **over) -> int:
         """Open the next iteration in the gain schedule, or what `over` says."""
         run = self.now()
-        usual = {"k": run.applied + 1, "opened_on": run.applied}
+        usual = {
+            "k": run.applied + 1,
+            "opened_on": run.applied,
+            "opened_purges": run.purges,
+        }
         return self.store.open_iteration(self.master, new_iteration(**usual | over))
 
     def claim(self, claim_id: str, lease: float = LEASE) -> Claim | None:

@@ -42,13 +42,28 @@ _QUERIES = {
     "a done batch has all its games, any other has none": f"""
         SELECT id FROM spsa_batch
          WHERE {GAMES} <> CASE WHEN status = 'done' THEN games ELSE 0 END""",  # noqa: S608
+    "what an iteration lost for good are its struck batches, and on record": """
+        SELECT i.id FROM spsa_iteration i
+         WHERE i.struck_games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
+                                   WHERE b.iteration_id = i.id AND b.status = 'struck')
+            OR i.struck_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
+                                   WHERE s.iteration_id = i.id AND NOT s.played_again)""",
+    "a purge says how much it struck": """
+        SELECT p.id FROM spsa_purge p
+         WHERE p.games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
+                            WHERE s.purge_id = p.id)""",
+    "a run knows its purges": """
+        SELECT r.id FROM spsa_run r
+         WHERE r.purges <> (SELECT COUNT(*) FROM spsa_purge p WHERE p.run_id = r.id)
+            OR r.purges <> (SELECT COALESCE(MAX(number), 0) FROM spsa_purge p
+                             WHERE p.run_id = r.id)""",
     "voids are counted alike": """
         SELECT i.id FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
          GROUP BY i.id, i.void_games HAVING SUM(b.void_games) <> i.void_games""",
     "a complete iteration has its games, and one step if it tunes": """
         SELECT i.id FROM spsa_iteration i LEFT JOIN spsa_step s ON s.iteration_id = i.id
          WHERE (i.status = 'complete') <> (i.completed_at IS NOT NULL)
-            OR (i.status = 'complete' AND i.games_played <> i.target_games)
+            OR (i.status = 'complete' AND i.games_played + i.struck_games <> i.target_games)
             OR (i.status = 'complete' AND i.purpose = 'tune') <> (s.id IS NOT NULL)""",
     "a step is of the k and the run of its iteration": """
         SELECT s.id FROM spsa_step s JOIN spsa_iteration i ON i.id = s.iteration_id
@@ -84,14 +99,26 @@ _ALL = " UNION ALL ".join(
 
 
 def _chain(sql, run_id):
-    """Theta is its start plus the replay of the log, to the bit."""
+    """Theta is its start plus the replay of the log, purges and all, to the bit."""
     (run,) = sql("SELECT start_theta, theta FROM spsa_run WHERE id = :id", id=run_id)
     logged = sql(
         "SELECT k, theta_before, delta, theta_after FROM spsa_step WHERE run_id = :id ORDER BY k",
         id=run_id,
     )
+    purges = sql(
+        "SELECT number, applied, theta_before, theta_after FROM spsa_purge WHERE run_id = :id"
+        " ORDER BY number",
+        id=run_id,
+    )
     theta = _values(run.start_theta)
-    for step in logged:
+    for step in [*logged, None]:
+        while purges and (step is None or purges[0].applied < step.k):
+            purge = purges.pop(0)
+            if _bits(_values(purge.theta_before)) != _bits(theta):
+                yield f"purge {purge.number} does not start where theta was"
+            theta = _values(purge.theta_after)
+        if step is None:
+            break
         if _bits(_values(step.theta_before)) != _bits(theta):
             yield f"step {step.k} does not start where the one before ended"
         delta = _values(step.delta)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from spsa.doctor.books import Books, Finding, read
 from spsa.doctor.games import counts, numbering, plan, whole_pairs
+from spsa.doctor.purges import purges, shortened
 from spsa.doctor.replay import replay
 from spsa.doctor.state import engines, statuses
 from spsa.doctor.theta import chain, log, masters
@@ -22,6 +23,8 @@ CHECKS: tuple[Callable[[Books], Iterable[Finding]], ...] = (
     log,
     chain,
     masters,
+    purges,
+    shortened,
     statuses,
 )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from spsa.lifecycle import Purpose
-from spsa.store import BatchRow, Iteration, Run, Step, Store
+from spsa.store import BatchRow, Iteration, Purge, Run, Step, Store, Struck
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Books:
     iterations: Sequence[Iteration]
     batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
     steps: Sequence[Step]
+    purges: Sequence[Purge] = ()
+    struck: Sequence[Struck] = ()
 
     def of(self, iteration: Iteration) -> Sequence[BatchRow]:
         return self.batches.get(iteration.iteration_number, ())
@@ -53,6 +55,8 @@ def read(store: Store, run: Run) -> Books:
             iterations=store.iterations(run.id),
             batches={n: list(group) for n, group in groupby(rows, lambda b: b.iteration_number)},
             steps=store.steps(run.id),
+            purges=store.purges(run.id),
+            struck=store.struck(run.id),
         )
         if rows == store.batches(run.id) and before == store.run(run.name):
             return books

@@ -3,37 +3,114 @@
 On the machine that moved theta this comes out the same to the bit. Another processor or another
 libm may round a logarithm the other way, so that what agrees to a billionth is no finding here; the
 log itself is checked to the bit by `spsa.doctor.theta`.
+
+A run that was purged has a chain for every number of purges, of the games that counted then. A step
+is one of the chain that theta was on when it was taken, a purge goes over to the next one, and an
+iteration was proposed on the chain that it was opened on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isclose
+from dataclasses import replace
+from math import inf, isclose
 
 import spsa.replay
 from spsa.algorithms.memory import alike
 from spsa.doctor.books import Books, Finding
-from spsa.doctor.theta import differences
-from spsa.replay import Moment, noted_from
-from spsa.store import Iteration
+from spsa.doctor.theta import differences, entries
+from spsa.replay import Moment, counted_after, noted_from
+from spsa.store import Iteration, Purge, Step
 from spsa.tuning import Tuning
 
 _HAIR = 1e-9
 
+Chain = Sequence[Moment]
+
 
 def replay(books: Books, tuning: Tuning) -> Iterator[Finding]:
-    """Every proposal and every step, computed from the run's seed and its counts alone."""
-    moments = list(spsa.replay.replay(tuning, _results(books), noted_from(books.run)))
-    yield from _differences(books, None, "the start", books.run.start_theta, moments[0].theta)
-    by_k = {it.k: it for it in books.tuned}
-    for step, moment in zip(books.steps, moments[1:], strict=False):
-        for what, found, right in (
-            ("delta of", step.delta, moment.delta),
-            ("theta after", step.theta_after, moment.theta),
-        ):
-            yield from _differences(books, by_k[step.k], f"{what} step k={step.k}", found, right)
-    if len(moments) == books.run.applied + 1:
-        yield from _state(books, tuning, moments[-1])
-    for it in books.tuned:
-        yield from _opening(books, tuning, moments, it)
+    """Every proposal and every step, computed from the run's seed and its counts alone.
+
+    Where a step comes out otherwise, so does all that follows: that is one finding.
+    """
+    chains = _chains(books, tuning)
+    yield from _differences(books, None, "the start", books.run.start_theta, chains[0][0].theta)
+    astray = [found for found in _steps(books, tuning, chains) if found[1]]
+    yield from _summed_up([found for _, found in astray], _span(tuning, books, chains))
+    if not astray and len(chains[-1]) == books.run.applied + 1:
+        yield from _state(books, tuning, chains[-1][-1])
+    sound = min((k for k, _ in astray), default=inf)
+    openings = [
+        list(_opening(books, tuning, chains, it)) for it in books.tuned if it.opened_on < sound
+    ]
+    yield from _summed_up([found for found in openings if found], "")
+
+
+def _chains(books: Books, tuning: Tuning) -> list[Chain]:
+    """The thetas by the number of purges."""
+    held = list(_results(books))
+    chains: list[Chain] = []
+    for purges in range(books.run.purges):
+        results = counted_after(purges, held, books.struck)
+        chains.append(list(spsa.replay.replay(tuning, results)))
+    notes = noted_from(books.run, held)
+    return [*chains, list(spsa.replay.replay(tuning, held, notes))]
+
+
+def _steps(
+    books: Books, tuning: Tuning, chains: Sequence[Chain]
+) -> Iterator[tuple[int, list[Finding]]]:
+    """What is wrong with each entry of the log, by the results that theta held after it."""
+    by_id = {it.id: it for it in books.iterations}
+    purges = 0
+    for entry in entries(books):
+        purges += isinstance(entry, Purge)
+        k = entry.applied if isinstance(entry, Purge) else entry.k
+        if purges >= len(chains) or k >= len(chains[purges]):
+            return  # the log is not whole, and other checks have said so
+        it = None if isinstance(entry, Purge) else by_id[entry.iteration_id]
+        yield (
+            k,
+            [
+                finding
+                for what, found, right in _claims(entry, chains[purges][k])
+                for finding in _differences(books, it, what, found, right)
+            ],
+        )
+
+
+Claim = tuple[str, Mapping[str, float], Mapping[str, float]]
+
+
+def _claims(entry: Step | Purge, moment: Moment) -> Iterator[Claim]:
+    """What an entry of the log says: its words, its values, and the right ones."""
+    if isinstance(entry, Purge):
+        yield f"theta after purge {entry.number}", entry.theta_after, moment.theta
+        return
+    yield f"delta of step k={entry.k}", entry.delta, moment.delta
+    yield f"theta after step k={entry.k}", entry.theta_after, moment.theta
+
+
+def _summed_up(wrong: Sequence[Sequence[Finding]], more: str) -> Iterator[Finding]:
+    """The first thing that is wrong, and how many are like it."""
+    if not wrong:
+        return
+    first = wrong[0][0]
+    if len(wrong) == 1:
+        yield first
+        return
+    others = f"; {len(wrong) - 1} more from there on come out otherwise{more}: "
+    yield replace(first, right=first.right + others + "was another version of its rule at work?")
+
+
+def _span(tuning: Tuning, books: Books, chains: Sequence[Chain]) -> str:
+    """How far the run's theta is from what this program makes of its games."""
+    last = chains[-1][-1]
+    if last.k != books.run.applied:
+        return ""
+    apart = [
+        abs(books.run.theta.get(p.name, inf) - last.theta[p.name]) / p.step
+        for p in tuning.space.active
+    ]
+    return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
 
 
 def _differences(
@@ -76,7 +153,7 @@ def _results(books: Books) -> Iterator[Iteration]:
 
 
 def _opening(
-    books: Books, tuning: Tuning, moments: Sequence[Moment], it: Iteration
+    books: Books, tuning: Tuning, chains: Sequence[Chain], it: Iteration
 ) -> Iterator[Finding]:
     """An iteration was opened on the right results, and plays what the rule proposes on them."""
     k = it.k or 0
@@ -84,9 +161,9 @@ def _opening(
     if not least <= it.opened_on < k:
         needed = f"k={k} with {it.in_flight} in flight needs {least} at least, and none of its own"
         yield books.finding(it, f"opened on {it.opened_on} results", needed)
-    if it.opened_on >= len(moments):
+    if it.opened_purges >= len(chains) or it.opened_on >= len(chains[it.opened_purges]):
         return
-    base = moments[it.opened_on]
+    base = chains[it.opened_purges][it.opened_on]
     proposal = tuning.propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
     yield from _differences(books, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})

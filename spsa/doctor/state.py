@@ -30,9 +30,9 @@ def statuses(books: Books) -> Iterator[Finding]:
 def _status(books: Books, it: Iteration) -> Iterator[Finding]:
     complete = it.status is IterationStatus.COMPLETE
     if complete and not it.played_out:
-        yield books.finding(
-            it, f"complete with {it.games_played} games", f"the target is {it.target_games}"
-        )
+        struck = f" and {it.struck_games} struck" if it.struck_games else ""
+        found = f"complete with {it.games_played} games{struck}"
+        yield books.finding(it, found, f"the target is {it.target_games}")
     if complete != (it.completed_at is not None):
         yield books.finding(it, f"{it.status}, completed_at is {it.completed_at}", "they agree")
     begun = [b for b in books.of(it) if b.status in (BatchStatus.LEASED, BatchStatus.DONE)]

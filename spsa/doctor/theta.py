@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from spsa.doctor.books import Books, Finding
 from spsa.lifecycle import IterationStatus
-from spsa.store import Iteration
+from spsa.store import Iteration, Purge, Step
 
 
 def _to_the_bit(one: float, other: float) -> bool:
@@ -35,16 +35,35 @@ def log(books: Books) -> Iterator[Finding]:
 
 
 def chain(books: Books) -> Iterator[Finding]:
-    """Theta is the start plus the replay of the log, to the bit."""
+    """Theta is the start plus the replay of the log, purges and all, to the bit."""
     by_id = {it.id: it for it in books.iterations}
     theta = books.run.start_theta
-    for step in books.steps:
-        it = by_id.get(step.iteration_id)
-        yield from differences(books, it, f"theta before step k={step.k}", step.theta_before, theta)
-        theta = {name: x + step.delta.get(name, 0.0) for name, x in step.theta_before.items()}
-        yield from differences(books, it, f"theta after step k={step.k}", step.theta_after, theta)
-        theta = step.theta_after
+    for entry in entries(books):
+        if isinstance(entry, Purge):
+            what = f"theta before purge {entry.number}"
+            yield from differences(books, None, what, entry.theta_before, theta)
+        else:
+            yield from _step(books, by_id.get(entry.iteration_id), entry, theta)
+        theta = entry.theta_after
     yield from differences(books, None, "the run's theta", books.run.theta, theta)
+
+
+def _step(
+    books: Books, it: Iteration | None, step: Step, theta: Mapping[str, float]
+) -> Iterator[Finding]:
+    yield from differences(books, it, f"theta before step k={step.k}", step.theta_before, theta)
+    after = {name: x + step.delta.get(name, 0.0) for name, x in step.theta_before.items()}
+    yield from differences(books, it, f"theta after step k={step.k}", step.theta_after, after)
+
+
+def entries(books: Books) -> Iterator[Step | Purge]:
+    """All that moved theta, in the order in which it did: a purge follows the last step it met."""
+    purges = list(books.purges)
+    for step in books.steps:
+        while purges and purges[0].applied < step.k:
+            yield purges.pop(0)
+        yield step
+    yield from purges
 
 
 def differences(

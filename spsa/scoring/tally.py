@@ -57,6 +57,16 @@ class Tally:
             _five(counts),
         )
 
+    def without(self, part: "Tally") -> "Tally":
+        """What is left when a part of the games is taken away."""
+        counts = [a - b for a, b in zip(self.pentanomial, part.pentanomial, strict=True)]
+        return Tally(
+            self.wins - part.wins,
+            self.losses - part.losses,
+            self.draws - part.draws,
+            _five(counts),
+        )
+
     def __neg__(self) -> "Tally":
         return Tally(self.losses, self.wins, self.draws, _five(self.pentanomial[::-1]))
 

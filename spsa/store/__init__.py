@@ -1,7 +1,8 @@
 """The one place that speaks SQL to a running tuner: one method is one transaction.
 
 A worker uses the verbs of `roster`, `claims` and `reports`, a master those of `mastership`, `view`
-and `moves`, a person those of `runs`, and anybody may read the `ledger`.
+and `moves`, a person those of `runs` and `purging`, and anybody may read the `ledger` and the
+`records` of what was struck.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from spsa.store.entries import (
 )
 from spsa.store.ledger import Ledger
 from spsa.store.moves import MasterDesk
+from spsa.store.purging import PurgeDesk
 from spsa.store.reports import ReportDesk
 from spsa.store.roster import Roster
 from spsa.store.rows import (
@@ -41,10 +43,21 @@ from spsa.store.rows import (
 )
 from spsa.store.runs import OwnerDesk
 from spsa.store.standings import StandingDesk
+from spsa.store.struck import Judgement, Match, NewPurge, Purge, Selection, Struck, StruckTotals
 from spsa.store.view import ViewDesk
 
 
-class Store(Roster, ClaimDesk, ReportDesk, ViewDesk, MasterDesk, OwnerDesk, StandingDesk, Ledger):
+class Store(
+    Roster,
+    ClaimDesk,
+    ReportDesk,
+    ViewDesk,
+    MasterDesk,
+    OwnerDesk,
+    PurgeDesk,
+    StandingDesk,
+    Ledger,
+):
     """All verbs on one database."""
 
 
@@ -82,16 +95,23 @@ __all__ = [
     "Event",
     "Failure",
     "Iteration",
+    "Judgement",
     "Mastership",
+    "Match",
     "NewEngine",
     "NewIteration",
+    "NewPurge",
     "NewRun",
     "NewStep",
+    "Purge",
     "Run",
     "RunView",
+    "Selection",
     "Standing",
     "Step",
     "Store",
+    "Struck",
+    "StruckTotals",
     "Totals",
     "Values",
     "WorkerInfo",

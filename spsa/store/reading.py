@@ -5,6 +5,7 @@ from typing import Any
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 from spsa.store.database import tally_of
 from spsa.store.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
+from spsa.store.struck import Match, Purge, Struck
 from spsa.terms import Terms
 
 
@@ -64,6 +65,24 @@ def step_of(row: Any) -> Step:
 def event_of(row: Any) -> Event:
     """The value of a row of `spsa_event`."""
     return Event(**_named(row, Event))
+
+
+def match_of(row: Any) -> Match:
+    """The value of a row of `spsa_batch` with its iteration's place and its worker's names."""
+    values = _named(row, Match, without={"tally", "purpose", "is_open"})
+    return Match(
+        tally=tally_of(row), purpose=Purpose(row.purpose), is_open=bool(row.is_open), **values
+    )
+
+
+def struck_of(row: Any) -> Struck:
+    """The value of a row of `spsa_struck` with its purge's number and its worker's name."""
+    return Struck(tally=tally_of(row), **_named(row, Struck, without={"tally"}))
+
+
+def purge_of(row: Any) -> Purge:
+    """The value of a row of `spsa_purge`."""
+    return Purge(**_named(row, Purge))
 
 
 def worker_of(row: Any) -> WorkerRow:
