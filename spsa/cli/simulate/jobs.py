@@ -1,18 +1,28 @@
 """Independent simulations on as many processes as one wants, with a bar on stderr."""
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import active_children
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from spsa.cli.common import Option
+
+_LINE_SECONDS = 20.0
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -47,8 +57,10 @@ class Workshop:
         """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
         with self._bar() as bar:
             task = bar.add_task(self.label, total=sum(weight(key) for key in jobs))
+            lines = Lines(bar.console)
             for key, result in self._computed(jobs):
                 bar.advance(task, weight(key))
+                lines.tell(bar.tasks[0])
                 yield key, result
 
     def _computed(self, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
@@ -69,6 +81,21 @@ class Workshop:
             transient=True,
             disable=not console.is_terminal,  # in a file it would be an empty line
         )
+
+
+@dataclass(slots=True)
+class Lines:
+    """What a log gets instead of a bar: a line now and then, and none of what is done at once."""
+
+    console: Console
+    told: float = field(default_factory=time.monotonic)
+
+    def tell(self, task: Task) -> None:
+        now = time.monotonic()
+        if self.console.is_terminal or task.finished or now - self.told < _LINE_SECONDS:
+            return
+        self.told = now
+        self.console.print(f"{task.description}: {task.percentage:.0f} %", highlight=False)
 
 
 def _leave_interrupts() -> None:
