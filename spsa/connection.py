@@ -30,11 +30,13 @@ from spsa.errors import (
     Fault,
     IllegalTransition,
     InvalidInput,
+    SchemaMismatch,
     TablesMissing,
 )
 
 BUSY_SECONDS = 30
 _SOON = 0.01  # seconds
+_UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
 
 _REMEDY = "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database"
@@ -208,12 +210,14 @@ def translated(url: sa.URL) -> Iterator[None]:
     try:
         yield
     except (DriverError, InterfaceError) as error:
+        _refuse_other_tables(error)
         raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated or _only_reads(error):
             raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+        _refuse_other_tables(error)
         _refuse_the_url(error)
         raise
 
@@ -221,6 +225,17 @@ def translated(url: sa.URL) -> Iterator[None]:
 def _only_reads(error: DBAPIError) -> bool:
     """Whether it is a standby (by now): one that takes writes may soon be there again."""
     return getattr(error.orig, "pgcode", None) == _READ_ONLY_SQL_TRANSACTION
+
+
+def _refuse_other_tables(error: DBAPIError) -> None:
+    """Tables that were found right when they were opened have been upgraded or dropped since."""
+    words = _first_line(error)
+    lacking = getattr(error.orig, "pgcode", None) in _UNDEFINED or words.startswith("no such ")
+    if lacking or " has no column named " in words:
+        raise SchemaMismatch(
+            f"the database's tables are not those of this program any more ({words}): "
+            "`spsa-master db check` says which version they need"
+        ) from None
 
 
 def _refuse_the_url(error: DBAPIError) -> None:

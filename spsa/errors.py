@@ -84,13 +84,13 @@ class DatabaseUnreachable(TuningError):
 
 
 class SchemaMismatch(TuningError):
-    """The database has another schema than this program."""
+    """The database has another schema than this program, which can do nothing with it."""
+
+    exit_code = 3
 
 
 class TablesMissing(SchemaMismatch):
     """Nobody has made the tuner's tables, or the SQLite file that is to hold them, yet."""
-
-    exit_code = 3
 
 
 class UnusableState(TuningError):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # one number that every upgrade locks, so that processes started together take turns
 _UPGRADE_LOCK = 0x5B5A
 
+_VERSION = sa.text("SELECT version_num FROM alembic_version")
+
 
 def upgrade(url: str) -> bool:
     """Bring the database at `url` to this program's schema; True if anything had to be done.
@@ -53,7 +55,7 @@ def revision(connection: sa.Connection) -> str | None:
     """The migration a database is at; None where there has been none."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    version: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    version: str | None = connection.scalar(_VERSION)
     return version
 
 
@@ -74,6 +76,23 @@ def check(connection: sa.Connection) -> None:
         raise SchemaMismatch(
             f"the database is at schema {found}, this program needs {REVISION}: "
             "run `spsa-master db upgrade`"
+        )
+
+
+def confirm(connection: sa.Connection) -> None:
+    """Refuse to commit to tables that have become others since they were opened.
+
+    The last statement of a transaction that writes. On PostgreSQL an upgrade that alters what the
+    transaction wrote waits for it, and sees it; one that has gone by is seen here.
+
+    Raises:
+        SchemaMismatch: nothing of this transaction is to be kept.
+    """
+    found = connection.scalar(_VERSION)
+    if found != REVISION:
+        raise SchemaMismatch(
+            f"the database was brought to schema {found} while this program, which needs "
+            f"{REVISION}, was running: install that version of the tuner here and start it again"
         )
 
 

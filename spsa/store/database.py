@@ -46,6 +46,9 @@ class Database:
     def _write(self) -> Iterator[sa.Connection]:
         with translated(self._url), self._engine.begin() as connection:
             yield connection
+            # the tables may have been upgraded under a program that runs: what it would write then
+            # is not what they mean by now
+            migrate.confirm(connection)
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:

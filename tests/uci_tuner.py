@@ -1,0 +1,45 @@
+"""A real tuner whose engine needs no build: started in a second, and all its processes findable."""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
+from tuner import Tuner
+
+
+def uci_tuner(folder: Path, url: str, *, name: str = "small", iterations: int = 3) -> Tuner:
+    """The files of a run in `folder`, which also has its engine."""
+    folder.mkdir(exist_ok=True)
+    config = CONFIG.replace('name = "small"', f'name = "{name}"')
+    config = config.replace("max_iterations = 3", f"max_iterations = {iterations}")
+    (folder / "config.toml").write_text(config)
+    (folder / "params.toml").write_text(PARAMS)
+    script = shutil.copy(ENGINE, folder / "optional.py")
+    engine = folder / "optional"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}"\n')
+    engine.chmod(0o755)
+    return Tuner(folder, url, folder / "engines")
+
+
+def engines_of(folder: Path) -> list[int]:
+    """The engines of a tuner that run."""
+    script = str(folder / "optional.py").encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if script in words:
+            found.append(int(process.name))
+    return found
+
+
+def wait_for_engines(folder: Path, seconds: float = 30) -> None:
+    """Wait until games are played."""
+    end = time.monotonic() + seconds
+    while not engines_of(folder):
+        assert time.monotonic() < end, "no engine was ever started"
+        time.sleep(0.05)
