@@ -25,6 +25,8 @@ COMMANDS: Table = {
     "stop": ("spsa.cli.owner", "End a run early; what was applied stays."),
     "extend": ("spsa.cli.owner", "Give a run another number of iterations."),
     "prioritize": ("spsa.cli.owner", "Serve a run before others, or another share of it."),
+    "purge": ("spsa.cli.purge", "Strike out results; theta is what it is without them."),
+    "replay": ("spsa.cli.replay", "Theta of any past moment."),
     "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
     "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
     "key": ("spsa.cli.key", "Make the key that signs what workers execute."),

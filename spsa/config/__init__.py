@@ -2,7 +2,7 @@
 
 from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config
-from spsa.config.projection import project_theta
+from spsa.config.projection import project_theta, says
 from spsa.config.settings import (
     Build,
     Config,
@@ -31,6 +31,7 @@ __all__ = [
     "load_space",
     "project_theta",
     "read_sources",
+    "says",
     "starter_config",
     "starter_params",
 ]

@@ -42,6 +42,18 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     return True
 
 
+def says(path: Path, values: Mapping[str, float]) -> bool:
+    """Whether the file has these values already, as they would be written.
+
+    Raises InvalidInput when the file cannot be read or is wrong.
+    """
+    return all(
+        _readable(p, p.value) == _readable(p, values[p.name])
+        for p in load_space(path.resolve()).parameters
+        if p.name in values
+    )
+
+
 def _write(table: Any, parameter: Parameter, value: float) -> None:
     """Put `value` into the table, unless what is there already says it."""
     readable = _readable(parameter, value)

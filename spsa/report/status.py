@@ -10,7 +10,7 @@ from spsa.lifecycle import Purpose
 from spsa.params import Space
 from spsa.report.standings import live, to_json
 from spsa.scoring import Estimate, Tally, elo
-from spsa.store import Iteration, Run, Standing, Store, WorkerRow
+from spsa.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -19,6 +19,8 @@ PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""
 
 AT_BOUND_STEPS = 0.5
+
+_NOTHING_STRUCK = StruckTotals(games=0, played_again=0, emptied=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
+    struck: StruckTotals = _NOTHING_STRUCK
     beside: tuple[Standing, ...] = ()  # all runs that want games, where there are several
 
     @property
@@ -106,6 +109,8 @@ class Status:
             "games": _tally(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
+            "struck_games": self.struck.games,
+            "purges": run.purges,
             "games_per_second": self.games_per_second,
             "seconds_left": self.seconds_left,
             "open": [_iteration(iteration) for iteration in self.open],
@@ -143,6 +148,7 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+        struck=store.struck_totals(run.id) if run.purges else _NOTHING_STRUCK,
         beside=beside if len(beside) > 1 else (),
     )
 

@@ -64,7 +64,13 @@ def headlines(status: Status) -> Iterator[str]:
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
-    if status.noted < run.applied:
+    if status.struck.games:
+        again = f", {status.struck.played_again} of them to be played again"
+        yield (
+            f"  {plural(status.struck.games, 'game')} struck out by "
+            f"{plural(run.purges, 'purge')}{again if status.struck.played_again else ''}"
+        )
+    if status.noted + status.struck.emptied < run.applied:
         yield (
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
             "the run was begun by a program that kept none"
@@ -101,9 +107,9 @@ def _pace(status: Status) -> str:
     )
 
 
-def plural(count: int, word: str) -> str:
-    """`1 worker`, `2 workers`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+def plural(count: int, word: str, ending: str = "s") -> str:
+    """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def score(tally: Tally) -> str:

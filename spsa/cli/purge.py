@@ -1,0 +1,146 @@
+"""`spsa-master purge`: results are struck out, and theta is what it is without them."""
+
+import json
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spsa.cli.common import actor, config_option, database_option, run_option, settings
+from spsa.cli.moments import Moment, moment, places, resolved
+from spsa.errors import InvalidInput, NothingToDo
+
+if TYPE_CHECKING:
+    from spsa.config import Config
+    from spsa.store import Run, Selection, Store
+    from spsa.undo import Plan
+
+
+@click.command()
+@config_option
+@database_option
+@run_option
+@click.option("--worker", metavar="NAME", help="Results of this worker, by its whole name.")
+@click.option("--host", metavar="NAME", help="Results of all workers of this machine.")
+@click.option(
+    "--iteration",
+    "iterations",
+    type=click.IntRange(1, 2**31 - 1),
+    multiple=True,
+    metavar="N",
+    help="Results of this iteration, by its number; repeatable.",
+)
+@click.option(
+    "--batch",
+    "batches",
+    callback=places,
+    multiple=True,
+    metavar="N.SEQ",
+    help="One batch, as 12.3; repeatable, and added to those of --iteration.",
+)
+@click.option(
+    "--since",
+    callback=moment,
+    metavar="TIME",
+    help="Reported then or later: in UTC, as 2026-11-21T14:00, or how long ago, as 90m, 2h, 1d.",
+)
+@click.option("--until", callback=moment, metavar="TIME", help="Reported before that.")
+@click.option("--reason", default="by its owner", show_default=True, help="For the record.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be struck.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def purge(
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **meant: Any,
+) -> None:
+    """Strike out results, as of a box with bad memory, and compute theta anew without them.
+
+    A result has to meet all that is said. Nothing is deleted: what was struck stays on record and
+    counts nowhere. Games of open iterations are played again. A master may be at work meanwhile.
+    """
+    from spsa.master.start import tuning_of
+    from spsa.report.undo import to_json
+    from spsa.store import open_store
+    from spsa.undo import carry_out, plan
+
+    _refuse_vague(meant, ask=not (dry_run or yes), as_json=as_json)
+    found = settings(config, database_url)
+    with open_store(found.database_url) as store:
+        chosen = store.run(run)
+        try:
+            tuning = tuning_of(chosen)
+            wanted = plan(store, chosen, tuning, _selection(store, **meant))
+        except NothingToDo:
+            _repair(found, store, chosen)
+            raise
+        if not as_json:
+            _show(wanted)
+        if not (dry_run or yes):
+            click.confirm("strike them out?", abort=True, err=True)
+        done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
+        if done is not None:
+            _repair(found, store, chosen)
+        if as_json:
+            click.echo(json.dumps(to_json(wanted, done), allow_nan=False))
+        elif done is not None:
+            click.echo(f"purge {done.number}: {done.games} games are struck out")
+
+
+def _refuse_vague(meant: dict[str, Any], *, ask: bool, as_json: bool) -> None:
+    if not any(value not in (None, ()) for value in meant.values()):
+        raise click.UsageError(
+            "say what to strike: --worker, --host, --iteration, --batch, --since or --until"
+        )
+    if ask and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError("nobody is there to be asked: say --yes, or --dry-run to only look")
+
+
+def _selection(
+    store: "Store", *, since: Moment | None, until: Moment | None, **where: Any
+) -> "Selection":
+    from spsa.store import Selection
+
+    now = store.clock()
+    first, last = resolved(since, now), resolved(until, now)
+    if first is not None and last is not None and first >= last:
+        raise click.UsageError(f"--since {_utc(first)} is not before --until {_utc(last)}")
+    return Selection(since=first, until=last, **where)
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _show(plan: "Plan") -> None:
+    from spsa.report.text import terminal
+    from spsa.report.undo import moves_table, sentences
+
+    for sentence in sentences(plan):
+        click.echo(sentence)
+    if plan.last is not None:
+        terminal().print(moves_table(plan))
+
+
+def _repair(config: "Config", store: "Store", run: "Run") -> None:
+    """Theta written out again, into a file that says what it was before a purge of this run.
+
+    A master that is at work does the same; without one, this is the only one who knows.
+    """
+    from spsa.config import project_theta, says
+
+    try:
+        path, now = config.params_path, store.run(run.name).theta
+        if says(path, now):
+            return
+        if any(says(path, purge.theta_before) for purge in store.purges(run.id)):
+            project_theta(path, now)
+            click.echo(f"{path} has theta without them now", err=True)
+    except InvalidInput as error:  # perhaps it is being edited; theta is in the database
+        click.echo(f"theta is not written for now: {error}", err=True)

@@ -1,0 +1,62 @@
+"""`spsa-master replay`: theta of any past moment."""
+
+import json
+from dataclasses import asdict, replace
+
+import click
+
+from spsa.cli.common import config_option, database_option, opened, run_option
+
+
+@click.command()
+@config_option
+@database_option
+@run_option
+@click.option(
+    "--to",
+    "k",
+    type=click.IntRange(min=0),
+    metavar="K",
+    help="After this result; 0 is the start. Default: the last one.",
+)
+@click.option(
+    "--as-applied",
+    is_flag=True,
+    help="As it was at that time, with games that have been struck out since.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def replay(
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    k: int | None,
+    as_applied: bool,
+    as_json: bool,
+) -> None:
+    """Theta after the result K, computed from the start of the run by the games that count now."""
+    from spsa.master.start import tuning_of
+    from spsa.report.status import finite, parameters
+    from spsa.report.text import parameters_table, terminal
+    from spsa.undo import theta_at
+
+    with opened(config, database_url) as store:
+        now = store.run(run)
+        to = now.applied if k is None else k
+        theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
+    then = replace(
+        now,
+        theta=theta,
+        theta_averaged=known.averaged,
+        theta_averaged_sd=known.averaged_sd,
+        theta_supported=known.supported,
+        theta_supported_sd=known.supported_sd,
+    )
+    rows = parameters(then)
+    if as_json:
+        told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}
+        told["parameters"] = finite([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
+        click.echo(json.dumps(told, allow_nan=False))
+        return
+    counting = "as it was applied" if as_applied else "by the games that count now"
+    click.echo(f"run {now.name}: theta after {to} of {now.applied} results, {counting}")
+    terminal().print(parameters_table(rows))
