@@ -385,7 +385,11 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
 def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     box = cores.memory()
     assert box is not None
-    assert confinement(pin=False, mebibytes=None, slots=1).memory == max(2**28, box // 4)
-    assert confinement(pin=False, mebibytes=7, slots=1).memory == 7 * 2**20
-    assert confinement(pin=False, mebibytes=None, slots=10**6).memory == 2**28
-    assert confinement(pin=True, mebibytes=None, slots=1).cores == cores.pinning_order()
+
+    def allowed(**given: Any) -> Confinement:
+        return confinement({"isolation": None, **given})
+
+    assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
+    assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20
+    assert allowed(pin=False, engine_memory=None, concurrency=10**6).memory == 2**28
+    assert allowed(pin=True, engine_memory=None, concurrency=1).cores == cores.pinning_order()

@@ -51,7 +51,7 @@ class Arena:
         return cls(
             match=_match(first, second, given),
             concurrency=given["concurrency"],
-            confinement=confinement(given["pin"], given["engine_memory"], given["concurrency"]),
+            confinement=confinement(given),
             pgn=given["pgn"],
             as_json=given["as_json"],
             progress=given["progress"],

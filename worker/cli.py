@@ -16,6 +16,7 @@ import click
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect
 from worker.cores import default_concurrency, usable_cores
+from worker.isolation import isolation, keep_to_oneself
 
 if TYPE_CHECKING:
     from spsa.keys import TrustKey
@@ -53,6 +54,9 @@ _SHARED = (
         type=_COUNT,
         metavar="MIB",
         help="Memory of one engine.  [default: its share of the box's]",
+    ),
+    click.option(
+        "--no-sandbox", is_flag=True, help="Let engines have the network, and their user's rights."
     ),
     click.option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
     click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
@@ -179,13 +183,12 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     A match is played in pairs: the same opening and time with colours swapped.
     """
     given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
-    if given["spsa"]:
-        if engines:
-            raise click.UsageError("--spsa takes its engines from the database")
-        return _serve(given)
-    if len(engines) != 2:
+    if given["spsa"] and engines:
+        raise click.UsageError("--spsa takes its engines from the database")
+    if not given["spsa"] and len(engines) != 2:
         raise click.UsageError("give two engines for a match, or --spsa for a worker")
-    return _match(engines, given)
+    with isolation(wanted=not given["no_sandbox"]) as given["isolation"]:
+        return _serve(given) if given["spsa"] else _match(engines, given)
 
 
 def _concurrency(wanted: int | None, *, force: bool) -> int:
@@ -207,6 +210,7 @@ def _serve(given: dict[str, Any]) -> int:
     from worker.service import Service, serve
 
     set_up(given["log_format"], verbose=given["verbose"])
+    keep_to_oneself()
     habits = Habits(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
     )
@@ -218,7 +222,7 @@ def _serve(given: dict[str, Any]) -> int:
         engines_cache=given["engines_cache"],
         trust_key=_trust_key(given["trust_key"]),
         habits=habits,
-        confinement=confinement(given["pin"], given["engine_memory"], given["concurrency"]),
+        confinement=confinement(given),
     )
     return serve(service)
 

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -68,17 +69,21 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def confinement(pin: bool, mebibytes: int | None, slots: int) -> Confinement:
-    """What --pin and --engine-memory allow an engine; by default its share of the memory.
+def confinement(given: Mapping[str, Any]) -> Confinement:
+    """What --pin, --engine-memory and the isolation, by these names, allow an engine.
 
-    Each of the slots has two engines, and two more that warm up.
+    By default its share of the memory: each of the slots has two engines, and two that warm up.
     """
+    pin, mebibytes = given["pin"], given["engine_memory"]
     if pin and not hasattr(os, "sched_setaffinity"):
         raise click.UsageError("--pin: this system cannot keep a process on a core")
-    share = None if (box := memory()) is None else max(_LEAST_MEMORY, box // (4 * slots))
+    share = (
+        None if (box := memory()) is None else max(_LEAST_MEMORY, box // (4 * given["concurrency"]))
+    )
     return Confinement(
         memory=share if mebibytes is None else mebibytes * _MIB,
         cores=pinning_order() if pin else (),
+        isolation=given["isolation"],
     )
 
 

@@ -100,4 +100,5 @@ def _info(service: Service) -> WorkerInfo:
         cores=usable_cores(),
         concurrency=service.concurrency,
         version=__version__,
+        confinement=str(service.confinement),
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self, TypedDict
 
 from spsa.errors import EngineFault
+from worker.isolation import Isolation
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
 """The variables an engine gets; whatever else the worker's environment holds stays there."""
@@ -32,13 +33,19 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 class Confinement:
     """What one engine may have: bytes of memory and of each file it writes, and logical cores.
 
-    No memory is no limit, no cores are all of them. Memory is what a process can write to itself
-    (RLIMIT_DATA), so that files that are only mapped, as tablebases, do not count.
+    No memory is no limit, no cores are all of them, no isolation is the worker's own network.
+    Memory is what a process can write to itself (RLIMIT_DATA), so that files that are only mapped,
+    as tablebases, do not count.
     """
 
     memory: int | None = None
     file_size: int = GIB
     cores: tuple[int, ...] = ()
+    isolation: Isolation | None = None
+
+    def __str__(self) -> str:
+        """As a worker's row has it: `no network, rlimits`."""
+        return "rlimits" if self.isolation is None else "no network, rlimits"
 
     def of_slot(self, number: int) -> Self:
         """The same on one core: that of slot `number`, who share them in turn if they are few."""
@@ -63,7 +70,7 @@ def spawn(path: str, confinement: Confinement) -> "subprocess.Popen[bytes]":
 
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
-    prepare = partial(_prepare, os.getpid(), confinement.limits(), confinement.cores)
+    prepare = partial(_prepare, os.getpid(), confinement, confinement.limits())
     for _ in range(_BUSY_TRIES):
         try:
             return _popen(path, prepare)
@@ -114,13 +121,16 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in PASSED_ON if name in environment}
 
 
-def _prepare(worker: int, limits: list[tuple[int, int]], cores: tuple[int, ...]) -> None:
+def _prepare(worker: int, confinement: Confinement, limits: list[tuple[int, int]]) -> None:
     """In the child before exec: ask for SIGKILL on the parent's death, which may just have been."""
+    # first of all: the kernel may forget that wish when a process changes its credentials
+    if confinement.isolation is not None:
+        confinement.isolation.enter()
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != worker:
             os._exit(127)
     for what, limit in limits:
         resource.setrlimit(what, (limit, limit))
-    if cores:
-        os.sched_setaffinity(0, cores)
+    if confinement.cores:
+        os.sched_setaffinity(0, confinement.cores)

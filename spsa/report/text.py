@@ -253,6 +253,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             Column("void", 3),
             Column("time losses", 3),
             Column("knps", 4),
+            Column("confinement", 5, is_number=False),
             Column("seen", 2),
         ),
     )
@@ -265,6 +266,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             _unless_zero(worker.void_games),
             _unless_zero(worker.time_losses),
             "" if worker.nps is None else f"{worker.nps / 1000:.0f}",
+            worker.confinement or "",
             f"{duration(worker.seconds_since_seen)} ago",
         )
     return table
