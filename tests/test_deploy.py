@@ -1,0 +1,140 @@
+"""What is shipped to run a fleet by: units, a compose file and an image that mean what they say."""
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from console import ROOT
+
+from spsa.cli import COMMANDS
+from spsa.errors import BuildFailed, InvalidInput, NothingToDo, SchemaMismatch
+from worker.cli import compete
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+SCRIPTS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"])
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+
+
+def settings(unit: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in unit.read_text().splitlines():
+        if line and line[0] not in "#[":
+            key, _, value = line.partition("=")
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def seconds(words: str) -> int:
+    return int(words.removesuffix("s"))
+
+
+def verify(unit: Path, folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
+    """As systemd reads it, on a machine that has the programs it starts."""
+    there = folder / unit.name.replace("@", "@demo")
+    there.write_text(text.replace("/opt/spsa/bin/compete", "/bin/true"))
+    there.write_text(there.read_text().replace("/opt/spsa/bin/spsa-master", "/bin/true"))
+    command = ["systemd-analyze", "verify", "--man=no", str(there)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_finds_nothing_to_say_of_the_units(unit: Path, tmp_path: Path) -> None:
+    checked = verify(unit, tmp_path, unit.read_text())
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+    wrong = verify(unit, tmp_path, unit.read_text().replace("RestartSec=10", "RestartSecs=10"))
+    assert "RestartSecs" in wrong.stdout + wrong.stderr
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
+    (command,) = settings(unit)["ExecStart"]
+    program, *words = command.split()
+    assert Path(program).name in SCRIPTS
+    known = {name for option in compete.params for name in option.opts}
+    options = {word for word in words if word.startswith("--")}
+    assert options <= known if program.endswith("compete") else set(words) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_is_not_started_again_where_that_cannot_help(unit: Path) -> None:
+    (codes,) = settings(unit)["RestartPreventExitStatus"]
+    hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
+    if "master" in unit.name:
+        hopeless.add(BuildFailed.exit_code)
+    assert {int(code) for code in codes.split()} == hopeless
+    assert settings(unit)["Restart"] == ["on-failure"]
+
+
+def test_systemd_waits_for_longer_than_games_in_play_may_take() -> None:
+    unit = settings(DEPLOY / "systemd" / "compete.service")
+    drains = [e.split("=")[1] for e in unit["Environment"] if e.startswith("COMPETE_DRAIN=")]
+    assert seconds(unit["TimeoutStopSec"][0]) >= int(drains[0]) + 10
+    example = (DEPLOY / "systemd" / "compete.env.example").read_text()
+    assert f"COMPETE_DRAIN={drains[0]}" in example.splitlines()
+    assert (unit["KillSignal"], unit["KillMode"]) == (["SIGTERM"], ["mixed"])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_forbids_nothing_that_engines_or_builds_need(unit: Path) -> None:
+    forbidding = {"RestrictNamespaces", "MemoryDenyWriteExecute", "ProcSubset", "NoExecPaths"}
+    assert not forbidding & settings(unit).keys()
+    assert settings(unit)["NoNewPrivileges"] == ["yes"]
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_is_stopped_gently_and_keeps_its_secrets_in_files(name: str) -> None:
+    service = SERVICES[name]
+    assert seconds(service["stop_grace_period"]) >= 60
+    assert set(service["secrets"]) <= set(COMPOSE["secrets"])
+    assert all(set(source) == {"file"} for source in COMPOSE["secrets"].values())
+    environment = service.get("environment", {})
+    assert not any("PASSWORD" in key and not key.endswith("_FILE") for key in environment)
+    assert "DATABASE_URL" not in environment
+    named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
+    assert {volume for volume in named if volume[0] not in "./$"} <= set(COMPOSE["volumes"])
+
+
+def test_the_database_is_reached_from_this_machine_alone_and_waited_for() -> None:
+    database = SERVICES["database"]
+    assert all(port.startswith("127.0.0.1:") for port in database["ports"])
+    assert "pg_isready" in database["healthcheck"]["test"][1]
+    for name in ("master", "worker"):
+        assert SERVICES[name]["depends_on"] == {"database": {"condition": "service_healthy"}}
+        assert "ports" not in SERVICES[name]
+
+
+def test_a_worker_in_a_container_has_the_time_it_drains_for() -> None:
+    command = SERVICES["worker"]["entrypoint"][-1].split()
+    drain = int(command[command.index("--drain") + 1])
+    assert seconds(SERVICES["worker"]["stop_grace_period"]) >= drain + 10
+    assert SERVICES["worker"]["init"] and SERVICES["master"]["init"]
+
+
+def test_the_image_has_the_targets_and_programs_that_are_asked_for() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    stages = [line.split()[-1] for line in lines if line.startswith("FROM ")]
+    built = [s["build"] for s in SERVICES.values() if "build" in s]
+    assert [build["target"] for build in built] == stages[::-1]
+    assert all((DEPLOY / build["context"] / build["dockerfile"]).exists() for build in built)
+    started = [line for line in lines if line.startswith("ENTRYPOINT")]
+    assert {line.split('"')[1] for line in started} == SCRIPTS
+
+
+@pytest.mark.skipif(
+    subprocess.run(["docker", "compose", "version"], capture_output=True).returncode != 0
+    if shutil.which("docker")
+    else True,
+    reason="no docker compose here",
+)
+def test_compose_understands_the_file() -> None:
+    command = ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
+    checked = subprocess.run(
+        command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PROJECT": "/p"}
+    )
+    assert checked.returncode == 0, checked.stderr
