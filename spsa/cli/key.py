@@ -15,10 +15,11 @@ def key() -> None:
 @key.command()
 @click.argument("file", type=_FILE)
 def new(file: Path) -> None:
-    """Write a new private key to FILE and its public half to FILE.pub; print the public half.
+    """Write a new key to FILE and FILE.pub.
 
-    Name FILE in config.toml as [trust] signing_key, and start every worker with
-    --trust-key and what was printed. FILE itself stays on the master's box.
+    Prints the public half, which FILE.pub has too. Name FILE in config.toml as [trust]
+    signing_key, and start every worker with --trust-key and what was printed. FILE itself stays on
+    the master's box.
     """
     from spsa.keys import SigningKey, public_file
 
@@ -31,7 +32,7 @@ def new(file: Path) -> None:
 @key.command()
 @click.argument("file", type=_FILE)
 def public(file: Path) -> None:
-    """Print the public half of the private key in FILE."""
+    """Print the public half of the key in FILE."""
     from spsa.keys import SigningKey
 
     click.echo(str(SigningKey.read(file).public))
