@@ -1,8 +1,10 @@
 """`spsa-master db`: the tables."""
 
+from pathlib import Path
+
 import click
 
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import config_option, database_option, opened, settings
 
 
 @click.group()
@@ -35,3 +37,17 @@ def check(config: str | None, database_url: str | None) -> None:
 
     with open_store(settings(config, database_url).database_url) as store:
         click.echo(f"{store.where}: schema {REVISION}, as this program needs it")
+
+
+@db.command()
+@config_option
+@database_option
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(config: str | None, database_url: str | None, file: Path) -> None:
+    """Copy an SQLite database to FILE while masters and workers go on with it.
+
+    Of a PostgreSQL server `pg_dump --format=custom` makes one.
+    """
+    with opened(config, database_url) as store:
+        store.copy_to(file)
+        click.echo(f"{store.where} is copied to {file}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from spsa.connection import nobody_leaves, parse_url
 from spsa.store.calls import CallDesk
 from spsa.store.claims import ClaimDesk
+from spsa.store.copying import CopyDesk
 from spsa.store.entries import (
     BatchResult,
     NewEngine,
@@ -56,6 +57,7 @@ class Store(
     OwnerDesk,
     PurgeDesk,
     StandingDesk,
+    CopyDesk,
     Ledger,
 ):
     """All verbs on one database."""
