@@ -1,12 +1,17 @@
-"""Processes that play and move a run without chess, made to be killed.
+"""Workers and masters that play and move a run without chess, made to be disturbed.
 
 A batch's result is a function of its seed, and a step one of the counts: whatever happens to the
-processes, theta has one right value, which `undisturbed` computes without any database.
+processes, theta has one right value, which `undisturbed` computes without any database. What a
+worker says it says through the product's own clerk.
 """
 
-import random
+import os
 import time
 import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
 
 from builders import (
     TERMS,
@@ -19,77 +24,198 @@ from builders import (
     tally_of_seed,
 )
 
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, MastershipLost
+from spsa import deadline
+from spsa.errors import DatabaseUnreachable, IllegalTransition, MastershipLost
 from spsa.lifecycle import RunStatus
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
-from spsa.store import Run, open_store
+from spsa.store import Mastership, Run, Store, open_store
+from worker.clerk import Clerk, Letter
+from worker.pauses import Pace, Pauses
 
 NAME, SEED = "fleet", 2026
 GAMES, BATCH, IN_FLIGHT = 24, 4, 2
+ENDLESS = 1_000_000
 LEASE_SECONDS = 0.4
 IDLE_SECONDS = 0.03  # without it one busy master keeps everybody else from an SQLite file
+AT_ONCE = Pace(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
 
 
-def start(store, iterations: int) -> Run:
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Where somebody works and how.
+
+    `pause` is the most that a batch takes, `retry` the waits for a database that does not answer;
+    `durable` is whether a master's commits wait for the disk, `journal` the folder where everybody
+    writes down what it was answered, and `deadlines` the seconds to connect and to answer, where
+    they are not the product's.
+    """
+
+    url: str
+    pause: float = 0.02
+    retry: Pace = AT_ONCE
+    durable: bool = True
+    journal: Path | None = None
+    deadlines: tuple[float, float] | None = None
+
+
+def start(store: Store, iterations: int = ENDLESS) -> Run:
     return store.create_run(new_run(name=NAME, seed=SEED, max_iterations=iterations))
 
 
-def play(url: str, pause: float) -> None:
-    """A worker, until its run has ended."""
-    chance = random.Random()
-    with open_store(url, durable=False) as store:
-        worker = store.register_worker(new_worker(uuid.uuid4().hex))
-        while store.run(NAME).status is not RunStatus.FINISHED:
-            try:
-                claim = store.claim(uuid.uuid4().hex, worker, LEASE_SECONDS)
-                time.sleep(chance.uniform(0, pause))
-                if claim is not None:
-                    store.report(claim, result_of(claim))
-                else:
-                    time.sleep(IDLE_SECONDS)
-            except (LeaseLost, DatabaseUnreachable):
-                continue
+def is_over(store: Store) -> bool:
+    return store.run(NAME).status is RunStatus.FINISHED
 
 
-def lead(url: str, name: str) -> None:
-    """A master, until its run has ended; another one may lead at any time."""
-    with open_store(url) as store:
-        while (run := store.run(NAME)).status is not RunStatus.FINISHED:
-            try:
-                mastership = store.acquire(run.id, name, LEASE_SECONDS)
-                while _move(store, mastership):
-                    pass
-            except (MastershipLost, IllegalTransition, DatabaseUnreachable):
-                time.sleep(IDLE_SECONDS)
+class Player:
+    """A worker: every `step` is a few words with the database, through the clerk."""
+
+    def __init__(self, store: Any, retry: Pace, pause: float = 0.0) -> None:
+        self.store, self._pause, self._chance = store, pause, Random()
+        self.clerk = Clerk(store, new_worker(uuid.uuid4().hex), LEASE_SECONDS, retry)
+        self.over = False
+
+    def step(self) -> None:
+        with self.clerk.patiently():
+            self.clerk.deliver()
+            self.clerk.renew((), None)
+            self._claim()
+
+    def _claim(self) -> None:
+        claim = self.clerk.claim()
+        if claim is not None:
+            time.sleep(self._chance.uniform(0, self._pause))
+            self.clerk.post(Letter(claim=claim, result=result_of(claim)))
+        elif is_over(self.store):
+            self.over = True
+        else:
+            time.sleep(IDLE_SECONDS if self._pause else 0)
+
+    @property
+    def silence(self) -> float:
+        """Seconds for which it has nothing to say."""
+        return max(0.0, self.clerk.next_duty - time.monotonic()) if self.clerk.silent else 0.0
 
 
-def _move(store, mastership) -> bool:
-    view = store.tick(mastership, LEASE_SECONDS)
-    run, k = view.run, view.opened + 1
-    if k <= run.max_iterations and k - IN_FLIGHT <= run.applied:
-        store.open_iteration(mastership, _iteration(k, run.applied))
-    elif view.open and view.open[0].played_out:
-        oldest = view.open[0]
-        store.apply(mastership, oldest.id, step_from(run, oldest.tally))
-    elif not view.open:
-        store.finish(mastership)
-        return False
-    else:
-        time.sleep(IDLE_SECONDS)
-    return True
+class Leader:
+    """A master; every `step` is one look at the run and what follows. Another one may lead."""
+
+    def __init__(self, store: Any, name: str, retry: Pace, pause: float = IDLE_SECONDS) -> None:
+        self.store, self._name, self._pause = store, name, pause
+        self._retries = Pauses(retry, Random())
+        self._mastership: Mastership | None = None
+        self.over = False
+        self.silence = 0.0
+
+    def step(self) -> None:
+        self.silence = 0.0
+        try:
+            self._lead()
+            self._retries.reset()
+        except (MastershipLost, IllegalTransition):
+            self._mastership = None
+            self.silence = self._pause
+        except DatabaseUnreachable:
+            self.silence = self._retries.next()
+
+    def _lead(self) -> None:
+        run = self.store.run(NAME)
+        self.over = run.status is RunStatus.FINISHED
+        if self.over:
+            return
+        if self._mastership is None:
+            self._mastership = self.store.acquire(run.id, self._name, LEASE_SECONDS)
+        self._move(self._mastership)
+
+    def _move(self, mastership: Mastership) -> None:
+        view = self.store.tick(mastership, LEASE_SECONDS)
+        run, k = view.run, view.opened + 1
+        if k <= run.max_iterations and k - IN_FLIGHT <= run.applied:
+            self.store.open_iteration(mastership, iteration(k, run.applied))
+        elif view.open and view.open[0].played_out:
+            oldest = view.open[0]
+            self.store.apply(mastership, oldest.id, step_from(run, oldest.tally))
+        elif not view.open:
+            self.store.finish(mastership)
+        else:
+            self.silence = self._pause
 
 
-def _iteration(k: int, opened_on: int):
+def iteration(k: int, opened_on: int):
     return new_iteration(
         k=k,
         opened_on=opened_on,
         in_flight=IN_FLIGHT,
         target_games=GAMES,
         batch_games=BATCH,
-        max_attempts=1_000_000,
+        max_attempts=ENDLESS,
         terms=TERMS,
     )
+
+
+def play(post: Post) -> None:
+    """A worker's process, until its run has ended."""
+    store = _reached(replace(post, durable=False), "worker")
+    _work(Player(store, post.retry, post.pause))
+
+
+def lead(post: Post, name: str) -> None:
+    """A master's process, until its run has ended."""
+    _work(Leader(_reached(post, name), name, post.retry))
+
+
+def _work(hand: Player | Leader) -> None:
+    while not hand.over:
+        hand.step()
+        time.sleep(hand.silence)
+    hand.store.close()
+
+
+def _reached(post: Post, name: str) -> Any:
+    if post.deadlines is not None:
+        deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS = post.deadlines
+    pauses = Pauses(post.retry, Random())
+    while True:
+        try:
+            store = open_store(post.url, durable=post.durable)
+        except DatabaseUnreachable:
+            time.sleep(pauses.next())
+        else:
+            return store if post.journal is None else Journal(store, post.journal, name)
+
+
+class Journal:
+    """A store whose every call is written down, a line each, when it has been answered.
+
+    A line is: name, monotonic begin and end, method, `ok` or the error, and the claim of a report.
+    """
+
+    def __init__(self, store: Store, folder: Path, name: str) -> None:
+        self._store = store
+        self._name = f"{name}-{os.getpid()}"
+        self._file = (folder / self._name).open("a", buffering=1)
+
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._store, method)
+
+        def written(*args: Any, **kwargs: Any) -> Any:
+            began, outcome = time.monotonic(), "lost"
+            try:
+                answer = call(*args, **kwargs)
+                outcome = "ok"
+                return answer
+            except Exception as error:
+                outcome = type(error).__name__
+                raise
+            finally:
+                self._write(began, method, outcome, args)
+
+        return written
+
+    def _write(self, began: float, method: str, outcome: str, args: tuple[Any, ...]) -> None:
+        claim = args[0].claim_id if method == "report" else "-"
+        line = f"{self._name} {began} {time.monotonic()} {method} {outcome} {claim}\n"
+        self._file.write(line)
 
 
 def undisturbed(iterations: int) -> tuple[dict[str, float], Tally]:

@@ -20,6 +20,7 @@ import psycopg2
 START_SECONDS = 60
 ROOM = 1 << 30
 _WATCHED = '"$@" & server=$!; cat >/dev/null; kill -INT $server; wait $server; rm -rf "$FOLDER"'
+_CRASHED = '"$@" & server=$!; cat >/dev/null; kill -QUIT $server; wait $server'
 _SETTINGS = (
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
@@ -43,17 +44,10 @@ def binaries() -> Path | None:
 def running_server(folder_of_binaries: Path) -> Iterator[str]:
     """The URL of a fresh server, without a database's name."""
     folder = Path(tempfile.mkdtemp(prefix="spsa-postgresql-", dir=_memory()))
-    account = _account()
-    if account:
-        shutil.chown(folder, account["user"], account["group"])
-    data, port = folder / "data", _free_port()
-    initdb = [folder_of_binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"]
-    subprocess.run(
-        [*initdb, "-E", "UTF8", "--locale=C"], cwd="/", check=True, capture_output=True, **account
-    )
-    settings = [word for setting in (*_SETTINGS, f"port={port}") for word in ("-c", setting)]
+    data, port, account = folder / "data", _free_port(), _account()
+    _make_cluster(folder_of_binaries, folder, data)
     watched = subprocess.Popen(
-        ["sh", "-c", _WATCHED, "sh", folder_of_binaries / "postgres", "-D", data, *settings],
+        ["sh", "-c", _WATCHED, "sh", *_command(folder_of_binaries, data, port)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -69,6 +63,68 @@ def running_server(folder_of_binaries: Path) -> Iterator[str]:
         watched.stdin.close()
         watched.wait(START_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class CrashingServer:
+    """A server of one's own that is started and crashed at will; its folder is the caller's.
+
+    A crash is PostgreSQL's immediate shutdown: no process of it writes another byte. Ends with the
+    process that made it, whatever ends that.
+    """
+
+    def __init__(self, folder_of_binaries: Path, folder: Path, *settings: str) -> None:
+        self._binaries, self._data, self._settings = folder_of_binaries, folder / "data", settings
+        self.port = _free_port()
+        self._watched: subprocess.Popen[bytes] | None = None
+        _make_cluster(folder_of_binaries, folder, self._data, "--wal-segsize=1")
+
+    @property
+    def url(self) -> str:
+        """Without a database's name."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start, and recover from the crash before; returns once it answers."""
+        self.crash()
+        command = _command(self._binaries, self._data, self.port, *self._settings)
+        self._watched = subprocess.Popen(
+            ["sh", "-c", _CRASHED, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.defpath},
+            cwd="/",
+            start_new_session=True,
+            **_account(),
+        )
+        _await_answer(self.port)
+
+    def crash(self) -> None:
+        """End it at once, where it is running."""
+        if self._watched is not None:
+            self._watched.stdin.close()
+            self._watched.wait(START_SECONDS)
+            self._watched = None
+
+
+def _make_cluster(folder_of_binaries: Path, folder: Path, data: Path, *options: str) -> None:
+    account = _account()
+    if account:
+        shutil.chown(folder, account["user"], account["group"])
+    initdb = [folder_of_binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"]
+    subprocess.run(
+        [*initdb, "-E", "UTF8", "--locale=C", *options],
+        cwd="/",
+        check=True,
+        capture_output=True,
+        **account,
+    )
+
+
+def _command(folder_of_binaries: Path, data: Path, port: int, *more: str) -> list[str | Path]:
+    settings = (*_SETTINGS, f"port={port}", *more)
+    words = [word for setting in settings for word in ("-c", setting)]
+    return [folder_of_binaries / "postgres", "-D", data, *words]
 
 
 def _memory() -> str | None:

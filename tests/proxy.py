@@ -105,10 +105,13 @@ def _reset(connection: socket.socket) -> None:
 
 
 class Scissors:
-    """Cuts a part of all that is said before, and a part after it was passed on; counts both."""
+    """Cuts a part of all that is said before, and a part after it was passed on; counts both.
 
-    def __init__(self, part: float, seed: int) -> None:
-        self._part = part
+    Of commits it cuts `of_commits` more, after they were passed on.
+    """
+
+    def __init__(self, part: float, of_commits: float, seed: int) -> None:
+        self._part, self._of_commits = part, of_commits
         self._chance = random.Random(seed)
         self._lock = threading.Lock()
         self.cuts = {"before": 0, "after": 0}
@@ -117,10 +120,10 @@ class Scissors:
     def __call__(self, said: bytes) -> Cut | None:
         """Decide; a commit that was passed on and whose answer is cut is one of `commits`."""
         with self._lock:
-            chance = self._chance.random()
-            if chance >= 2 * self._part:
+            chance, is_commit = self._chance.random(), b"COMMIT" in said
+            if chance >= 2 * self._part + is_commit * self._of_commits:
                 return None
             cut: Cut = "before" if chance < self._part else "after"
             self.cuts[cut] += 1
-            self.commits += cut == "after" and b"COMMIT" in said
+            self.commits += is_commit and cut == "after"
             return cut
