@@ -148,11 +148,14 @@ def test_what_never_plays_fails_and_counts_for_nobody(
     assert open_files() == files
 
 
-def test_a_refused_option_is_void(pool: Pool, winner: Path, loser: Path) -> None:
-    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=0))
+def test_a_refused_option_is_void_and_not_tried_again(
+    pool: Pool, winner: Path, loser: Path
+) -> None:
+    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     void, end = until_the_end(pool)
     assert void.reason == "refused option"
     assert isinstance(end, JobFailed)
+    assert "void, and would be again: plus: refused option: " in end.reason
 
 
 def test_stopping_breaks_off_the_game_and_ends_its_engines(

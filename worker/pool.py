@@ -20,12 +20,16 @@ from worker.uci import EngineSpec, Patience
 
 log = logging.getLogger(__name__)
 
+FOR_GOOD = frozenset({"refused option"})
+"""Reasons of void games that no other try with the same binary would do away with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Pairs to be played one after the other in one slot; `key` is the caller's name for it.
 
-    A pair that comes out void is played again, `max_void` times before the job fails.
+    A pair that comes out void is played again, `max_void` times before the job fails; none is where
+    that would change nothing.
     """
 
     key: str
@@ -146,6 +150,8 @@ class Slot:
                 void = error
                 bench.clear(at_once=True)
                 self._pool.events.put(_void(job, pairing, error))
+                if error.reason in FOR_GOOD:
+                    return f"pair {pairing.number} void, and would be again: {void}"
         return f"pair {pairing.number} void {job.max_void + 1} times, the last time: {void}"
 
     def _pair(self, job: Job, pairing: Pairing, bench: Bench) -> Pair:
