@@ -265,3 +265,4 @@ def test_a_workers_row_tells_what_it_has_done(run):
     run.claim("b")
     (row,) = run.store.workers()
     assert (row.batches, row.games, row.games_leased, row.time_losses) == (1, 4, 4, 1)
+    assert {type(value) for value in (row.batches, row.games, row.games_leased)} == {int}

@@ -197,13 +197,15 @@ def _workers() -> sa.Select[Any]:
             *(workers.c[name] for name in names),
             workers.c.last_seen_at,
             seconds_from_now(0).label("now"),
-            func.coalesce(func.sum(live.c.games_leased), 0).label("games_leased"),
-            *(
-                (workers.c[name] + func.coalesce(func.sum(live.c[name]), 0)).label(name)
-                for name in PLAYED
-            ),
+            _total(live.c.games_leased).label("games_leased"),
+            *((workers.c[name] + _total(live.c[name])).label(name) for name in PLAYED),
         )
         .join(live, live.c.worker_id == workers.c.id, isouter=True)
         .group_by(workers.c.id)
         .order_by(workers.c.last_seen_at.desc())
     )
+
+
+def _total(shares: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    # PostgreSQL makes a decimal number of the sum of sums
+    return sa.cast(func.coalesce(func.sum(shares), 0), sa.BigInteger)
