@@ -5,6 +5,7 @@ it writes fails at once under load, whatever the busy timeout says). PostgreSQL:
 on the server's side and on this one. A password never leaves this module.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -127,17 +128,19 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
 
     @event.listens_for(engine, "do_connect")
-    def _look(*_: object) -> None:
+    def _look(*_: object) -> sqlite3.Connection | None:
         if not (create or "uri" in url.query or file.exists()):
             raise TablesMissing(
                 f"{displayed(url)}: there is no such file yet: run `spsa-master run` or "
                 "`spsa-master db upgrade`, or name another database"
             )
+        return _read_only(file)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:
         connection.isolation_level = None
-        _write_ahead(connection)
+        if _may_write(file):
+            _write_ahead(connection)
         for pragma in (
             "foreign_keys = ON",
             f"synchronous = {'FULL' if durable else 'NORMAL'}",
@@ -152,6 +155,29 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _may_write(file: Path) -> bool:
+    """Whether this process may change the file, or make it; a log beside it goes with it."""
+    if not file.exists():
+        return True
+    return os.access(file, os.W_OK) and (os.access(file.parent, os.W_OK) or _log_of(file).exists())
+
+
+def _read_only(file: Path) -> sqlite3.Connection | None:
+    """A connection to a file that is not ours to change; None where it is.
+
+    Without a log beside it nobody writes, and it is read as it stands.
+    """
+    if _may_write(file):
+        return None
+    still = "" if _log_of(file).exists() else "&immutable=1"
+    uri = f"{file.as_uri()}?mode=ro{still}"
+    return sqlite3.connect(uri, BUSY_SECONDS, check_same_thread=False, uri=True)
+
+
+def _log_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}-wal")
 
 
 def _write_ahead(connection: Any) -> None:
