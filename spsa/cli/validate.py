@@ -46,10 +46,16 @@ def validate(
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
         row = play_validation(
-            store, found, chosen, wanted + wanted % 2, terms, console, stopping, which
+            store, found, chosen, _in_pairs(wanted), terms, console, stopping, which
         )
     if row is None:
         return 130
     title = f"{chosen.name}: {which} theta against start"
     terminal().print(iterations_table(title, (row,)))
     return 0
+
+
+def _in_pairs(games: int) -> int:
+    if games % 2:
+        click.echo(f"note: games come in pairs: {games + 1} are played, not {games}", err=True)
+    return games + games % 2
