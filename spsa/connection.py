@@ -16,9 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
-    ArgumentError,
     DBAPIError,
     IntegrityError,
     InterfaceError,
@@ -26,70 +24,60 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import OperationalError as DriverError
 
-from spsa.errors import (
-    DatabaseUnreachable,
-    Fault,
-    IllegalTransition,
-    InvalidInput,
-    SchemaMismatch,
-    TablesMissing,
-)
+from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
+from spsa.errors import DatabaseUnreachable, IllegalTransition, SchemaMismatch, TablesMissing
+from spsa.tls import advice, secured
 
 BUSY_SECONDS = 30
 _SOON = 0.01  # seconds
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
 
-_REMEDY = "use sqlite:///path/to/spsa.db or postgresql://user:password@host:5432/database"
-_POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg2")
-
 
 def parse_url(text: str) -> sa.URL:
-    """A database URL with an explicit driver.
-
-    `postgres://` and `postgresql://` mean psycopg2, whatever SQLAlchemy's own default is.
+    """A database URL with an explicit driver, and a PostgreSQL server's certificate verified.
 
     Raises:
         InvalidInput: it is no URL of a database this project works with; never quotes the URL,
             which may hold a password.
     """
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        raise _refused("is not a URL") from None
-    if url.drivername in _POSTGRESQL:
-        return _parsed_postgresql(url)
-    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
-        raise _refused(f"names the database {url.drivername!r}")
-    return _parsed_sqlite(url)
+    url = parsed(text)
+    return _file_url(url) if isinstance(url, FileUrl) else _server_url(secured(url))
 
 
-def _parsed_postgresql(url: sa.URL) -> sa.URL:
-    # what follows the @ of a password was taken for a host, and a host is shown
-    if "@" in f"{url.host or ''}{url.database or ''}":
-        raise _refused("has an @ too many (inside a password, write it as %40)")
-    if url.port is not None and not 0 < url.port < 65536:
-        raise _refused(f"names port {url.port}, which is none")
-    return url.set(drivername="postgresql+psycopg2")
+def _file_url(url: FileUrl) -> sa.URL:
+    return sa.URL.create("sqlite", database=url.path, query=dict(url.options))
 
 
-def _parsed_sqlite(url: sa.URL) -> sa.URL:
-    if not url.database or url.database == ":memory:":
-        raise _refused("is an SQLite database without a file, which no second process can reach")
-    if "uri" not in url.query and url.query.keys() - {"timeout"}:
-        raise _refused("has options that an SQLite file does not take")
-    return url.set(drivername="sqlite")
-
-
-def _refused(found: str) -> InvalidInput:
-    return InvalidInput(
-        [Fault(file="DATABASE_URL", line=None, name="database.url", found=found, remedy=_REMEDY)]
+def _server_url(url: ServerUrl) -> sa.URL:
+    """Several hosts are the driver's own way of naming them."""
+    options: dict[str, str] = dict(url.options)
+    first, *others = url.places
+    if others:
+        options["host"] = ",".join(place.host or "" for place in url.places)
+        options["port"] = ",".join(str(place.port or "") for place in url.places)
+        options.setdefault("target_session_attrs", "read-write")
+        first = Place(None)
+    return sa.URL.create(
+        "postgresql+psycopg2",
+        username=url.user,
+        password=url.password,
+        host=first.host,
+        port=first.port,
+        database=url.database,
+        query=options,
     )
 
 
 def displayed(url: sa.URL) -> str:
-    """The URL as it may be shown: without password and query."""
-    return url.set(query={}).render_as_string(hide_password=True)
+    """The URL as it may be shown: without password and query, but with all its hosts."""
+    shown = url.set(query={}).render_as_string(hide_password=True)
+    if "host" not in url.query:
+        return shown
+    hosts, ports = (str(url.query[name]).split(",") for name in ("host", "port"))
+    places = ",".join(f"{host}:{port}".rstrip(":") for host, port in zip(hosts, ports, strict=True))
+    before, at, database = shown.rpartition("@")
+    return f"{before}{at}{places}{database}" if at else shown.replace("://", f"://{places}", 1)
 
 
 def nobody_leaves() -> bool:
@@ -118,7 +106,7 @@ def create_engine(
             return _sqlite(url, durable, create)
         return _postgresql(url, durable, hurried)
     except NoSuchModuleError:
-        raise _refused("needs a driver that is not installed") from None
+        raise refused("needs a driver that is not installed") from None
 
 
 def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
@@ -237,15 +225,20 @@ def translated(url: sa.URL) -> Iterator[None]:
         yield
     except (DriverError, InterfaceError) as error:
         _refuse_other_tables(error)
-        raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+        raise DatabaseUnreachable(_unreachable(url, error)) from None
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated or _only_reads(error):
-            raise DatabaseUnreachable(f"{displayed(url)}: {_first_line(error)}") from None
+            raise DatabaseUnreachable(_unreachable(url, error)) from None
         _refuse_other_tables(error)
         _refuse_the_url(error)
         raise
+
+
+def _unreachable(url: sa.URL, error: DBAPIError) -> str:
+    words = _first_line(error)
+    return f"{displayed(url)}: {words}{advice(words)}"
 
 
 def _only_reads(error: DBAPIError) -> bool:
@@ -267,8 +260,10 @@ def _refuse_other_tables(error: DBAPIError) -> None:
 def _refuse_the_url(error: DBAPIError) -> None:
     """What only a look at the file, or the driver's own parser, says of a URL."""
     words = _first_line(error)
-    if words.startswith(("invalid dsn", "file is not a database")):
-        raise _refused(f"cannot be used: {words}") from None
+    if words.startswith("file is not a database"):
+        raise refused(f"cannot be used: {words}") from None
+    if words.startswith("invalid dsn"):  # which the driver quotes, with all that is in it
+        raise refused("is not understood by PostgreSQL's library") from None
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -1,21 +1,28 @@
-"""Where the database is: flag, then DATABASE_URL, then `[database] url` of config.toml."""
+"""Where the database is: flags, then the environment, then `[database] url` of config.toml."""
 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from spsa.database_url import FileUrl, caution_of_command_line, parsed, url_in
 from spsa.errors import Fault, InvalidInput
+from spsa.tls import cautions
 
 _SQLITE = "sqlite:///"
 
 
-def database_url(flag: str | None, environment: Mapping[str, str]) -> str:
+def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
     """The URL to open. A relative SQLite path in config.toml is meant from that file's folder.
 
-    InvalidInput when nothing names a database.
+    `flag` and `file` are --database-url and --database-url-file. InvalidInput when nothing names a
+    database.
     """
-    if found := flag or environment.get("DATABASE_URL"):
+    if flag or file is not None:
+        return flag or url_in(Path(file or ""))
+    if found := environment.get("DATABASE_URL"):
         return found
+    if found := environment.get("DATABASE_URL_FILE"):
+        return url_in(Path(found))
     named = environment.get("SPSA_CONFIG")
     config = Path(named or "config.toml")
     if named is None and not config.exists():
@@ -24,6 +31,14 @@ def database_url(flag: str | None, environment: Mapping[str, str]) -> str:
     if url is None:
         raise _fault(str(config), "it has no url in [database] and DATABASE_URL is not set")
     return _from_folder(url, config.resolve().parent)
+
+
+def warnings(url: str, flag: str | None) -> list[str]:
+    """What to say of the database's address before it is used; InvalidInput if it is none."""
+    address = parsed(url)
+    typed = caution_of_command_line(flag) if flag else None
+    remote = [] if isinstance(address, FileUrl) else list(cautions(address))
+    return [*([typed] if typed else []), *remote]
 
 
 def _configured(config: Path) -> str | None:

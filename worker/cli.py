@@ -64,6 +64,11 @@ _SHARED = (
 _WORKER = (
     click.option("--spsa", is_flag=True, help="Play for the runs of a database."),
     click.option("--database-url", help="Database.  [env: DATABASE_URL; else config.toml]"),
+    click.option(
+        "--database-url-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A file that holds its URL and nothing else.  [env: DATABASE_URL_FILE]",
+    ),
     click.option("--name", help="Name of this worker.  [default: host-pid-random]"),
     click.option("--once", is_flag=True, help="Leave when no work is left; 3 if there was none."),
     click.option("--idle-timeout", type=_SECONDS, help="Leave after so many seconds without work."),
@@ -203,7 +208,6 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
 
 def _serve(given: dict[str, Any]) -> int:
     # Imported late: SQL and chess take longer to load than --help takes to print.
-    from worker.address import database_url
     from worker.logs import set_up
     from worker.loop import Habits
     from worker.options import confinement
@@ -215,7 +219,7 @@ def _serve(given: dict[str, Any]) -> int:
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
     )
     service = Service(
-        database_url=database_url(given["database_url"], os.environ),
+        database_url=_database_url(given["database_url"], given["database_url_file"]),
         concurrency=given["concurrency"],
         name=given["name"],
         lease=given["lease"],
@@ -225,6 +229,20 @@ def _serve(given: dict[str, Any]) -> int:
         confinement=confinement(given),
     )
     return serve(service)
+
+
+def _database_url(flag: str | None, file: Path | None) -> str:
+    """The URL, which from now on no program that is started here inherits."""
+    # Imported late: reading TOML is for those who have a config.toml.
+    from worker.address import database_url, warnings
+
+    if flag and file:
+        raise click.UsageError("give --database-url or --database-url-file, not both")
+    url = database_url(flag, os.environ, file)
+    for warning in warnings(url, flag):
+        click.echo(f"warning: {warning}", err=True)
+    os.environ.pop("DATABASE_URL", None)
+    return url
 
 
 def _trust_key(text: str | None) -> "TrustKey | None":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from spsa.report.theta import Theta
 
@@ -26,6 +27,13 @@ def _share(_context: click.Context, _option: click.Parameter, share: float | Non
     return share
 
 
+_URL_FILE = "spsa.database_url_file"
+
+
+def _keep_url_file(context: click.Context, _option: click.Parameter, file: str | None) -> None:
+    context.meta[_URL_FILE] = file
+
+
 config_option: Option = click.option(
     "--config",
     envvar="SPSA_CONFIG",
@@ -33,13 +41,29 @@ config_option: Option = click.option(
     metavar="FILE",
     help="The configuration; default: ./config.toml.",
 )
-database_option: Option = click.option(
+_url_option: Option = click.option(
     "--database-url",
     envvar="DATABASE_URL",
     show_envvar=True,
     metavar="URL",
     help="Instead of [database] url; keep passwords in the environment.",
 )
+_url_file_option: Option = click.option(
+    "--database-url-file",
+    envvar="DATABASE_URL_FILE",
+    show_envvar=True,
+    metavar="FILE",
+    expose_value=False,
+    callback=_keep_url_file,
+    help="A file that holds the URL and nothing else.",
+)
+
+
+def database_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--database-url, and --database-url-file, which `settings` knows of by itself."""
+    return _url_option(_url_file_option(command))
+
+
 run_option: Option = click.option(
     "--run", metavar="NAME", help="Which run; default: the youngest one."
 )
@@ -81,9 +105,40 @@ def settings(config: str | None, database_url: str | None) -> "Config":
     from spsa.config import load_config
 
     environ = dict(os.environ)
-    if database_url is not None:
-        environ["DATABASE_URL"] = database_url
-    return load_config(Path(config or "config.toml"), environ)
+    if (url := _chosen_url(database_url)) is not None:
+        environ["DATABASE_URL"] = url
+    found = load_config(Path(config or "config.toml"), environ)
+    _caution(found.database_url)
+    return found
+
+
+def _chosen_url(url: str | None) -> str | None:
+    """What the command line says goes before the environment; a URL before the file of one."""
+    from spsa.database_url import caution_of_command_line, url_in
+
+    context = click.get_current_context(silent=True)
+    file = None if context is None else context.meta.get(_URL_FILE)
+    if context is not None and _is_typed(context, "database_url") and url is not None:
+        if file is not None and _is_typed(context, "database_url_file"):
+            raise click.UsageError("give --database-url or --database-url-file, not both")
+        if caution := caution_of_command_line(url):
+            click.echo(f"warning: {caution}", err=True)
+        return url
+    typed = context is not None and _is_typed(context, "database_url_file")
+    return url_in(Path(file)) if file and (typed or url is None) else url
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _caution(url: str) -> None:
+    from spsa.database_url import FileUrl, parsed
+    from spsa.tls import cautions
+
+    address = parsed(url)
+    for caution in () if isinstance(address, FileUrl) else cautions(address):
+        click.echo(f"warning: {caution}", err=True)
 
 
 @contextmanager

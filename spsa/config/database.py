@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 
 from spsa.config.section import Section
+from spsa.database_url import parsed
+from spsa.errors import Fault, InvalidInput
 
 DEFAULT_URL = "sqlite:///spsa.db"
 
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
-_REMEDY = "use sqlite:///spsa.db or postgresql://user@host:5432/database"
 
 
 def read_url(section: Section, folder: Path, variable: str) -> str:
@@ -22,22 +23,28 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
     written = section.text("url", DEFAULT_URL)
     section.close()
     url, base = (variable, Path.cwd()) if variable else (written, folder)
-    normal = _normalised(url.strip(), base)
-    # the URL itself stays out of the messages: it may hold a password
-    if normal is None and variable:
-        found = "names no database that can be used"
-        section.fault_elsewhere("DATABASE_URL or --database-url", found, _REMEDY)
-    elif normal is None:
-        section.fault("url", "url names no database that can be used", _REMEDY)
-    return normal or ""
+    if (fault := _fault(url.strip())) is None:
+        return _normalised(url.strip(), base)
+    if variable:
+        section.fault_elsewhere("DATABASE_URL or --database-url", fault.found, fault.remedy)
+    else:
+        section.fault("url", f"url {fault.found}", fault.remedy)
+    return ""
 
 
-def _normalised(url: str, base: Path) -> str | None:
+def _fault(url: str) -> Fault | None:
+    """What is wrong with a URL, in words that hold nothing of it."""
+    try:
+        parsed(url)
+    except InvalidInput as error:
+        return error.faults[0]
+    return None
+
+
+def _normalised(url: str, base: Path) -> str:
     if found := _POSTGRESQL.fullmatch(url):
         return f"postgresql+psycopg2://{found['rest']}"
     found = _SQLITE.fullmatch(url)
-    if found is None or found["path"] in ("", ":memory:") or "\0" in url:
-        return None  # a database in memory is no meeting place for two processes
-    if found["path"].startswith("file:"):
+    if found is None or found["path"].startswith("file:"):
         return url
     return f"sqlite:///{(base / found['path']).resolve().as_posix()}{found['query'] or ''}"
