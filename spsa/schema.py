@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0005"
+REVISION = "0006"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -270,7 +270,6 @@ workers = Table(
     Column("first_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
     Column("last_seen_at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
     Column("confinement", sa.Text),  # how its engines are kept apart
-    Column("slot_nps", Json),  # nodes a second by slot, from 0: an overloaded box shows
     # what it has played of complete iterations
     Column("batches", sa.BigInteger, nullable=False, server_default="0"),
     Column("games", sa.BigInteger, nullable=False, server_default="0"),
@@ -305,6 +304,7 @@ batches = Table(
     Column("reported_at", UtcTime),
     Column("last_error", sa.Text),
     Column("slot", sa.Integer),  # of its worker, from 0
+    Column("think_seconds", sa.Double, nullable=False, server_default="0"),  # of both engines
     UniqueConstraint("iteration_id", "seq"),
     one_of("status", BatchStatus, "status"),
     CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),
@@ -495,4 +495,13 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
  GROUP BY w.id
 """,
     "spsa_theta": _thetas(),
+    # a slot whose engines make fewer nodes a second than its neighbours' shares its core
+    "spsa_slot_stats": """
+SELECT w.name AS worker, b.slot, COUNT(*) AS batches, SUM(b.games) AS games,
+       CASE WHEN SUM(b.think_seconds) > 0
+            THEN SUM(b.plus_nodes + b.minus_nodes) / SUM(b.think_seconds) END AS nps
+  FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id
+ WHERE b.status = 'done' AND b.slot IS NOT NULL
+ GROUP BY w.id, b.slot
+""",
 }

@@ -49,7 +49,7 @@ def test_progress_agrees_with_the_ledger(played, sql):
 
 
 def test_progress_has_score_and_elo_where_they_exist(played, sql):
-    played.open(k=5, opened_on=2)
+    played.open(k=5, opened_on=2, in_flight=3)
     rows = sql("SELECT k, score, elo FROM spsa_progress ORDER BY k")
     won = next(row for row in rows if row.k == 4)
     assert (won.score, won.elo) == (1.0, None)
@@ -118,3 +118,14 @@ def test_worker_stats_agree_with_the_store(played, sql):
 def test_the_views_are_there_before_anything_is(store, sql):
     for view in VIEWS:
         assert sql(f"SELECT * FROM {view}") == []  # noqa: S608
+
+
+def test_a_slot_that_is_slower_than_its_neighbours_shows(store, sql):
+    run = stage(store)
+    run.open()
+    for slot, nodes in enumerate((3000, 900)):
+        claim = run.claim(f"c{slot}")
+        spent = {"plus_nodes": nodes, "minus_nodes": nodes, "think_seconds": 2.0}
+        store.report(claim, result_of(claim, slot=slot, **spent))
+    rows = sql("SELECT worker, slot, batches, nps FROM spsa_slot_stats ORDER BY slot")
+    assert [tuple(row) for row in rows] == [("box-1", 0, 1, 3000.0), ("box-1", 1, 1, 900.0)]

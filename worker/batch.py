@@ -47,8 +47,8 @@ def _spec(side: str, path: Path, common: Mapping[str, str], engine: Engine) -> E
     return EngineSpec(name=side, path=str(path), options={**common, **engine.options})
 
 
-def result_of(count: Count, seconds: float) -> BatchResult:
-    """What is reported of a batch that took `seconds`."""
+def result_of(count: Count, seconds: float, slot: int | None) -> BatchResult:
+    """What is reported of a batch that took `seconds` in a slot."""
     return BatchResult(
         tally=count.tally,
         voids=dict(count.voids),
@@ -58,4 +58,6 @@ def result_of(count: Count, seconds: float) -> BatchResult:
         plus_time_losses=count.plus_time_losses,
         minus_time_losses=count.minus_time_losses,
         seconds=seconds,
+        think_seconds=count.think_seconds,
+        slot=slot,
     )

@@ -56,9 +56,8 @@ class InPlay:
     def letter(self, end: Ended) -> Letter:
         """What the database has to hear of how it ended."""
         if isinstance(end, JobDone):
-            return Letter(
-                claim=self.claim, result=result_of(self.count, time.monotonic() - self.started)
-            )
+            seconds = time.monotonic() - self.started
+            return Letter(claim=self.claim, result=result_of(self.count, seconds, self.slot))
         if isinstance(end, JobFailed):
             voids = self.count.voids.total()
             return Letter(claim=self.claim, failure=end.reason, void_games=voids)

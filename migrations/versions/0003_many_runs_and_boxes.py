@@ -8,8 +8,6 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
-Json = sa.JSON(none_as_null=True)
-
 
 def upgrade() -> None:
     op.add_column("spsa_run", sa.Column("priority", sa.Integer, nullable=False, server_default="0"))
@@ -21,13 +19,15 @@ def upgrade() -> None:
     )
     op.add_column("spsa_iteration", sa.Column("signature", sa.Text, nullable=True))
     op.add_column("spsa_batch", sa.Column("slot", sa.Integer, nullable=True))
+    op.add_column(
+        "spsa_batch", sa.Column("think_seconds", sa.Double, nullable=False, server_default="0")
+    )
     op.add_column("spsa_worker", sa.Column("confinement", sa.Text, nullable=True))
-    op.add_column("spsa_worker", sa.Column("slot_nps", Json, nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("spsa_worker", "slot_nps")
     op.drop_column("spsa_worker", "confinement")
+    op.drop_column("spsa_batch", "think_seconds")
     op.drop_column("spsa_batch", "slot")
     op.drop_column("spsa_iteration", "signature")
     op.execute("ALTER TABLE spsa_run DROP COLUMN share")

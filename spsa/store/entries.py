@@ -27,7 +27,10 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What a worker reports of one batch: the counts, and what the games cost."""
+    """What a worker reports of one batch: the counts, and what the games cost.
+
+    `seconds` are by the wall, `think_seconds` of both engines; `slot` is the worker's, from 0.
+    """
 
     tally: Tally
     voids: Mapping[str, int] = field(default_factory=dict)
@@ -37,6 +40,8 @@ class BatchResult:
     plus_time_losses: int = 0
     minus_time_losses: int = 0
     seconds: float = 0.0
+    think_seconds: float = 0.0
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from spsa.store.rows import Claim
 REPORTED = (
     *COUNTS,
     *("voids", "plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    "seconds",
+    *("seconds", "think_seconds", "slot"),
 )
 """The columns of a batch that a report fills; `void_games` it adds to."""
 
