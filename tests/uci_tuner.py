@@ -1,6 +1,5 @@
 """A real tuner whose engine needs no build: started in a second, and all its processes findable."""
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -9,14 +8,19 @@ from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import Tuner
 
 
-def uci_tuner(folder: Path, url: str, *, name: str = "small", iterations: int = 3) -> Tuner:
-    """The files of a run in `folder`, which also has its engine."""
+def uci_tuner(
+    folder: Path, url: str, *, name: str = "small", iterations: int = 3, think: float = 0.0
+) -> Tuner:
+    """The files of a run in `folder`, with its engine, which thinks for so many seconds a move."""
     folder.mkdir(exist_ok=True)
     config = CONFIG.replace('name = "small"', f'name = "{name}"')
     config = config.replace("max_iterations = 3", f"max_iterations = {iterations}")
     (folder / "config.toml").write_text(config)
     (folder / "params.toml").write_text(PARAMS)
-    script = shutil.copy(ENGINE, folder / "optional.py")
+    script = folder / "optional.py"
+    answer = 'case ["go", *_]:\n'
+    thinking = f"{answer}{' ' * 16}__import__('time').sleep({think})\n"
+    script.write_text(ENGINE.read_text().replace(answer, thinking))
     engine = folder / "optional"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}"\n')
     engine.chmod(0o755)

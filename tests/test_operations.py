@@ -1,0 +1,135 @@
+"""Masters and workers as processes that come, share, idle and go."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tuner import Tuner
+from uci_tuner import engines_of, uci_tuner, wait_for_engines
+
+from spsa.store import open_store
+
+THINKING = 0.3
+"""Seconds a move: a pair of games lasts for 20 s and more, far longer than any test waits."""
+
+Start = Callable[..., Tuner]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    made: list[Tuner] = []
+
+    def of(name: str, database: str = "spsa.db", **over: object) -> Tuner:
+        url = f"sqlite:///{tmp_path / database}"
+        made.append(uci_tuner(tmp_path / f"{name} in {database}", url, name=name, **over))
+        return made[-1]
+
+    yield of
+    for tuner in made:
+        tuner.kill_all()
+
+
+def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> None:
+    alone = {}
+    for name in ("usual", "urgent"):
+        tuner = start(name, f"{name}.db", iterations=2)
+        master = tuner.master()
+        tuner.wait_for_tables()
+        worker = tuner.worker()
+        assert (master.wait(60), worker.wait(60)) == (0, 0), tuner.words()
+        with open_store(tuner.url) as store:
+            alone[name] = store.run().theta
+    usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
+    masters = [usual.master()]
+    usual.wait_for_tables()
+    masters.append(urgent.master("--priority", "1", "--share", "2"))
+    worker = usual.worker("--idle-timeout", "10")
+    assert [m.wait(90) for m in masters] == [0, 0], usual.words() + urgent.words()
+    assert worker.wait(60) == 0
+    with open_store(usual.url) as store:
+        assert {run.name: run.theta for run in store.runs()} == alone
+        assert (store.run("urgent").priority, store.run("urgent").share) == (1, 2.0)
+    assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
+
+
+def test_run_changes_the_priority_of_a_run_that_it_goes_on_with(start: Start) -> None:
+    tuner = start("kept", iterations=50)
+    first = tuner.master()
+    tuner.wait_for_tables()
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(30) == 130
+    again = tuner.master("--priority", "-5")
+    end = time.monotonic() + 30
+    while tuner.status()["priority"] != -5:
+        assert time.monotonic() < end, tuner.words()
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(30) == 130
+    assert "priority is" not in tuner.words()
+    with open_store(tuner.url) as store:
+        assert "prioritize" in [event.kind for event in store.events(store.run().id)]
+
+
+@pytest.fixture
+def at_work(start: Start) -> Callable[[float], tuple[Tuner, "subprocess.Popen[bytes]"]]:
+    """A worker in the midst of a game, with a master beside it."""
+
+    def begun(drain: float) -> "tuple[Tuner, subprocess.Popen[bytes]]":
+        tuner = start("slow", think=THINKING)
+        tuner.master()
+        tuner.wait_for_tables()
+        worker = tuner.worker("--drain", str(drain))
+        wait_for_engines(tuner.folder)
+        return tuner, worker
+
+    return begun
+
+
+def handed_back(tuner: Tuner) -> bool:
+    """Whether nothing is leased any more, and no attempt is used up."""
+    with open_store(tuner.url) as store:
+        batches = store.batches(store.run().id)
+    return {(batch.status.value, batch.attempt) for batch in batches} == {("ready", 0)}
+
+
+@pytest.mark.parametrize(("drain", "signals"), [(1.0, 1), (0.0, 1), (300.0, 2)])
+def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
+    at_work: Callable[..., "tuple[Tuner, subprocess.Popen[bytes]]"], drain: float, signals: int
+) -> None:
+    tuner, worker = at_work(drain)
+    for _ in range(signals):
+        worker.send_signal(signal.SIGTERM)
+        time.sleep(0.3)  # two signals at once are one to Linux
+    limit = min(drain, 1.0) + 10  # 2 s on a quiet machine; the pair itself lasts twice as long
+    assert worker.wait(limit) == 0, tuner.words()
+    assert engines_of(tuner.folder) == []
+    assert handed_back(tuner)
+    assert "handed back" in tuner.words()
+
+
+def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
+    tuner = start("quick", think=0.02)
+    tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker("--drain", "60")
+    wait_for_engines(tuner.folder)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(60) == 0
+    assert engines_of(tuner.folder) == []
+    with open_store(tuner.url) as store:
+        batches = store.batches(store.run().id)
+    assert "leased" not in {batch.status.value for batch in batches}
+    assert "done" in {batch.status.value for batch in batches}, tuner.words()
+
+
+def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) -> None:
+    tuner = start("done", iterations=1)
+    master = tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker("--idle-timeout", "3")
+    assert (master.wait(60), worker.wait(60)) == (0, 0), tuner.words()
+    assert engines_of(tuner.folder) == []
+    never_needed = tuner.worker("--idle-timeout", "0.5")
+    assert never_needed.wait(30) == 3
