@@ -144,7 +144,7 @@ def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(
     worker = tuner.worker("--idle-timeout", "60")
     tuner.wait_until("iterations_applied", 1)
     later(tuner.url)
-    assert (master.wait(30), worker.wait(30)) == (3, 3), tuner.words()
+    assert (master.wait(120), worker.wait(120)) == (3, 3), tuner.words()
     said = tuner.words()
     assert said.count(f"was brought to schema {NEXT} while this program") == 2
     assert "Traceback" not in said
@@ -154,5 +154,5 @@ def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(
     assert f"is at schema {NEXT}, newer than this program's {REVISION}" in refused.stderr
     later(tuner.url, command.downgrade, REVISION)
     master, worker = tuner.master(), tuner.worker()
-    assert (master.wait(90), worker.wait(90)) == (0, 0), tuner.words()
+    assert (master.wait(120), worker.wait(120)) == (0, 0), tuner.words()
     assert tuner.ask("doctor").returncode == 0

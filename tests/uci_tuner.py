@@ -41,7 +41,7 @@ def engines_of(folder: Path) -> list[int]:
     return found
 
 
-def wait_for_engines(folder: Path, seconds: float = 30) -> None:
+def wait_for_engines(folder: Path, seconds: float = 120) -> None:
     """Wait until games are played."""
     end = time.monotonic() + seconds
     while not engines_of(folder):
