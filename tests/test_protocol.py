@@ -45,13 +45,13 @@ def test_any_history_leaves_the_database_as_it_should_be(machine):
 BUGS = {
     "anybody may report": (
         reports,
-        "batch_id,\n        batches.c.claim_id == claim_id,\n        batches.c.status == BatchStatus.LEA",
-        "batch_id,\n        batches.c.status == BatchStatus.LEA",
+        "        batches.c.claim_id == claim_id,\n        batches.c.status == BatchStatus.LEASED",
+        "        batches.c.status == BatchStatus.LEASED",
     ),
     "a report needs no status": (
         reports,
-        "        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand out"
-        " again\n        may_become(batches.c.status, BATCH, to),\n",
+        "        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand"
+        " out again\n        may_become(batches.c.status, BATCH, to),\n",
         "",
     ),
     "a report is counted twice": (

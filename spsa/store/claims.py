@@ -206,8 +206,10 @@ def _take(
     connection: sa.Connection, claim_id: str, worker_id: int, lease_seconds: float
 ) -> int | None:
     """The first batch that is free of all that may be handed out."""
-    lot = sa.literal(turns.lot_of(claim_id))
-    for iteration_id in connection.scalars(turns.playable(lot)).all():
+    wanted = turns.uncontested()
+    if connection.scalar(turns.is_contested()):
+        wanted = turns.playable(sa.literal(turns.lot_of(claim_id)))
+    for iteration_id in connection.scalars(wanted).all():
         where = sa.literal(iteration_id)
         batch_id = connection.scalar(expired(where)) or connection.scalar(ready(where))
         if batch_id is not None:

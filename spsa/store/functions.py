@@ -141,7 +141,7 @@ END IF;
 def _claim(told: sa.Select[Any]) -> str:
     claim_id, iteration_id = _given("p_claim_id"), _given("v_iteration_id")
     taken = taking(_given("v_batch_id"), claim_id, _given("p_worker_id"), _given("p_lease_seconds"))
-    return f"""DECLARE v_batch_id BIGINT; v_status TEXT; v_iteration_id BIGINT;
+    return f"""DECLARE v_batch_id BIGINT; v_status TEXT; v_iteration_id BIGINT; v_contested BOOLEAN;
 BEGIN
 {_LEASE_IS_SANE}
 {_sql(holding(claim_id))} INTO v_batch_id, v_status;
@@ -150,13 +150,12 @@ IF v_status = '{BatchStatus.DONE}' THEN
         MESSAGE = 'claim ' || p_claim_id || ' has been reported; new work takes a new claim';
 END IF;
 IF v_batch_id IS NULL THEN
-    FOR v_iteration_id IN {_sql(turns.playable(_given("p_lot")))} LOOP
-        {_sql(expired(iteration_id))} INTO v_batch_id;
-        IF v_batch_id IS NULL THEN
-            {_sql(ready(iteration_id))} INTO v_batch_id;
-        END IF;
-        EXIT WHEN v_batch_id IS NOT NULL;
-    END LOOP;
+    {_sql(turns.is_contested())} INTO v_contested;
+    IF v_contested THEN
+        {_first_free(turns.playable(_given("p_lot")))}
+    ELSE
+        {_first_free(turns.uncontested())}
+    END IF;
     IF v_batch_id IS NULL THEN
         RETURN;
     END IF;
@@ -166,6 +165,17 @@ END IF;
 RETURN QUERY {_sql(told)};
 END
 """
+
+
+def _first_free(wanted: sa.Select[Any]) -> str:
+    iteration_id = _given("v_iteration_id")
+    return f"""FOR v_iteration_id IN {_sql(wanted)} LOOP
+        {_sql(expired(iteration_id))} INTO v_batch_id;
+        IF v_batch_id IS NULL THEN
+            {_sql(ready(iteration_id))} INTO v_batch_id;
+        END IF;
+        EXIT WHEN v_batch_id IS NOT NULL;
+    END LOOP;"""
 
 
 def _renew() -> str:

@@ -46,6 +46,16 @@ def lot_of(claim_id: str) -> float:
     return Random(claim_id).random()
 
 
+def is_contested() -> sa.Select[Any]:
+    """Whether more than one run may be served; where none but one may, nothing has to be drawn."""
+    return select(func.count(iterations.c.run_id.distinct()) > 1).join(runs).where(IS_PLAYABLE)
+
+
+def uncontested() -> sa.Select[Any]:
+    """The iterations of which something may be handed out, where one run alone has any."""
+    return select(iterations.c.id).join(runs).where(IS_PLAYABLE).order_by(iterations.c.id)
+
+
 def playable(lot: sa.ColumnElement[float]) -> sa.Select[Any]:
     """The iterations of which something may be handed out, the first to be served first.
 
