@@ -5,11 +5,12 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from console import ROOT
 
-from spsa.cli import COMMANDS
+from spsa.cli import cli
 from spsa.errors import BuildFailed, InvalidInput, NothingToDo, SchemaMismatch
 from worker.cli import compete
 
@@ -18,11 +19,12 @@ UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 SCRIPTS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"])
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
+CONTEXT = click.Context(cli)
 
 
 def settings(unit: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for line in unit.read_text().splitlines():
+    for line in unit.read_text().replace("\\\n", "").splitlines():
         if line and line[0] not in "#[":
             key, _, value = line.partition("=")
             found.setdefault(key, []).append(value)
@@ -56,9 +58,9 @@ def test_a_unit_starts_a_program_with_options_that_it_has(unit: Path) -> None:
     (command,) = settings(unit)["ExecStart"]
     program, *words = command.split()
     assert Path(program).name in SCRIPTS
-    known = {name for option in compete.params for name in option.opts}
-    options = {word for word in words if word.startswith("--")}
-    assert options <= known if program.endswith("compete") else set(words) <= set(COMMANDS)
+    started = compete if program.endswith("compete") else cli.get_command(CONTEXT, words[0])
+    known = {name for option in started.params for name in option.opts}
+    assert {word for word in words if word.startswith("--")} <= known
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -96,6 +98,9 @@ def test_a_service_is_stopped_gently_and_keeps_its_secrets_in_files(name: str) -
     environment = service.get("environment", {})
     assert not any("PASSWORD" in key and not key.endswith("_FILE") for key in environment)
     assert "DATABASE_URL" not in environment
+    assert environment.get("DATABASE_URL_FILE", "/run/secrets/database_url") == (
+        "/run/secrets/database_url"
+    )
     named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
     assert {volume for volume in named if volume[0] not in "./$"} <= set(COMPOSE["volumes"])
 
@@ -110,8 +115,9 @@ def test_the_database_is_reached_from_this_machine_alone_and_waited_for() -> Non
 
 
 def test_a_worker_in_a_container_has_the_time_it_drains_for() -> None:
-    command = SERVICES["worker"]["entrypoint"][-1].split()
+    command = SERVICES["worker"]["command"]
     drain = int(command[command.index("--drain") + 1])
+    assert "--spsa" in command
     assert seconds(SERVICES["worker"]["stop_grace_period"]) >= drain + 10
     assert SERVICES["worker"]["init"] and SERVICES["master"]["init"]
 
