@@ -25,13 +25,20 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import OperationalError as DriverError
 
 from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
-from spsa.errors import DatabaseUnreachable, IllegalTransition, SchemaMismatch, TablesMissing
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    NotPermitted,
+    SchemaMismatch,
+    TablesMissing,
+)
 from spsa.tls import advice, secured
 
 BUSY_SECONDS = 30
 _SOON = 0.01  # seconds
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
+_INSUFFICIENT_PRIVILEGE = "42501"
 
 
 def parse_url(text: str) -> sa.URL:
@@ -233,12 +240,21 @@ def translated(url: sa.URL) -> Iterator[None]:
             raise DatabaseUnreachable(_unreachable(url, error)) from None
         _refuse_other_tables(error)
         _refuse_the_url(error)
+        _refuse_the_user(url, error)
         raise
 
 
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     words = _first_line(error)
     return f"{displayed(url)}: {words}{advice(words)}"
+
+
+def _refuse_the_user(url: sa.URL, error: DBAPIError) -> None:
+    if getattr(error.orig, "pgcode", None) == _INSUFFICIENT_PRIVILEGE:
+        raise NotPermitted(
+            f"{displayed(url)}: {_first_line(error)}; log in as somebody who may do this, or let "
+            "the owner of the tables allow it (`spsa-master grant`)"
+        ) from None
 
 
 def _only_reads(error: DBAPIError) -> bool:

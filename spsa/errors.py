@@ -83,6 +83,12 @@ class DatabaseUnreachable(TuningError):
     exit_code = 5
 
 
+class NotPermitted(TuningError):
+    """The database knows who asks, and that one may not do this."""
+
+    exit_code = 2
+
+
 class SchemaMismatch(TuningError):
     """The database has another schema than this program, which can do nothing with it."""
 

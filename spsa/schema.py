@@ -422,6 +422,14 @@ events = Table(
     Column("detail", Json, nullable=False),
 )
 
+_HIDDEN = ("claim_id", "bytes")
+
+
+def shown(table: Table) -> list[Column[Any]]:
+    """The columns that anybody may see: a claim's id is the right to report it, bytes are long."""
+    return [column for column in table.c if column.name not in _HIDDEN]
+
+
 _THETAS = {
     "start": "start_theta",
     "final": "theta",

@@ -30,6 +30,7 @@ COMMANDS: Table = {
     "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
     "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
     "key": ("spsa.cli.key", "Make the key that signs what workers execute."),
+    "grant": ("spsa.cli.grant", "Logins that may do their part and nothing else."),
     "demo": ("spsa.cli.demo", "A real tuning run of the bundled engine, start to result."),
 }
 

@@ -16,6 +16,7 @@ from spsa.schema import (
     iterations,
     runs,
     seconds_from_now,
+    shown,
     steps,
     workers,
     written_out,
@@ -150,7 +151,7 @@ class Ledger(Database):
     def batches(self, run_id: int) -> list[BatchRow]:
         """Every batch of a run, in order of iteration and sequence."""
         statement = (
-            select(batches, iterations.c.iteration_number)
+            select(*shown(batches), iterations.c.iteration_number)
             .join(iterations)
             .where(iterations.c.run_id == run_id)
             .order_by(iterations.c.iteration_number, batches.c.seq)

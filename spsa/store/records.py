@@ -7,7 +7,16 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.lifecycle import BatchStatus, IterationStatus
-from spsa.schema import IS_OPEN, batches, iterations, purges, seconds_from_now, struck, workers
+from spsa.schema import (
+    IS_OPEN,
+    batches,
+    iterations,
+    purges,
+    seconds_from_now,
+    shown,
+    struck,
+    workers,
+)
 from spsa.store.database import Database
 from spsa.store.reading import match_of, purge_of, struck_of
 from spsa.store.struck import Match, Purge, Selection, Struck, StruckTotals
@@ -25,7 +34,7 @@ class StruckLedger(Database):
         """The results that count and that a selection means, in order."""
         statement = (
             select(
-                batches,
+                *shown(batches),
                 *(iterations.c[name] for name in ("iteration_number", "purpose", "k")),
                 IS_OPEN.label("is_open"),
                 workers.c.name.label("worker"),
@@ -49,7 +58,7 @@ class StruckLedger(Database):
         """Every result of a run that was struck out, in the order of the purges."""
         statement = (
             select(
-                struck,
+                *shown(struck),
                 purges.c.number.label("purge"),
                 iterations.c.iteration_number,
                 workers.c.name.label("worker"),

@@ -74,7 +74,6 @@ class Struck:
     games: int
     played_again: bool
     worker: str
-    claim_id: str
     tally: Tally
     void_games: int
     reported_at: datetime
