@@ -53,7 +53,9 @@ def is_contested() -> sa.Select[Any]:
 
 def uncontested() -> sa.Select[Any]:
     """The iterations of which something may be handed out, where one run alone has any."""
-    return select(iterations.c.id).join(runs).where(IS_PLAYABLE).order_by(iterations.c.id)
+    # by run first, though there is but one: in this order they stand in the index of open ones
+    oldest_first = (iterations.c.run_id, iterations.c.id)
+    return select(iterations.c.id).join(runs).where(IS_PLAYABLE).order_by(*oldest_first)
 
 
 def playable(lot: sa.ColumnElement[float]) -> sa.Select[Any]:
