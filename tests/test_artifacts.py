@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,6 +17,9 @@ from spsa.errors import ArtifactMismatch, TuningError
 
 CONTENT = b"#!/bin/sh\necho uciok\n"
 SHA = hashlib.sha256(CONTENT).hexdigest()
+
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="takes root to give files away")
 
 
 @pytest.fixture
@@ -147,6 +151,79 @@ def test_a_cache_behind_a_link_is_refused(binary: Path, cache: Path, tmp_path: P
     cache.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(TuningError, match="symbolic link"):
         fetch(binary, SHA, cache)
+
+
+def test_a_cache_whose_parent_anybody_can_write_is_refused(binary: Path, tmp_path: Path) -> None:
+    """Whoever can rename the cache can put another one in its place between check and use."""
+    open_to_all = tmp_path / "shared"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(TuningError, match=r"anybody may write .*shared"):
+        fetch(binary, SHA, open_to_all / "cache")
+    open_to_all.chmod(0o1777)  # as /tmp is: only the owner of a file may rename it
+    assert fetch(binary, SHA, open_to_all / "cache").path.read_bytes() == CONTENT
+
+
+@as_root
+@pytest.mark.parametrize("made", ["cache", "cache/deeper"])
+def test_a_cache_that_somebody_else_could_swap_is_refused(
+    made: str, binary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    os.chown(tmp_path / "cache", 12345, 12345)
+    with pytest.raises(TuningError, match="belongs to user 12345"):
+        fetch(binary, SHA, tmp_path / made)
+
+
+@as_root
+def test_a_link_on_the_way_to_a_cache_leads_nowhere_foreign(binary: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 12345, 12345)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    with pytest.raises(TuningError, match="belongs to user 12345"):
+        fetch(binary, SHA, tmp_path / "link" / "cache")
+
+
+def _overwrite(path: Path) -> None:
+    path.write_bytes(b"evil" + CONTENT[4:])
+
+
+def _overwrite_and_put_the_clock_back(path: Path) -> None:
+    before = path.stat()
+    _overwrite(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _swap(path: Path) -> None:
+    path.with_suffix(".evil").write_bytes(b"evil")
+    path.with_suffix(".evil").replace(path)
+
+
+def _link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/bin/true")
+
+
+@pytest.mark.parametrize(
+    "touch", [_overwrite, _overwrite_and_put_the_clock_back, _swap, _link, Path.unlink]
+)
+def test_a_copy_that_was_touched_is_verified_again(
+    touch: Callable[[Path], None], binary: Path, cache: Path
+) -> None:
+    copy = fetch(binary, SHA, cache)
+    assert copy.untouched
+    touch(copy.path)
+    assert not copy.untouched
+    assert fetch(binary, SHA, cache).path.read_bytes() == CONTENT
+
+
+def test_a_source_without_end_does_not_fill_the_disk(
+    binary: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spsa.artifacts.MOST_BYTES", len(CONTENT) - 1)
+    with pytest.raises(TuningError, match="is not copied"):
+        fetch(binary, SHA, cache)
+    assert names(cache) == []
 
 
 def test_processes_share_a_cache(binary: Path, cache: Path) -> None:

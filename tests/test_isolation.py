@@ -208,19 +208,19 @@ def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: boo
     ("flags", "confinement"), [((), "no network, rlimits"), (("--no-sandbox",), "rlimits")]
 )
 def test_the_row_of_a_worker_says_how_its_engines_are_confined(
-    flags: tuple[str, ...], confinement: str, sqlite_url: str, tmp_path: Path
+    flags: tuple[str, ...], confinement: str, database_url: str, tmp_path: Path
 ) -> None:
     write_project(tmp_path)
     sides = {"plus": WINNER, "minus": LOSER}
-    with open_store(sqlite_url) as store:
+    with open_store(database_url) as store:
         terms = Terms(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         engines = {
             name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
         }
         stage(store).open(**engines, plus_options={}, minus_options={}, terms=terms)
     usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
-    played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=sqlite_url)
+    played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
     assert played.returncode == 0, played.stderr
-    with open_store(sqlite_url) as store:
+    with open_store(database_url) as store:
         (row,) = [row for row in store.workers() if row.name == "box"]
         assert (row.confinement, row.games) == (confinement, 4)

@@ -14,6 +14,7 @@ from engines.zoo import LOSER, PATIENT, WINNER, engine, start_book
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spsa.cargo.commands import Commands
 from spsa.errors import InvalidInput, NotSigned, TuningError
 from spsa.keys import SigningKey, TrustKey, public_file
 from spsa.lifecycle import Purpose
@@ -306,6 +307,11 @@ def test_nothing_runs_whose_bytes_somebody_changed(
     with pytest.raises(TuningError, match="hashes to"):
         work(staged.store, tmp_path, KEY.public)
     assert not played.exists()
+
+
+def test_a_build_is_not_told_how_to_open_the_database() -> None:
+    secrets = dict.fromkeys(("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE"), "x")
+    assert Commands({"PATH": "/bin", **secrets}).environment == {"PATH": "/bin"}
 
 
 @pytest.fixture

@@ -34,11 +34,15 @@ class Output:
     stderr: str
 
 
+WITHHELD = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE")
+"""Variables that a build, which runs programs of the source, has no business with."""
+
+
 class Commands:
     """Runs programs for any number of threads; `stop` ends them all and lets no other begin."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = dict(environment)
+        self.environment = {k: v for k, v in environment.items() if k not in WITHHELD}
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = threading.Event()
         self._guard = threading.Lock()
