@@ -25,7 +25,7 @@ class Proxy:
 
     def __init__(self, port: int, decide: Callable[[bytes], Cut | None] | None = None) -> None:
         self._server = port
-        self._decide = decide or (lambda said: None)
+        self.decide: Callable[[bytes], Cut | None] = decide or (lambda said: None)
         self._hears = threading.Event()
         self._hears.set()
         self._swallows = False
@@ -73,7 +73,7 @@ class Proxy:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         answers = threading.Thread(target=self._pass_on, args=(server, client), daemon=True)
         answers.start()
-        self._pass_on(client, server, self._decide)
+        self._pass_on(client, server, lambda said: self.decide(said))
 
     def _pass_on(
         self,
@@ -84,9 +84,9 @@ class Proxy:
         is_lost = False
         with suppress(OSError):
             while said := source.recv(65536):
+                cut = decide(said)
                 is_lost = is_lost or self._swallows
                 self._hears.wait()
-                cut = decide(said)
                 if cut != "before" and not is_lost:
                     target.sendall(said)
                 if cut is not None:

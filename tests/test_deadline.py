@@ -9,11 +9,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg2
 import pytest
 import sqlalchemy as sa
+from builders import LEASE, stage
 from console import environment, master, worker, write_project
 from proxy import Proxy
 
@@ -75,6 +77,37 @@ def test_a_hole_in_the_middle_of_a_transaction(proxy: Proxy, url: str) -> None:
     with engine.begin() as connection:
         assert connection.scalar(sa.text("SELECT 3")) == 3
     engine.dispose()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_hole_under_a_worker_that_asks_again_with_the_same_identifiers(
+    proxy: Proxy, url: str
+) -> None:
+    """Whatever word of the conversation is the first that is not answered."""
+    with open_store(url) as store:
+        on = stage(store)
+        on.open()
+        for word in range(1, 4):
+            holes = Holes(proxy, word)
+            claim_id = f"claim {word}"
+            with suppress(DatabaseUnreachable):
+                store.claim(claim_id, on.worker, LEASE)
+            holes.end()
+            claim = store.claim(claim_id, on.worker, LEASE)
+            assert claim is not None
+            store.release(claim)
+
+
+def test_a_worker_asks_for_work_in_one_round_trip(proxy: Proxy, url: str) -> None:
+    """And in another one finds out that a connection that rested is still there."""
+    with open_store(url, durable=False) as store:
+        on = stage(store)
+        on.open()
+        store.release(on.claim("before"))
+        heard: list[bytes] = []
+        proxy.decide = heard.append
+        on.claim("a")
+        assert len(heard) == 2, heard
 
 
 @pytest.mark.usefixtures("impatient")
@@ -155,6 +188,15 @@ COMMANDS = {
 }
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Children that hear Ctrl-C, also where these tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("when", ["connecting", "asking"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
@@ -163,7 +205,7 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
     """Well within any of the product's own deadlines, of which none is shortened here."""
     command, code = COMMANDS[name]
     write_project(tmp_path)
-    heard = Hole(proxy, when)
+    hole = Hole(proxy, when)
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -172,13 +214,30 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
         stdout=subprocess.DEVNULL,
         text=True,
     )
-    heard.wait()
+    hole.wait()
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code, said
     assert "Traceback" not in said and "defect" not in said
     assert time.monotonic() - began < deadline.ANSWER_SECONDS / 2
+
+
+class Holes:
+    """One that opens at the n-th thing that is said from now on."""
+
+    def __init__(self, proxy: Proxy, word: int) -> None:
+        self._proxy, self._left = proxy, word
+        proxy.decide = self._hear
+
+    def _hear(self, said: bytes) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._proxy.swallow()
+
+    def end(self) -> None:
+        self._proxy.decide = lambda said: None
+        self._proxy.end_silence()
 
 
 class Hole:
@@ -189,7 +248,7 @@ class Hole:
         self._proxy = proxy
         self._questions = 0
         self._enough = 1 if when == "connecting" else 12
-        proxy._decide = self._hear
+        proxy.decide = self._hear
 
     def _hear(self, said: bytes) -> None:
         self._questions += 1

@@ -28,7 +28,6 @@ class Database:
         self._url = parse_url(url)
         self._engine = create_engine(self._url, durable=durable, hurried=hurried)
         self._readers = self._engine.execution_options(reads_only=True)
-        self._callers = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         with self._read() as connection:
             migrate.check(connection)
 
@@ -57,9 +56,17 @@ class Database:
 
     @contextmanager
     def _call(self) -> Iterator[sa.Connection]:
-        """For one statement that is a transaction by itself, and one round trip."""
-        with translated(self._url), self._callers.connect() as connection:
-            yield connection
+        """For one statement on PostgreSQL that is a transaction by itself, and one round trip."""
+        with translated(self._url), self._engine.connect() as connection:
+            driver: Any = connection.connection.dbapi_connection
+            # by itself: an isolation level of SQLAlchemy's is two more questions to the server, one
+            # of them when the connection goes back, where no error of it is translated
+            driver.autocommit = True
+            try:
+                yield connection
+            finally:
+                if not driver.closed:
+                    driver.autocommit = False
 
     def close(self) -> None:
         self._engine.dispose()
