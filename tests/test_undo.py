@@ -330,7 +330,7 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     with pytest.raises(IllegalTransition, match="struck out meanwhile"):
         store.apply(run.master, view.open[0].id, late)
     with pytest.raises(IllegalTransition, match="struck out meanwhile"):
-        store.open_iteration(run.master, new_iteration(k=3, opened_on=1))
+        store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
     run.apply()
     assert broken(sql) == []
 
