@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation bench-runner clean
+.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation bench-runner bench-fleet clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
@@ -13,6 +13,7 @@ help:
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
+	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (docs/scale.md)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:
@@ -45,6 +46,9 @@ bench-simulation: $(VENV)/.installed
 
 bench-runner: $(VENV)/.installed
 	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER)) $(ARGS)
+
+bench-fleet: $(VENV)/.installed
+	@$(BIN)/python -m benches.fleet $(ARGS)
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff format --check .

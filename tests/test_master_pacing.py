@@ -89,17 +89,23 @@ def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
     assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
 
 
-def pacer(build_seconds=None, **over):
-    bench = Workbench(FixedDelivery(source_sha256="0" * 64))
-    if build_seconds is not None:
-        bench._lasted.append(build_seconds)
-    return Pacer(long_run(**over), bench)
+class Bench(Workbench):
+    """Its builds have lasted so many seconds."""
+
+    def __init__(self, seconds):
+        super().__init__(FixedDelivery())
+        self._lasted.append(seconds)
+
+
+def pacer(build_seconds=30.0, **over):
+    return Pacer(long_run(**over), Bench(build_seconds))
 
 
 def seen(store, **over):
     house = House(store, uuid.uuid4().hex)
     view = store.tick(house.store.acquire(house.run.id, "m", 1000), 1000)
-    return replace(view, **{"active_slots": 8, "game_seconds": 10.0} | over)
+    run = replace(view.run, applied=1)
+    return replace(view, **{"run": run, "active_slots": 8, "game_seconds": 10.0} | over)
 
 
 def test_more_slots_want_more_games_and_longer_builds_too(store):
@@ -112,8 +118,10 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
 
 
 def test_nothing_is_known_of_builds_before_the_first(store):
-    assert pacer().workbench.seconds == PRESUMED_SECONDS
+    unproved = Workbench(FixedDelivery(source_sha256="0" * 64))
+    assert unproved.seconds == PRESUMED_SECONDS
     assert Workbench(FixedDelivery()).seconds == 0.0
+    assert Pacer(long_run(), unproved).shortage(seen(store, active_slots=9999)) is None
 
 
 def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(store):
@@ -133,6 +141,8 @@ def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):
     small = pacer(games_per_iteration=150, batch_size=2).shortage(large)
     assert "builds take 30 s and cannot keep up with 2048 slots" in small
     assert pacer(iterations_in_flight=2).shortage(large) is None
+    young = replace(large, run=replace(large.run, applied=0))
+    assert pacer(games_per_iteration=150, batch_size=2).shortage(young) is None
 
 
 def test_a_batch_is_a_fair_share_of_what_is_left(store):

@@ -47,6 +47,7 @@ class Master:
     project: Callable[[Run], None]
     stopping: threading.Event
     sign: Sign | None = None
+    tick: float = TICK_SECONDS
     _sitting: Sitting = field(init=False)
     _workbench: Workbench = field(init=False)
     _pacer: Pacer = field(init=False)
@@ -57,7 +58,7 @@ class Master:
     _told: tuple[int, int] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._sitting = Sitting(self.store, self.mastership, self.stopping)
+        self._sitting = Sitting(self.store, self.mastership, self.stopping, self.tick)
         self._workbench = Workbench(self.delivery)
         self._pacer = Pacer(self.settings, self._workbench)
 
@@ -106,7 +107,7 @@ class Master:
     def _rest(self, run: Run) -> None:
         """Until it is time for the next look, or a build ends."""
         if self._builds and run.status is RunStatus.RUNNING:
-            wait([self._builds.first.sides], timeout=TICK_SECONDS)
+            wait([self._builds.first.sides], timeout=self.tick)
         else:
             self._sitting.rest()
 

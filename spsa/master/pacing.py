@@ -30,7 +30,7 @@ class Pacer:
             return InOrder(fixed)
         return AsNeeded(
             depth=min(self._bearable(view), depth_after(view.run.applied)),
-            wanted=self._demand(view).wanted,
+            wanted=self._demand(view, self._hands(view)).wanted,
             games=self.settings.games_per_iteration,
             builders=self.workbench.places,
         )
@@ -48,10 +48,14 @@ class Pacer:
         return k - opened_on if fixed == AUTO else fixed
 
     def shortage(self, view: RunView) -> str | None:
-        """Why slots will wait whatever the master does, and what would help; None if they won't."""
-        if self.settings.iterations_in_flight != AUTO or view.game_seconds is None:
+        """Why slots will wait whatever the master does, and what would help; None if they won't.
+
+        Before the first result only the shortest games are known, and of builds nothing.
+        """
+        known = view.run.applied and self.workbench.proved
+        if self.settings.iterations_in_flight != AUTO or not known:
             return None
-        demand, bearable = self._demand(view), self._bearable(view)
+        demand, bearable = self._demand(view, view.active_slots), self._bearable(view)
         slots = f"{demand.slots} slots"
         if demand.games_to_build > demand.games:
             found = f"builds take {demand.build_seconds:.0f} s and cannot keep up with {slots}"
@@ -61,11 +65,14 @@ class Pacer:
             return None
         return f"{found}: use games_per_iteration = {demand.games_for(bearable)} next time"
 
-    def _demand(self, view: RunView) -> Demand:
-        """By Little's law: batches that wait for a slot of their worker count as slots as well."""
+    def _hands(self, view: RunView) -> int:
+        """Slots, and batches that wait for one at their worker, as the seconds of a game do too."""
+        return max(view.active_slots, view.leased_batches)
+
+    def _demand(self, view: RunView, slots: int) -> Demand:
         settings = self.settings
         return Demand(
-            slots=max(view.active_slots, view.leased_batches),
+            slots=slots,
             game_seconds=view.game_seconds or self._presumed_seconds(),
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,

@@ -39,11 +39,12 @@ def show(tell: Callable[Said, None], *args: Said.args, **kwargs: Said.kwargs) ->
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """One master at one run, until it is told to stop."""
+    """One master at one run, until it is told to stop; it looks at it every `tick` seconds."""
 
     store: Store
     mastership: Mastership
     stopping: threading.Event
+    tick: float = TICK_SECONDS
 
     def look(self) -> RunView:
         """The run as it stands, the mastership renewed.
@@ -55,7 +56,7 @@ class Sitting:
 
     def rest(self) -> None:
         """Wait until it is time for the next look."""
-        self.stopping.wait(TICK_SECONDS)
+        self.stopping.wait(self.tick)
 
     @contextmanager
     def patiently(self) -> Iterator[None]:

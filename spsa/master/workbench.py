@@ -24,8 +24,8 @@ class Workbench:
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
         self._threads = ThreadPoolExecutor(delivery.at_once, "build")
-        nothing_is_built = delivery.source_sha256 is None
-        self._lasted = deque([0.0 if nothing_is_built else PRESUMED_SECONDS], _REMEMBERED)
+        self._presumed = 0.0 if delivery.source_sha256 is None else PRESUMED_SECONDS
+        self._lasted = deque[float](maxlen=_REMEMBERED)
 
     @property
     def places(self) -> int:
@@ -35,7 +35,12 @@ class Workbench:
     @property
     def seconds(self) -> float:
         """What the engines of an iteration take: the slowest of the latest few."""
-        return max(self._lasted)
+        return max(self._lasted, default=self._presumed)
+
+    @property
+    def proved(self) -> bool:
+        """Whether `seconds` was measured here."""
+        return bool(self._lasted)
 
     def begin(self, plus: Values, minus: Values) -> Future[Sides]:
         """Two engines with these values, some time from now."""

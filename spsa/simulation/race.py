@@ -1,7 +1,7 @@
 """A rule moves the theta of a synthetic engine, as the master would move a real one's."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -31,23 +31,28 @@ class Race:
     """What is run: `problem` has the length of the run, the bounds and the units.
 
     `depth` iterations are open at a time: iteration k is asked for when the results through
-    k - depth are in, exactly as the master does it.
+    k - depth are in, exactly as the master does it. Where it `grows`, no more of them than that
+    says of the number of results that are in.
     """
 
     problem: Problem
     engine: Engine
     games: Games
     depth: int = 1
+    grows: Callable[[int], int] | None = None
 
     def run(self, rule: Tuner, rng: np.random.Generator) -> Iterator[State]:
         """The rule's state after each of the planned results."""
         state, opened = rule.start(), deque[Played]()
         last = self.problem.iterations
         for k in range(1, last + 1):
-            while len(opened) < self.depth and k + len(opened) <= last:
+            while len(opened) < self._bearable(k - 1) and k + len(opened) <= last:
                 opened.append(self._realised(rule.ask(state, k + len(opened), rng), rng))
             state, _ = rule.tell(state, self._outcome(k, opened.popleft(), rng))
             yield state
+
+    def _bearable(self, results: int) -> int:
+        return self.depth if self.grows is None else min(self.depth, self.grows(results))
 
     def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "Played":
         sides = np.stack([asked.centre + asked.offset, asked.centre - asked.offset])

@@ -1,0 +1,1 @@
+"""A simulated fleet: real master, real database, real workers; their slots sleep, not play."""

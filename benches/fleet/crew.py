@@ -1,0 +1,105 @@
+"""A process full of workers: the very loop and clerk of `compete --spsa`, on slots that sleep."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from random import Random
+from typing import cast
+
+from benches.fleet.pool import NoEngines, SleepingPool
+from benches.fleet.scene import SLOTS, Scene, Span, overlap
+from spsa import __version__
+from spsa.store import WorkerInfo, open_store
+from worker.artifacts import EngineCache
+from worker.clerk import Clerk
+from worker.interrupts import Interrupts
+from worker.loop import Habits, Worker
+from worker.pauses import POLL, RECONNECT
+from worker.pool import Pool
+
+PROCESSES = 2
+_LEASE = 120.0
+
+Crew = Callable[[str, Scene, int, list[SleepingPool]], None]
+"""Plays as worker n of a scene at this database for good; appends the pool that it plays in."""
+
+
+def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None:
+    """One worker of ours, for good."""
+    pool = SleepingPool(SLOTS, scene, Random(number))
+    pools.append(pool)
+    poll = replace(POLL, first=scene.wait(POLL.first), cap=scene.wait(POLL.cap))
+    info = WorkerInfo(
+        name=f"box-{number}",
+        host=f"box-{number}",
+        platform="simulated",
+        cores=SLOTS,
+        concurrency=SLOTS,
+        version=__version__,
+    )
+    with open_store(url, durable=False) as store:
+        Worker(
+            Clerk(store, info, _LEASE, RECONNECT),
+            cast(Pool, pool),
+            cast(EngineCache, NoEngines()),
+            Habits(poll=poll),
+            Interrupts(),
+        ).run()
+
+
+@contextmanager
+def fleet(url: str, scene: Scene, crew: Crew = work) -> Iterator["Fleet"]:
+    """All workers of a scene, in a few processes, gone at the end."""
+    context = get_context("spawn")
+    members, wires = [], []
+    for part in range(min(PROCESSES, scene.workers)):
+        ours, theirs = context.Pipe()
+        numbers = range(part, scene.workers, PROCESSES)
+        members.append(context.Process(target=_aboard, args=(url, scene, numbers, theirs, crew)))
+        wires.append(ours)
+        members[-1].start()
+    try:
+        yield Fleet(members, wires)
+    finally:
+        for member in members:
+            member.kill()
+            member.join()
+
+
+class Fleet:
+    """The processes, asked at the end of a window what their slots did in it."""
+
+    def __init__(self, members: list[SpawnProcess], wires: list["Connection[Span, float]"]) -> None:
+        self.pids = [member.pid or 0 for member in members]
+        self._wires = wires
+
+    def played(self, window: Span) -> float:
+        """Seconds of all slots in which there was a game."""
+        for wire in self._wires:
+            wire.send(window)
+        return sum(wire.recv() for wire in self._wires)
+
+
+def _aboard(
+    url: str,
+    scene: Scene,
+    numbers: range,
+    wire: "Connection[float, Span]",
+    crew: Crew,
+) -> None:
+    """Lets workers play until it is asked what they did."""
+    logging.disable(logging.WARNING)
+    pools: list[SleepingPool] = []
+    for number in numbers:
+        threading.Thread(target=crew, args=(url, scene, number, pools), daemon=True).start()
+        time.sleep(0.005)  # a fleet does not come up in one moment either
+    window = wire.recv()
+    wire.send(sum(overlap(pool.spans, window) for pool in pools))
+    os._exit(0)

@@ -1,0 +1,104 @@
+"""Slots that sleep: what a worker sees of `worker.pool.Pool`, without engines and threads."""
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from random import Random
+
+import chess
+
+from benches.fleet.scene import Scene, Span
+from spsa.store import Claim
+from worker.batch import Binaries
+from worker.game import Game, Pair
+from worker.pool import Event, Job, JobDone, PairPlayed
+from worker.rules import Ending, Termination
+from worker.uci import Patience
+
+_ENGINE = Path("engine")
+
+
+class NoEngines:
+    """A cache whose engines nobody starts."""
+
+    def binaries(self, _claim: Claim) -> Binaries:
+        return Binaries(plus=_ENGINE, minus=_ENGINE)
+
+
+class SleepingPool:
+    """`size` slots. A slot begins its next job when the last one ends, whoever is told when.
+
+    `spans` are the times in which a slot was in a game.
+    """
+
+    def __init__(self, size: int, scene: Scene, chance: Random) -> None:
+        self.patience = Patience()
+        self.spans: list[Span] = []
+        self._size = size
+        self._scene, self._chance = scene, chance
+        self._free = size
+        self._jobs: deque[tuple[float, Job]] = deque()  # and when they came
+        self._events: list[tuple[float, int, Event]] = []
+        self._order = count()
+        self._bell: SimpleQueue[None] = SimpleQueue()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def submit(self, job: Job) -> None:
+        now = time.monotonic()
+        self._jobs.append((now, job))
+        self._begin(now)
+
+    def stop(self, key: str) -> None:
+        """Sleep on: nobody is asked to stop here but at the end of everything."""
+
+    def recall(self) -> None:
+        """Keep them: as above."""
+
+    def wake(self) -> None:
+        self._bell.put(None)
+
+    def next_event(self, seconds: float) -> Event | None:
+        """The next event, waited for at most so long."""
+        until = time.monotonic() + seconds
+        due = self._events[0][0] if self._events else until
+        if not self._slept(min(due, until)) or due > until or not self._events:
+            return None
+        at, _, event = heapq.heappop(self._events)
+        if isinstance(event, JobDone):
+            self._free += 1
+            self._begin(at)
+        return event
+
+    def _slept(self, until: float) -> bool:
+        """Whether nobody rang before that."""
+        try:
+            self._bell.get(timeout=max(0.0, until - time.monotonic()))
+        except Empty:
+            return True
+        return False
+
+    def _begin(self, freed: float) -> None:
+        """Let slots that fell free at some time begin what there was then, or came later."""
+        while self._free and self._jobs:
+            self._free -= 1
+            came, job = self._jobs.popleft()
+            begin = end = max(freed, came)
+            for end, event in self._played(job, begin):
+                heapq.heappush(self._events, (end, next(self._order), event))
+            self.spans.append((begin, end))
+
+    def _played(self, job: Job, now: float) -> Iterator[tuple[float, Event]]:
+        for pairing in job.pairings:
+            now += self._scene.game(self._chance) + self._scene.game(self._chance)
+            yield now, PairPlayed(job.key, Pair(pairing, self._game(), self._game()), 0)
+        yield now, JobDone(job.key)
+
+    def _game(self) -> Game:
+        ending = Ending(self._chance.randrange(3), Termination.CHECKMATE)
+        return Game(ending, (), chess.WHITE)

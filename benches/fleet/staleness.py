@@ -1,0 +1,126 @@
+"""`python -m benches.fleet.staleness`: what it costs to open iterations on results that are old.
+
+The rule of the default on the problems of `spsa-master simulate compare`, with so many iterations
+in flight against one at a time: the same games, the same luck, all but the runs in 30 iterations.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+
+import click
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.planning.supply import depth_after
+from spsa.simulation.comparison import IDLE, Found, found
+from spsa.simulation.entrants import ENTRANTS, own_width
+from spsa.simulation.race import final
+from spsa.simulation.suite import SIZES, STEEP, Heat, Suite
+
+RULE = "mixture"
+MISJUDGED = "misjudged"
+"""The family whose steps are written two to four times too small or too wide."""
+
+HEAD = (
+    "| pairs an iteration | iterations | in flight | from the start | recovered, one at a time "
+    "| difference | where steps are misjudged |\n|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run of `budget` pairs in iterations of `pairs`, `depth` in flight; `growing` to that."""
+
+    pairs: int
+    budget: int
+    depth: int
+    growing: bool = True
+
+
+FLEETS = (
+    Case(75, 37_500, 3),
+    Case(75, 92_160, 6),
+    Case(200, 737_280, 11),
+    Case(1000, 2_949_120, 9),
+)
+"""Runs of 8 hours, and of 500 iterations for one worker, as deep as `make bench-fleet` finds."""
+
+CUTS = tuple(
+    Case(pairs, budget, depth, growing)
+    for budget in (200_000, 1_000_000)
+    for pairs, depth in ((75, 64), (300, 16), (600, 8), (1200, 4), (2400, 2))
+    for growing in (False, True)
+)
+"""As many games in the air, cut into many small iterations or into few large ones."""
+
+SHORT = (Case(75, 20_000, 8, False), Case(75, 20_000, 8))
+
+TABLES = {"fleets": FLEETS, "cuts": CUTS, "short": SHORT}
+
+
+def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
+    """The recovered parts of what is at stake, by family, of every problem in its order."""
+    size = replace(
+        SIZES["short"], budgets=(case.budget,), most_results=case.budget, problems=problems
+    )
+    suite = Suite(seed=1, half="judge", size=size)
+    parts: dict[str, list[Vector]] = {}
+    for heat in suite.heats(case.pairs):
+        if STEEP not in heat.families:
+            for family, part in _raced(suite, heat, depth, case.growing):
+                parts.setdefault(family, []).append(part)
+    return {family: np.concatenate(each) for family, each in parts.items() if family != IDLE}
+
+
+def _raced(suite: Suite, heat: Heat, depth: int, growing: bool) -> Iterator[tuple[str, Vector]]:
+    field = suite.field(heat)
+    entrant = ENTRANTS[RULE](field, own_width(field))
+    race = replace(field.race(depth), grows=depth_after if growing else None)
+    state = final(race, entrant, suite.games(heat))
+    parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
+    return zip(heat.families, parts, strict=True)
+
+
+def row(case: Case, problems: int) -> str:
+    """One line of the table."""
+    alone, deep = (recovered(case, problems, depth) for depth in (1, case.depth))
+    lost = {family: deep[family] - alone[family] for family in alone}
+    cells = (
+        str(case.pairs),
+        str(round(case.budget / case.pairs)),
+        str(case.depth),
+        "" if case.growing else "yes",
+        _shown(found(alone.values()), ""),
+        _shown(found(lost.values()), "+"),
+        _shown(found([lost[MISJUDGED]]), "+"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _shown(measured: Found, sign: str) -> str:
+    return f"{measured.mean:{sign}.4f} ± {measured.error:.4f}"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--table", type=click.Choice(list(TABLES)), default="fleets", show_default=True)
+@click.option("--problems", type=click.IntRange(min=2), default=16, show_default=True)
+@click.option("--processes", type=click.IntRange(min=1), default=os.cpu_count() or 1)
+def main(table: str, problems: int, processes: int) -> None:
+    """What depth costs: in fleets, in many small or few large iterations, or in a short run."""
+    click.echo(HEAD)
+    for line in _lines(TABLES[table], problems, processes):
+        click.echo(line)
+
+
+def _lines(cases: Sequence[Case], problems: int, processes: int) -> Iterator[str]:
+    if processes == 1:
+        yield from (row(case, problems) for case in cases)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(row, cases, [problems] * len(cases))
+
+
+if __name__ == "__main__":
+    main()
