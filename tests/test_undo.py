@@ -27,7 +27,7 @@ from spsa.algorithms import algorithms
 from spsa.doctor import check_run
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.replay import replay
+from spsa.replay import counted_after, replay
 from spsa.scoring import Tally
 from spsa.store import BatchResult, Selection, open_store
 from spsa.undo import carry_out, plan, results_of, theta_at
@@ -134,6 +134,9 @@ def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
     assert all(one.tally.wins == one.games for one in kept)
     totals = store.struck_totals(after.id)
     assert (totals.games, totals.played_again) == (done.games, GAMES)
+    then = counted_after(0, store.iterations(after.id), kept)
+    closed = [it.status is IterationStatus.COMPLETE for it in then]
+    assert [it.games_played for it in then] == [GAMES if c else GAMES // 2 for c in closed]
     healthy(house, sql)
     assert gone_on(house).status is RunStatus.FINISHED
     healthy(house, sql)
@@ -291,15 +294,16 @@ def test_nothing_is_struck_where_nothing_matches(store, selection):
         plan(store, house.now(), house.tuning, selection)
 
 
-def test_a_run_that_moved_on_is_looked_at_again(store, sql):
+@pytest.mark.parametrize("selection", [Selection(worker=BAD), Selection(iterations=(1,))])
+def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
     house = House(store, iterations=6)
     run = moved(house, rests=2)
-    planned = plan(store, run, house.tuning, Selection(worker=BAD))
+    planned = plan(store, run, house.tuning, selection)
     later = moved(house, rests=2)
     assert later.applied > run.applied
     done = carry_out(store, house.tuning, planned, "me", "why")
     assert done.applied == later.applied
-    assert not store.matching(run.id, Selection(worker=BAD))
+    assert not store.matching(run.id, selection)
     healthy(house, sql)
 
 
