@@ -3,6 +3,8 @@
 from contextlib import contextmanager
 from typing import Literal
 
+import sqlalchemy as sa
+
 from spsa.errors import DatabaseUnreachable
 from spsa.store import Store
 
@@ -34,3 +36,18 @@ class CutStore(Store):
                 raise DatabaseUnreachable("cut before the commit")
         if cut == "after":
             raise DatabaseUnreachable("cut after the commit")
+
+
+class StatementCutStore(Store):
+    """Counts all its statements, reading ones too; the one numbered `at` never arrives."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, durable=False)
+        self.statements = 0
+        self.at: int | None = None
+        sa.event.listen(self._engine, "before_cursor_execute", self._pass)
+
+    def _pass(self, *_: object) -> None:
+        self.statements += 1
+        if self.statements == self.at:
+            raise DatabaseUnreachable("cut before a statement")

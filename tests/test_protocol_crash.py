@@ -1,4 +1,4 @@
-"""A small run, cut off at every transaction, before and after its commit: the end is the same.
+"""A small run, cut off at every statement, and before and after every commit: the end is the same.
 
 Twice: by somebody who asks again with the same identifiers, and by somebody who died, knows nothing
 any more and starts from what the database says.
@@ -6,7 +6,8 @@ any more and starts from what the database says.
 
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, step_from
-from cutting import CutStore
+from crew import LONG, SEED
+from cutting import CutStore, StatementCutStore
 from invariants import broken
 
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost
@@ -23,7 +24,7 @@ class Player:
 
     def __init__(self, store, sql, name, dies):
         self.store, self.sql, self.name, self.dies = store, sql, name, dies
-        self.lives = 0
+        self.lives = self.claims = 0
 
     def insist(self, call):
         try:
@@ -74,7 +75,8 @@ class Player:
 
     def _work(self, worker):
         for place in range(2):
-            claim_id = f"{self.name} {self.lives} {self.store.writes} {place}"
+            self.claims += 1
+            claim_id = f"{self.name} {self.lives} {self.claims} {place}"
             claim = self.insist(lambda c=claim_id: self.store.claim(c, worker, LEASE))
             if claim is None:
                 return
@@ -99,21 +101,41 @@ def outcome(store, name):
     )
 
 
-def played(store, sql, name, dies=False, at=None, cut=None):
-    store.writes, store.at, store.cut = 0, at, cut
+def played(store, sql, name, dies=False):
     player = Player(store, sql, name, dies)
     player.play()
+    store.at = None  # what is asked below is for the test's own eyes
     return outcome(store, name)
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, cut, dies):
+def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, figures, cut, dies):
     with CutStore(database_url) as store:
         undisturbed = played(store, sql, "undisturbed")
         assert undisturbed[0][3] == ITERATIONS
         writes = store.writes
         assert writes > 20
         for at in range(1, writes + 1):
-            assert played(store, sql, f"cut at {at}", dies, at, cut) == undisturbed, at
+            store.writes, store.at, store.cut = 0, at, cut
+            assert played(store, sql, f"cut at {at}", dies) == undisturbed, at
         assert broken(sql) == []
+        figures(points=writes)
+
+
+EVERY = 1 if LONG else 7
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
+def test_without_any_one_statement_the_run_ends_the_same(database_url, sql, figures, dies):
+    """The short form leaves most of them out, by SPSA_TEST_SEED."""
+    with StatementCutStore(database_url) as store:
+        Player(store, sql, "undisturbed", dies).play()
+        statements, undisturbed = store.statements, outcome(store, "undisturbed")
+        assert statements > 60
+        points = range(1 + SEED % EVERY, statements + 1, EVERY)
+        for at in points:
+            store.statements, store.at = 0, at
+            assert played(store, sql, f"cut at {at}", dies) == undisturbed, at
+        assert broken(sql) == []
+        figures(points=len(points))
