@@ -121,6 +121,7 @@ SHARES = [
 def test_runs_of_one_priority_have_their_shares_of_the_slots(
     several, slots, shares, seconds, tolerance
 ):
+    several.start("of lower priority", batches=PLENTY, share=9.0, priority=-1)
     for name, share in shares.items():
         several.start(name, batches=PLENTY, share=share)
     held = several.slots_held(slots, PLAYED, seconds)
