@@ -62,14 +62,14 @@ class SigningKey:
         """
         from cryptography.hazmat.primitives import serialization as form
 
+        for file in (path, public_file(path)):
+            if file.exists():
+                raise _refused(file, "exists already", "choose another name")
         pem = self._key.private_bytes(
             form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
         )
-        try:
-            _create(path, pem, _PRIVATE)
-            _create(public_file(path), f"{self.public}\n".encode(), 0o644)
-        except FileExistsError as error:
-            raise _refused(Path(error.filename), "exists already", "choose another name") from None
+        _create(path, pem, _PRIVATE)
+        _create(public_file(path), f"{self.public}\n".encode(), 0o644)
 
     @property
     def public(self) -> "TrustKey":

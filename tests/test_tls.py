@@ -5,6 +5,7 @@ and libpq holds the name against the certificate.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from console import call, environment, master, worker, write_project
+from console import ROOT, call, environment, master, worker, write_project
 from postgres_server import CrashingServer, _account, binaries
 
 from spsa.cli import COMMANDS, run
@@ -120,20 +121,15 @@ class Secured:
         return f"postgresql://tuner:{password}@{where}{query and f'&{query}'}"
 
 
-def openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
 def certify(folder: Path) -> None:
-    """The commands of docs/security.md: an authority, and a certificate for NAME; a stranger."""
-    new = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    for name in ("ca", "stranger"):
-        openssl(folder, *new, "-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2",
-                "-subj", f"/CN={name}")  # fmt: skip
-    openssl(folder, *new, "-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", "server.key",
-            "-out", "server.crt", "-days", "2", "-subj", f"/CN={NAME}",
-            "-addext", f"subjectAltName=DNS:{NAME}",
-            "-addext", "basicConstraints=CA:FALSE")  # fmt: skip
+    """An authority and a certificate for NAME by the commands of docs/security.md; a stranger."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    commands = commands.replace("db.example.org", NAME)
+    first = commands.partition("openssl req -x509 -newkey ec")[2].partition("\nopenssl")[0]
+    stranger = f"openssl req -x509 -newkey ec{first}".replace("ca.", "stranger.")
+    for script in (commands, stranger):
+        subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

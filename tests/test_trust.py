@@ -150,6 +150,10 @@ def test_no_key_is_overwritten(key_file: Path) -> None:
     with pytest.raises(InvalidInput, match="exists already"):
         SigningKey.new().write(key_file)
     assert key_file.read_bytes() == before
+    key_file.unlink()
+    with pytest.raises(InvalidInput, match=r"\.pub: .*exists already"):
+        SigningKey.new().write(key_file)
+    assert not key_file.exists()
 
 
 def test_a_key_that_others_can_read_is_refused(key_file: Path) -> None:

@@ -54,6 +54,9 @@ engines_path = "engines"        # where binaries are kept; workers must see it
 # resign = false
 # max_moves = 200
 
+[trust]
+# signing_key = "master.key"    # workers with its --trust-key run only what it signed
+
 [validation]
 games = 0                       # played at the end: the tuned values against the first ones
 """
