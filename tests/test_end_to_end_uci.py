@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tuner import Tuner
 
+from spsa.lifecycle import Purpose, RunStatus
 from spsa.store import open_store
 
 ENGINE = Path(__file__).parent / "engines" / "optional.py"
@@ -74,6 +75,21 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
         assert run.applied == 3 and run.source_sha256 is None
         assert store.engine_bytes(rows[-1].plus_sha256)
     assert {it.plus_parameters["calm"] > it.minus_parameters["calm"] for it in rows}
+
+
+def test_a_signed_run_is_played_by_those_who_trust_its_key(tuner: Tuner) -> None:
+    """Iterations and the match at the end, by a worker that executes nothing unsigned."""
+    key = tuner.ask("key", "new", "master.key").stdout.strip()
+    with (tuner.folder / "config.toml").open("a") as config:
+        config.write('[validation]\ngames = 4\n[trust]\nsigning_key = "master.key"\n')
+    master = tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker("--once", "--trust-key", key)
+    assert (master.wait(60), worker.wait(60)) == (0, 0), tuner.words()
+    with open_store(tuner.url) as store:
+        run = store.run()
+        assert [it.purpose for it in store.iterations(run.id)].count(Purpose.VALIDATE) == 1
+        assert (run.status, run.applied) == (RunStatus.FINISHED, 3)
 
 
 def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(tuner: Tuner) -> None:
