@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation bench-runner bench-fleet clean
+.PHONY: help demo test lint format engine-test chaos gain proof bench-simulation bench-db bench-runner bench-fleet clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
@@ -12,6 +12,7 @@ help:
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
+	@echo "make bench-db          claims and reports a second, looks and idle workers (docs/scale.md)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
 	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (docs/scale.md)"
 	@echo "make format       let ruff format the code"
@@ -43,6 +44,12 @@ proof: $(VENV)/.installed
 
 bench-simulation: $(VENV)/.installed
 	@$(BIN)/python -m benches.simulation_speed $(if $(PEER),--peer $(PEER)) $(ARGS)
+
+bench-db: $(VENV)/.installed
+	@$(BIN)/python -m benches.database cycles $(ARGS)
+	@$(BIN)/python -m benches.database sqlite $(ARGS)
+	@$(BIN)/python -m benches.database looks
+	@$(BIN)/python -m benches.database idle
 
 bench-runner: $(VENV)/.installed
 	@$(BIN)/python -m benches.runner speed $(if $(PEER),--peer $(PEER)) $(ARGS)

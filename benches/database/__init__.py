@@ -1,0 +1,1 @@
+"""What the database costs: claims and reports, a look at a run, and workers with nothing to do."""

@@ -1,0 +1,120 @@
+"""What a master's tick and a `status` cost as a run grows."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from benches.database.scene import LEASE, RESULT, enrol, new_iteration, new_run, shell
+from spsa.migrate import upgrade
+from spsa.report.status import status
+from spsa.store import Mastership, NewStep, Run, Store, open_store
+from spsa.store.totals import recount
+
+CALLS = 40
+WORKERS = 8
+GAMES = 4
+_LONG_AGO = "'2026-01-01 00:00:00.000'"
+_NUMBERS = "WITH RECURSIVE n(k) AS (SELECT 2 UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
+
+
+def make(url: str, length: int) -> None:
+    """A run of so many complete iterations, two batches each, and one that is being played."""
+    upgrade(url)
+    with open_store(url, durable=False) as store:
+        run = store.create_run(new_run("bench", length + 1))
+        master = store.acquire(run.id, "bench", LEASE)
+        enrol(store, WORKERS)
+        _play_one(store, master, run)
+        if length > 1:
+            with shell(url) as connection:
+                _multiply(connection, length)
+                recount(connection, run.id)
+        store.open_iteration(master, new_iteration(length + 1, length, games=GAMES))
+        store.claim("held", 1, LEASE)
+    _freshen(url)
+
+
+def measure(url: str) -> tuple[float, float]:
+    """Milliseconds of the median tick, and of the median status."""
+    with open_store(url) as store:
+        run = store.run()
+        master = store.acquire(run.id, "bench", LEASE)
+        return (
+            _median(lambda: store.tick(master, LEASE)),
+            _median(lambda: status(store, store.run())),
+        )
+
+
+def _median(call: Callable[[], object]) -> float:
+    times = []
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        call()
+        times.append(1000 * (time.perf_counter() - began))
+    return statistics.median(times)
+
+
+def _play_one(store: Store, master: Mastership, run: Run) -> None:
+    store.open_iteration(master, new_iteration(1, 0, games=GAMES))
+    for n in range(GAMES // 2):
+        claim = store.claim(f"first-{n}", 1 + n, LEASE)
+        if claim is not None:
+            store.report(claim, RESULT)
+    oldest = store.tick(master, LEASE).open[0]
+    step = NewStep(
+        k=1,
+        theta_before=run.theta,
+        delta=dict.fromkeys(run.theta, 0.0),
+        theta_after=run.theta,
+        state={},
+        gradient=dict.fromkeys(run.theta, 0.0),
+        elo=0.0,
+        bounded=False,
+    )
+    store.apply(master, oldest.id, step)
+
+
+def _multiply(connection: sa.Connection, last: int) -> None:
+    """Write iterations 2 to `last` as copies of the first, their batches and steps too."""
+    numbers = {
+        "iteration_number": "n.k",
+        "k": "n.k",
+        "opened_on": "n.k - 1",
+        "completed_at": _LONG_AGO,
+    }
+    _copy(connection, "spsa_iteration", numbers, "t.iteration_number = 1", last)
+    its = "f.iteration_number = 1"
+    claim = {
+        "iteration_id": "i.id",
+        "claim_id": "t.claim_id || '-' || n.k",
+        "reported_at": _LONG_AGO,
+    }
+    _copy(connection, "spsa_batch", claim, its, last)
+    _copy(connection, "spsa_step", {"iteration_id": "i.id", "k": "n.k"}, its, last)
+    connection.execute(sa.text("UPDATE spsa_run SET applied = :last"), {"last": last})
+
+
+def _copy(
+    connection: sa.Connection, table: str, over: dict[str, str], which: str, last: int
+) -> None:
+    names = [c["name"] for c in sa.inspect(connection).get_columns(table) if c["name"] != "id"]
+    values = ", ".join(over.get(name, f"t.{name}") for name in names)
+    source = f"{table} t"
+    if table != "spsa_iteration":
+        source += (
+            " JOIN spsa_iteration f ON f.id = t.iteration_id JOIN spsa_iteration i ON i.k = n.k"
+        )
+    connection.execute(
+        sa.text(
+            f"INSERT INTO {table} ({', '.join(names)}) {_NUMBERS}"  # noqa: S608
+            f"SELECT {values} FROM n CROSS JOIN {source} WHERE {which}"
+        ),
+        {"last": last},
+    )
+
+
+def _freshen(url: str) -> None:
+    with shell(url) as connection:
+        connection.exec_driver_sql("ANALYZE")

@@ -1,0 +1,33 @@
+"""What was measured, as Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+from benches.database.loop import Measured
+
+Cell = tuple[str, int, Measured, Measured]
+"""Where, connections, ours, the bare increment."""
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cycles(cells: Iterable[Cell]) -> str:
+    """Cycles a second and their times, ours beside the bare increment."""
+    heads = [
+        *("disk", "connections", "ours, cycles/s", "p50 / p99 ms"),
+        *("bare, cycles/s", "p50 / p99 ms", "ours / bare"),
+    ]
+    return markdown(
+        heads,
+        (
+            [where, str(n), *_told(ours), *_told(bare), f"{ours.rate / bare.rate:.2f}"]
+            for where, n, ours, bare in cells
+        ),
+    )
+
+
+def _told(one: Measured) -> list[str]:
+    return [f"{one.rate:,.0f}", f"{one.p50:.3g} / {one.p99:.3g}"]
