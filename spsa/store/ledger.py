@@ -91,7 +91,7 @@ class Ledger(Database):
         statement = (
             select(iterations)
             .where(iterations.c.run_id == run_id, IS_OPEN)
-            .order_by(iterations.c.iteration_number)
+            .order_by(iterations.c.id)  # as its index is; the numbers go up with it
         )
         with self._read() as connection:
             return [iteration_of(row) for row in connection.execute(statement)]
