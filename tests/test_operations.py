@@ -1,5 +1,6 @@
 """Masters and workers as processes that come, share, idle and go."""
 
+import hashlib
 import signal
 import subprocess
 import time
@@ -7,9 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from builders import new_engine, new_iteration, stage
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
 
+from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.migrate import upgrade
 from spsa.store import open_store
 
 THINKING = 0.3
@@ -133,3 +137,28 @@ def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) 
     assert engines_of(tuner.folder) == []
     never_needed = tuner.worker("--idle-timeout", "0.5")
     assert never_needed.wait(120) == 3
+
+
+def test_what_an_engine_refuses_pauses_the_run_with_the_reason_after_one_try_a_claim(
+    start: Start, tmp_path: Path
+) -> None:
+    tuner = start("refused")
+    upgrade(tuner.url)
+    content = (tuner.folder / "optional").read_bytes()
+    binary = new_engine(
+        sha256=hashlib.sha256(content).hexdigest(), size=len(content), content=content
+    )
+    with open_store(tuner.url, durable=False) as store:
+        run = stage(store)
+        refused = {"plus_options": {"Nonsense": "1"}, "minus_options": {}}
+        run.open(plus=binary, minus=binary, **refused)
+        worker = tuner.worker("--idle-timeout", "2")
+        assert worker.wait(120) == 0, tuner.words()
+        now, attempts = run.now(), new_iteration().max_attempts
+        assert now.status is RunStatus.PAUSED
+        assert now.reason is not None
+        assert "refused option: it declares no option 'Nonsense'" in now.reason
+        failed = max(store.batches(run.run.id), key=lambda batch: batch.attempt)
+        assert (failed.status, failed.attempt) == (BatchStatus.FAILED, attempts)
+        assert failed.void_games == attempts
+    assert engines_of(tuner.folder) == []
