@@ -120,6 +120,23 @@ def test_nothing_stays_open(folder: Path) -> None:
     assert open_descriptors() == before
 
 
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
+def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
+    """Seen from inside a user namespace that may have no more of them, as containers are."""
+    look = (
+        "from worker.isolation import isolation\n"
+        "from worker.spawning import Confinement\n"
+        "with isolation() as found: print(Confinement(isolation=found))"
+    )
+    limits = "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_net_namespaces"
+    forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
+    inside = ["sh", "-c", f'{forbid} && exec "$0" -c "$1"', sys.executable, look]
+    done = subprocess.run(
+        ["unshare", "-r", *inside], cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("rlimits\n", "")
+
+
 def test_without_the_wish_there_is_none() -> None:
     with isolation(wanted=False) as found:
         assert found is None

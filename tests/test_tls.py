@@ -115,6 +115,7 @@ class Secured:
     port: int
     ca: Path
     stranger: Path
+    folder: Path  # of its socket
 
     def url(self, query: str = "", *, name: str = NAME, password: str = SECRET) -> str:
         where = f"{name}:{self.port}/postgres?hostaddr=127.0.0.1"
@@ -132,6 +133,13 @@ def certify(folder: Path) -> None:
         subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True)
 
 
+HBA = """\
+local all all trust
+host all postgres 127.0.0.1/32 trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
+
+
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     found = binaries()
@@ -141,8 +149,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     certify(certificates)
     folder = Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp")) / f"spsa-tls-{os.getpid()}"
     folder.mkdir(mode=0o700)
-    hba = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-    (folder / "hba.conf").write_text(hba)
+    (folder / "hba.conf").write_text(HBA)
     for name in ("server.key", "server.crt"):
         shutil.copy(certificates / name, folder / name)
         (folder / name).chmod(0o600)
@@ -150,14 +157,16 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             shutil.chown(folder / name, account["user"], account["group"])
     files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "hba_file": "hba.conf"}
     settings = [f"{key}={folder / name}" for key, name in files.items()]
-    running = CrashingServer(found, folder, "ssl=on", *settings)
+    settings += ["ssl=on", f"unix_socket_directories={folder}"]
+    running = CrashingServer(found, folder, *settings)
     if account := _account():
         shutil.chown(folder / "hba.conf", account["user"], account["group"])
     try:
         running.start()
         with sa.create_engine(parse_url(f"{running.url}/postgres")).begin() as connection:
             connection.exec_driver_sql(f"CREATE ROLE tuner LOGIN SUPERUSER PASSWORD '{SECRET}'")
-        yield Secured(running.port, certificates / "ca.crt", certificates / "stranger.crt")
+        authority, stranger = certificates / "ca.crt", certificates / "stranger.crt"
+        yield Secured(running.port, authority, stranger, folder)
     finally:
         running.crash()
         shutil.rmtree(folder)
@@ -201,6 +210,14 @@ def test_the_users_own_root_is_believed(secure: Secured, tmp_path: Path) -> None
 def test_a_weaker_way_is_taken_where_somebody_wrote_so(secure: Secured) -> None:
     assert reached(secure.url("sslmode=require")).startswith("TLS")
     assert reached(secure.url("sslmode=disable")) == ""
+
+
+def test_a_socket_needs_neither_tls_nor_a_password(secure: Secured) -> None:
+    escaped = str(secure.folder).replace("/", "%2F")
+    assert reached(f"postgresql://tuner@{escaped}:{secure.port}/postgres") == ""
+    where = f"host={secure.folder}&port={secure.port}"
+    assert reached(f"postgresql://tuner@/postgres?{where}") == ""
+    assert reached(f"postgresql:///postgres?user=tuner&{where}") == ""
 
 
 def test_a_server_of_another_name_is_refused(secure: Secured) -> None:
