@@ -52,6 +52,23 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
     assert [r["elo"] for r in found["recoveries"]] == [12]
 
 
+def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
+    project: Path,
+) -> None:
+    file = project / "config.toml"
+    text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]")
+    auto, fixed = (
+        text.replace("[games]", f"[games]\niterations_in_flight = {depth}")
+        for depth in ('"auto"', "2")
+    )
+    file.write_text(auto, encoding="utf-8")
+    told = asked("plan", "-c", "64", "--game-seconds", "10").stdout
+    assert "iterations in flight follow the fleet: up to 4 with this one" in told
+    assert "64 slots would need" in " ".join(told.split())
+    file.write_text(fixed, encoding="utf-8")
+    assert "follow the fleet" not in asked("plan").stdout
+
+
 def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     url = f"sqlite:///{project / 'spsa.db'}"
     upgrade(url)

@@ -9,6 +9,7 @@ from spsa.algorithms import Problem
 from spsa.params import Constant, Location, Parameter, Space
 from spsa.planning.alternatives import alternatives
 from spsa.planning.cautions import of_space
+from spsa.planning.depth import busy_depth, of_depth
 from spsa.planning.pace import Fleet, Shape, depth_without_idling, game_seconds, pace
 from spsa.planning.plan import plan
 from spsa.planning.precision import precise
@@ -92,6 +93,47 @@ def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
 def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
     slow = pace(replace(SHAPE, depth=8), Fleet(concurrency=64, build_seconds=30), 2.0)
     assert slow.iteration == pytest.approx(30)
+
+
+def test_builds_side_by_side_set_a_quicker_pace() -> None:
+    fleet = Fleet(concurrency=64, build_seconds=30, builders=4)
+    assert pace(replace(SHAPE, depth=99), fleet, 2.0).iteration == pytest.approx(30 / 4)
+
+
+def cautioned(shape: Shape, fleet: Fleet) -> list[str]:
+    asked = Question(
+        space=Space((parameter(),)),
+        design=design(),
+        shape=shape,
+        fleet=fleet,
+        seconds=10.0,
+        draw_rate=0.6,
+    )
+    return [str(caution) for caution in of_depth(asked, 1, busy_depth(asked))]
+
+
+def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
+    shape = Shape(iterations=500, games=150, batch_games=2, depth=5, adapts=True)
+    small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
+    assert cautioned(shape, small) == []
+    (told,) = cautioned(shape, large)
+    assert "256 slots would need 11 iterations in flight, and a run of 500 bears 5" in told
+    assert "games_per_iteration = " in told
+    (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
+    assert "more iterations" in short
+
+
+def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    (two, two_grown), (many, many_grown) = (
+        [
+            recovery(design(depth=depth, grows=grows), prospect, replicas=8, seed=3).parts.tolist()
+            for grows in (False, True)
+        ]
+        for depth in (2, 12)
+    )
+    assert two == two_grown
+    assert many != many_grown
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:

@@ -91,7 +91,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
         builders=config.build.at_once or usual_builds(),
     )
     shape = _shape(config, fleet, seconds)
-    design, merged = _design(config, space, shape.depth)
+    design, merged = _design(config, space, shape)
     return Known(
         question=Question(
             space=space,
@@ -148,7 +148,7 @@ def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
     return replace(shape, depth=min(needed, bearable))
 
 
-def _design(config: Config, space: Space, depth: int) -> tuple[Design, int]:
+def _design(config: Config, space: Space, shape: Shape) -> tuple[Design, int]:
     """The design to simulate: of a long run, a shorter one of as many games."""
     problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
     shorter, merged = coarser(problem, _MOST_ITERATIONS)
@@ -158,7 +158,8 @@ def _design(config: Config, space: Space, depth: int) -> tuple[Design, int]:
         algorithm=config.algorithm,
         settings=config.settings,
         problem=shorter,
-        depth=max(1, round(depth / merged)),
+        depth=max(1, round(shape.depth / merged)),
+        grows=shape.adapts,
     )
     return design, merged
 

@@ -63,7 +63,7 @@ class Pacer:
             found = f"{slots} need {demand.depth} iterations in flight, this run bears {bearable}"
         else:
             return None
-        return f"{found}: use games_per_iteration = {demand.games_for(bearable)} next time"
+        return f"{found}: in another run {demand.remedy(bearable)}"
 
     def _hands(self, view: RunView) -> int:
         """Slots, and batches that wait for one at their worker, as the seconds of a game do too."""

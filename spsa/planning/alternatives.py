@@ -30,7 +30,7 @@ def _rules(design: Design) -> Iterator[tuple[str, Design]]:
 
 def _depths(design: Design) -> Iterator[tuple[str, Design]]:
     for depth in {1, 2 * design.depth} - {design.depth}:
-        yield f"iterations_in_flight = {depth}", replace(design, depth=depth)
+        yield f"iterations_in_flight = {depth}", replace(design, depth=depth, grows=False)
 
 
 def _cuts(design: Design) -> Iterator[tuple[str, Design]]:

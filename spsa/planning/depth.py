@@ -19,7 +19,7 @@ def free_depth(question: Question) -> int:
     What is simulated here is kinder than many an engine, so that the length of the run has to allow
     for it as well (`iterations_per_depth`).
     """
-    design = replace(question.design, depth=1)
+    design = replace(question.design, depth=1, grows=False)
     needed = method(design.algorithm).iterations_per_depth
     alone = question.recovery(design, question.stake)
     free = 1
@@ -83,5 +83,5 @@ def _of_bearing(question: Question, busy: int | None) -> Iterator[Caution]:
         name="games_per_iteration",
         found=f"{demand.slots} slots would need {busy} iterations in flight, and a run of "
         f"{shape.iterations} bears {shape.depth}: slots will wait",
-        remedy=f"games_per_iteration = {demand.games_for(shape.depth)} keeps them busy",
+        remedy=demand.remedy(shape.depth),
     )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
+from spsa.planning.supply import depth_after
 from spsa.simulation.engine import Games, Quadratic
 from spsa.simulation.race import Race
 
@@ -56,6 +57,7 @@ class Design:
     """A run that could be made: its rule, and how its games are cut.
 
     `stretch` makes every step so many times as large as the one that `problem` is written in.
+    Where the depth `grows` it does so with the results, as where it follows the fleet.
     """
 
     algorithm: str
@@ -63,6 +65,7 @@ class Design:
     problem: Problem
     depth: int
     stretch: float = 1.0
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,13 @@ def recovery(design: Design, prospect: Prospect, *, replicas: int, seed: int) ->
     problem = _stretched(_replicated(design.problem, replicas), design.stretch)
     engine = _seen(prospect.engines(design.problem, replicas, drawn), design.stretch)
     rule = create(design.algorithm, design.settings, problem)
-    race = Race(problem=problem, engine=engine, games=Games(prospect.draw_rate), depth=design.depth)
+    race = Race(
+        problem=problem,
+        engine=engine,
+        games=Games(prospect.draw_rate),
+        depth=design.depth,
+        grows=depth_after if design.grows else None,
+    )
     first, last, end = _moves(rule.theta(rule.start()), map(rule.theta, race.run(rule, played)))
     lost, left = engine.elo(problem.start), engine.elo(end)
     asked = [rule.ask(rule.start(), k, played).c_k for k in (1, problem.iterations)]

@@ -74,6 +74,12 @@ class Demand:
         enough = max(owed / max(1, depth - 1), self.games_to_build, self.games)
         return 2 * ceil(enough / 2)
 
+    def remedy(self, depth: int) -> str:
+        """What would keep the slots busy where no more than so many in flight are borne."""
+        if depth < 2 and self.games_to_build <= self.games:
+            return "more iterations, or more games in each, leave less of the time to builds"
+        return f"games_per_iteration = {self.games_for(depth)} keeps them busy"
+
     @property
     def _lead(self) -> float:
         return self.build_seconds + REACTION_SECONDS

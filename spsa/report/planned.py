@@ -116,9 +116,12 @@ def _designs(designs: Sequence[Precise]) -> FittedTable:
 
 
 def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
-    yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
-    if plan.busy_depth is not None and not slower:
-        yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
+    if plan.shape.adapts:
+        yield f"iterations in flight follow the fleet: up to {plan.shape.depth} with this one"
+    else:
+        yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
+        if plan.busy_depth is not None and not slower:
+            yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
     yield from (f"look at {caution}" for caution in plan.cautions)
 
 
