@@ -264,6 +264,10 @@ def test_the_view_tells_what_games_have_lasted_lately(store):
     assert store.tick(run.master, LEASE).game_seconds == 1.5
     run.apply()
     assert store.tick(run.master, LEASE).game_seconds == 1.5
+    run.open(k=2, opened_on=1)
+    claim = run.claim("short")
+    store.report(claim, result_of(claim, seconds=0.5))
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
 
 
 def test_a_run_ends_when_all_its_iterations_are_applied(store):

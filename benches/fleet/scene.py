@@ -42,7 +42,7 @@ class Scene:
 FLEETS = {
     1: Scene(workers=1, games=150, builders=1, warm=400, seconds=1600, haste=40),
     8: Scene(workers=8, games=150, builders=2, warm=200, seconds=600, haste=8),
-    64: Scene(workers=64, games=400, builders=4, warm=150, seconds=200, haste=2),
+    64: Scene(workers=64, games=600, builders=4, warm=150, seconds=200, haste=2),
     256: Scene(workers=256, games=2000, builders=4, warm=150, seconds=150, haste=1),
 }
 """By the number of workers. Iterations are as large as two builds of so many at a time need."""

@@ -42,8 +42,8 @@ class Case:
 FLEETS = (
     Case(75, 37_500, 3),
     Case(75, 92_160, 6),
-    Case(200, 737_280, 11),
-    Case(1000, 2_949_120, 9),
+    Case(300, 737_280, 9),
+    Case(1000, 2_949_120, 10),
 )
 """Runs of 8 hours, and of 500 iterations for one worker, as deep as `make bench-fleet` finds."""
 

@@ -1,7 +1,7 @@
 """What a master sees, all in one look."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
@@ -76,7 +76,9 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
     open_ones = _open_iterations(connection, run_id)
     ids = [iteration.id for iteration in open_ones]
     run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
-    work = _work(connection, [*ids, *_last_applied(connection, run)])
+    last = _last_applied(connection, run)
+    work = _work(connection, ids if last is None else [*ids, last])
+    leased = _of(work, BatchStatus.LEASED)
     seen = connection.execute(
         select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
             workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS)
@@ -87,10 +89,10 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
         opened=connection.scalar(newest) or 0,
         open=open_ones,
         failures=_failures(connection, ids),
-        ready_games=work.ready_games,
-        leased_games=work.leased_games,
-        leased_batches=work.leased_batches,
-        game_seconds=work.game_seconds,
+        ready_games=sum(int(row.games) for row in _of(work, BatchStatus.READY)),
+        leased_games=sum(int(row.games) for row in leased),
+        leased_batches=sum(row.batches for row in leased),
+        game_seconds=_game_seconds(work, last),
         active_workers=seen[0],
         active_slots=int(seen[1]),
     )
@@ -115,42 +117,41 @@ def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[Failure]:
     ]
 
 
-def _last_applied(connection: sa.Connection, run: Run) -> list[int]:
-    """The iteration of the latest result: of its batches also the slow ones are done."""
+def _last_applied(connection: sa.Connection, run: Run) -> int | None:
+    """The iteration of the latest result."""
     statement = select(iterations.c.id).where(
         iterations.c.run_id == run.id, iterations.c.k == run.applied
     )
-    return list(connection.scalars(statement))
+    last: int | None = connection.scalar(statement)
+    return last
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    ready_games: int
-    leased_games: int
-    leased_batches: int
-    game_seconds: float | None
-
-
-def _work(connection: sa.Connection, ids: Sequence[int]) -> _Work:
-    """What is to be played, is being played and was played of these iterations."""
+def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
+    """How much of these iterations is to be played, is being played, and has been played."""
     statement = (
         select(
+            batches.c.iteration_id,
             batches.c.status,
             func.count().label("batches"),
             func.sum(batches.c.games).label("games"),
             func.sum(batches.c.seconds).label("seconds"),
         )
         .where(batches.c.iteration_id.in_(ids))
-        .group_by(batches.c.status)
+        .group_by(batches.c.iteration_id, batches.c.status)
     )
-    by_status = {row.status: row for row in connection.execute(statement)}
-    ready, leased, done = (
-        by_status.get(status)
-        for status in (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.DONE)
-    )
-    return _Work(
-        ready_games=0 if ready is None else int(ready.games),
-        leased_games=0 if leased is None else int(leased.games),
-        leased_batches=0 if leased is None else int(leased.batches),
-        game_seconds=None if done is None else done.seconds / done.games or None,
-    )
+    return connection.execute(statement).all()
+
+
+def _of(work: Sequence[Any], status: BatchStatus) -> list[Any]:
+    return [row for row in work if row.status == status]
+
+
+def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
+    """What a game has lasted lately: in the iteration of the latest result, if there is one.
+
+    Of those that are still being played the short games are known first.
+    """
+    done = _of(work, BatchStatus.DONE)
+    whole = [row for row in done if row.iteration_id == last] or done
+    games = sum(row.games for row in whole)
+    return sum(row.seconds for row in whole) / games or None if games else None
