@@ -93,7 +93,7 @@ def test_struck_out_and_written_out(house, project, store, capsys):
     (event,) = (e for e in store.events(after.id) if e.kind == "purge")
     assert event.detail["reason"] == "ECC errors" and "@" in event.actor
     assert run(["status"]) == 0
-    assert "24 games struck out by 1 purge, 8 of them to be played again" in capsys.readouterr().out
+    assert "24 games struck out by 1 purge, 8 of them given out again" in capsys.readouterr().out
     assert run(["purge", "--host", "bad", "--yes"]) == 3
     assert "nothing to strike" in capsys.readouterr().err
 

@@ -65,7 +65,7 @@ def headlines(status: Status) -> Iterator[str]:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
     if status.struck.games:
-        again = f", {status.struck.played_again} of them to be played again"
+        again = f", {status.struck.played_again} of them given out again"
         yield (
             f"  {plural(status.struck.games, 'game')} struck out by "
             f"{plural(run.purges, 'purge')}{again if status.struck.played_again else ''}"
