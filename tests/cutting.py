@@ -6,7 +6,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from spsa.errors import DatabaseUnreachable
-from spsa.store import Store
+from spsa.store import ServerStore, Store
 
 Cut = Literal["before", "after"] | None
 
@@ -36,6 +36,15 @@ class CutStore(Store):
                 raise DatabaseUnreachable("cut before the commit")
         if cut == "after":
             raise DatabaseUnreachable("cut after the commit")
+
+
+class ServerCutStore(CutStore, ServerStore):
+    """The same on a PostgreSQL server, where a worker calls functions."""
+
+    @contextmanager
+    def _call(self):
+        with self._write() as connection:
+            yield connection
 
 
 class StatementCutStore(Store):

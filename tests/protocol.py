@@ -111,8 +111,7 @@ class Protocol(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="spsa-protocol-"))
-        url = f"sqlite:///{shutil.copy(self.template, self.folder / 'spsa.db')}"
-        self.store, self.sql = CutStore(url), Shell(url)
+        self.store, self.sql = self.opened()
         run = self.store.create_run(new_run(max_iterations=ITERATIONS))
         self.run_id, self.status, self.applied, self.theta = run.id, "running", 0, run.theta
         self.workers = [self.store.register_worker(new_worker(f"w{i}")) for i in range(WORKERS)]
@@ -122,6 +121,11 @@ class Protocol(RuleBasedStateMachine):
         self.claims: dict[str, Claim] = {}
         self.masterships: dict[str, Mastership] = {}
         self.views: dict[str, RunView] = {}
+
+    def opened(self) -> tuple[CutStore, Shell]:
+        """A database in which nothing has happened yet."""
+        url = f"sqlite:///{shutil.copy(self.template, self.folder / 'spsa.db')}"
+        return CutStore(url), Shell(url)
 
     def teardown(self) -> None:
         faults = broken(self.sql)
@@ -370,8 +374,6 @@ class Protocol(RuleBasedStateMachine):
         if view is None or view.opened >= ITERATIONS:
             return
         k, opened_on = view.opened + 1, view.run.applied
-        if k - IN_FLIGHT > opened_on:
-            return
         new = new_iteration(k=k, opened_on=opened_on, in_flight=IN_FLIGHT, max_attempts=ATTEMPTS)
         self.do(
             lambda: self.store.open_iteration(self.masterships[name], new),
@@ -384,7 +386,8 @@ class Protocol(RuleBasedStateMachine):
             return refuse(MastershipLost)
         if k <= len(self.iterations):
             return Plan(lambda got: got == k)
-        if self.status != "running" or opened_on != self.applied:
+        decided_well = max(0, k - IN_FLIGHT) <= opened_on <= self.applied
+        if self.status != "running" or not decided_well:
             return refuse(IllegalTransition)
 
         def effect():

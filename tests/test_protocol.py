@@ -131,10 +131,10 @@ BUGS = {
         '"theta": dict(step.theta_after),',
         '"theta": dict(step.delta),',
     ),
-    "an iteration is opened on old results": (
+    "an iteration is opened on too few results": (
         moves,
-        "if run.applied != new.opened_on:",
-        "if run.applied < new.opened_on:",
+        "if not max(0, new.k - new.in_flight) <= new.opened_on <= run.applied:",
+        "if new.opened_on > run.applied:",
     ),
     "a stopped run is opened": (moves, "if run.status != RunStatus.RUNNING:", "if False:"),
     "one k is opened twice": (moves, "if known is not None:", "if False:"),

@@ -109,6 +109,7 @@ __all__ = [
     "Run",
     "RunView",
     "Selection",
+    "ServerStore",
     "Standing",
     "Step",
     "Store",
