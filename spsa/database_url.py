@@ -8,7 +8,6 @@ never quotes any of it: wherever a URL is wrong, its password may be.
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from spsa.errors import Fault, InvalidInput
@@ -245,34 +244,4 @@ def refused(found: str, remedy: str = _REMEDY) -> InvalidInput:
     """Why a URL is not used, in words that hold nothing of it."""
     return InvalidInput(
         [Fault(file="DATABASE_URL", line=None, name="database.url", found=found, remedy=remedy)]
-    )
-
-
-def url_in(path: Path) -> str:
-    """The URL in a file of one line, as secrets are handed to services."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _unusable(path, f"cannot be read: {reason}") from None
-    if not text or "\n" in text:
-        raise _unusable(path, "is no file of one line")
-    return text
-
-
-def _unusable(path: Path, found: str) -> InvalidInput:
-    remedy = "write the database's URL into it, and nothing else"
-    return InvalidInput(
-        [Fault(file=str(path), line=None, name="database.url", found=found, remedy=remedy)]
-    )
-
-
-def caution_of_command_line(text: str) -> str | None:
-    """What to say of a URL that stands on a command line; None where nothing of it is secret."""
-    url = parsed(text)
-    if isinstance(url, FileUrl) or url.password is None:
-        return None
-    return (
-        "everybody on this machine can read a command line, and the password in it: use "
-        "DATABASE_URL, --database-url-file or ~/.pgpass"
     )

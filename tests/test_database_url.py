@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.connection import displayed, parse_url
-from spsa.database_url import FileUrl, Place, ServerUrl, caution_of_command_line, parsed, url_in
+from spsa.database_url import FileUrl, Place, ServerUrl, parsed
 from spsa.errors import InvalidInput
+from spsa.url_source import caution_of_command_line, url_in
 
 SECRET = "s3cret"
 

@@ -4,9 +4,10 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from spsa.database_url import FileUrl, caution_of_command_line, parsed, url_in
+from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.tls import cautions
+from spsa.url_source import caution_of_command_line, url_in
 
 _SQLITE = "sqlite:///"
 

@@ -114,18 +114,18 @@ def settings(config: str | None, database_url: str | None) -> "Config":
 
 def _chosen_url(url: str | None) -> str | None:
     """What the command line says goes before the environment; a URL before the file of one."""
-    from spsa.database_url import caution_of_command_line, url_in
+    from spsa.url_source import caution_of_command_line, url_in
 
     context = click.get_current_context(silent=True)
-    file = None if context is None else context.meta.get(_URL_FILE)
-    if context is not None and _is_typed(context, "database_url") and url is not None:
-        if file is not None and _is_typed(context, "database_url_file"):
-            raise click.UsageError("give --database-url or --database-url-file, not both")
-        if caution := caution_of_command_line(url):
-            click.echo(f"warning: {caution}", err=True)
+    if context is None:
         return url
-    typed = context is not None and _is_typed(context, "database_url_file")
-    return url_in(Path(file)) if file and (typed or url is None) else url
+    file = context.meta.get(_URL_FILE)
+    typed, file_typed = (_is_typed(context, n) for n in ("database_url", "database_url_file"))
+    if typed and file_typed:
+        raise click.UsageError("give --database-url or --database-url-file, not both")
+    if typed and (caution := caution_of_command_line(url or "")):
+        click.echo(f"warning: {caution}", err=True)
+    return url_in(Path(file)) if file and (file_typed or url is None) else url
 
 
 def _is_typed(context: click.Context, name: str) -> bool:

@@ -1,0 +1,36 @@
+"""Where the URL of a database is written, and who else can read it there."""
+
+from pathlib import Path
+
+from spsa.database_url import FileUrl, parsed
+from spsa.errors import Fault, InvalidInput
+
+
+def url_in(path: Path) -> str:
+    """The URL in a file of one line, as secrets are handed to services."""
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise _unusable(path, f"cannot be read: {reason}") from None
+    if not text or "\n" in text:
+        raise _unusable(path, "is no file of one line")
+    return text
+
+
+def _unusable(path: Path, found: str) -> InvalidInput:
+    remedy = "write the database's URL into it, and nothing else"
+    return InvalidInput(
+        [Fault(file=str(path), line=None, name="database.url", found=found, remedy=remedy)]
+    )
+
+
+def caution_of_command_line(text: str) -> str | None:
+    """What to say of a URL that stands on a command line; None where nothing of it is secret."""
+    url = parsed(text)
+    if isinstance(url, FileUrl) or url.password is None:
+        return None
+    return (
+        "everybody on this machine can read a command line, and the password in it: use "
+        "DATABASE_URL, --database-url-file or ~/.pgpass"
+    )
