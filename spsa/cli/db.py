@@ -44,9 +44,9 @@ def check(config: str | None, database_url: str | None) -> None:
 @database_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def backup(config: str | None, database_url: str | None, file: Path) -> None:
-    """Copy an SQLite database to FILE while masters and workers go on with it.
+    """Copy an SQLite database to FILE.
 
-    Of a PostgreSQL server `pg_dump --format=custom` makes one.
+    Masters and workers go on with it meanwhile. Of a PostgreSQL server `pg_dump --format=custom` makes one.
     """
     with opened(config, database_url) as store:
         store.copy_to(file)
