@@ -79,22 +79,25 @@ def tables_on(server: CrashingServer) -> str:
 
 
 def test_fifty_crashes_of_the_server_under_load(server, tmp_path, figures):
-    """Everybody is back within seconds: the waits are the product's own."""
+    """Everybody is back soon: the waits are the product's own, and grow with the outage."""
     began, url = time.monotonic(), tables_on(server)
     post = Post(url, retry=RECONNECT, journal=tmp_path)
-    ready = []
+    outages = []
     with working(url, of_six(post)) as works:
         for _ in range(RESTARTS):
             time.sleep(works.chance.uniform(0.3, 1.2))
+            crashed = time.monotonic()
             server.start()
-            ready.append(time.monotonic())
+            outages.append((crashed, time.monotonic()))
         time.sleep(RECONNECT_SECONDS)
         works.finish()
         games = assert_undisturbed(works)
-    back = returns(entries(tmp_path), ready)
-    assert max(back) < RECONNECT_SECONDS
+    back = returns(entries(tmp_path), [ready for _, ready in outages])
+    longest = max(ready - crashed for crashed, ready in outages)
+    assert max(back) < RECONNECT_SECONDS + 2 * longest
     figures(
         restarts=RESTARTS,
+        longest_outage=longest,
         slowest_return=max(back),
         games=games,
         calls=len(entries(tmp_path)),
