@@ -14,7 +14,7 @@ import click
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect
 from worker.cores import default_concurrency, usable_cores
-from worker.flags import MATCH, SHARED, WORKER, options
+from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.isolation import isolation, keep_to_oneself
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("engines", nargs=-1, type=_FILE, metavar="[ENGINE1 ENGINE2]")
+@click.argument("engines", nargs=-1, type=FILE, metavar="[ENGINE1 ENGINE2]")
 @options(WORKER, MATCH, SHARED)
 @click.version_option(__version__)
 def compete(engines: tuple[Path, ...], **given: Any) -> int:

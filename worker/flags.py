@@ -22,7 +22,7 @@ class _Finite(click.FloatRange):
         return number
 
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SECONDS = _Finite(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 
@@ -53,7 +53,7 @@ WORKER = (
     click.option(
         "--database-url-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="A file that holds its URL and nothing else.  [env: DATABASE_URL_FILE]",
+        help="A file that holds its URL and nothing else.  [env: DATABASE_URLFILE]",
     ),
     click.option("--name", help="Name of this worker.  [default: host-pid-random]"),
     click.option("--once", is_flag=True, help="Leave when no work is left; 3 if there was none."),
