@@ -53,7 +53,7 @@ WORKER = (
     click.option(
         "--database-url-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="A file that holds its URL and nothing else.  [env: DATABASE_URLFILE]",
+        help="A file that holds its URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", help="Name of this worker.  [default: host-pid-random]"),
     click.option("--once", is_flag=True, help="Leave when no work is left; 3 if there was none."),
