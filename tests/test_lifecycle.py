@@ -107,7 +107,9 @@ def _inserts(node):
 # guards that say the same in other words, each where the table's own guard would say too little
 _OWN_GUARD = {
     "_own(batch_id": "a claim's holder; `_own` asks may_become",
-    "batches.c.id == batch_id).values(status=BatchStatus.LEASED": "locked and chosen as free in the same transaction",
+    "batches.c.id == batch_id).values(status=BatchStatus.LEASED": (
+        "locked and chosen as free in the same transaction"
+    ),
     "batches.c.status == BatchStatus.LEASED": "expired for good; failed comes from leased only",
 }
 

@@ -46,7 +46,8 @@ def check(config: str | None, database_url: str | None) -> None:
 def backup(config: str | None, database_url: str | None, file: Path) -> None:
     """Copy an SQLite database to FILE.
 
-    Masters and workers go on with it meanwhile. Of a PostgreSQL server `pg_dump --format=custom` makes one.
+    Masters and workers go on with it meanwhile. Of a PostgreSQL server `pg_dump --format=custom`
+    makes one.
     """
     with opened(config, database_url) as store:
         store.copy_to(file)
