@@ -147,7 +147,7 @@ def insist(ask: Callable[[], Any]) -> Any:
 @contextmanager
 def working(url: str, kinds: list[Kind]) -> Iterator[Works]:
     """A run that has no end yet, and its fleet; nobody is left of it afterwards."""
-    with open_store(url, durable=False) as store, closing(Shell(url)) as sql:
+    with open_store(url) as store, closing(Shell(url)) as sql:
         start(store)
         crew = Crew(kinds)
         try:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import pytest
+from builders import result_of, stage
 from crew import LONG, SEED, Works, assert_undisturbed
 from fleet import NAME, Leader, Player, is_over, start
 
@@ -75,6 +76,19 @@ def test_a_fifth_of_all_calls_says_that_it_failed(database_url, sql, figures):
         games=games,
         seconds=time.monotonic() - began,
     )
+
+
+def test_a_worker_that_a_crash_has_made_unknown_says_again_who_it_is(database_url, sql):
+    """Workers' commits do not wait for the disk: the first that is lost may be its own row."""
+    with open_store(database_url, durable=False) as store:
+        on = stage(store)
+        on.open()
+        player = Player(store, NO_WAIT)
+        player.clerk._registered()
+        sql("DELETE FROM spsa_worker WHERE name <> 'box-1'")
+        claim = player.clerk.claim()
+        assert claim is not None
+        assert store.report(claim, result_of(claim)) == "accepted"
 
 
 def _shorten(store: Store) -> None:

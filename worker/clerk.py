@@ -14,7 +14,7 @@ from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
 
-from spsa.errors import DatabaseUnreachable, LeaseLost
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost
 from spsa.store import BatchResult, Claim, WorkerInfo
 from worker.pauses import Pace, Pauses
 
@@ -118,9 +118,18 @@ class Clerk:
     def claim(self) -> Claim | None:
         """One batch, or None when none is free."""
         self._claim_id = self._claim_id or uuid4().hex
-        claim = self._desk.claim(self._claim_id, self._registered(), self._lease)
+        claim = self._claimed(self._claim_id)
         self._claim_id = None
         return claim
+
+    def _claimed(self, claim_id: str) -> Claim | None:
+        try:
+            return self._desk.claim(claim_id, self._registered(), self._lease)
+        except IllegalTransition:
+            # a server that crashed may have forgotten the row of this worker: it did not wait for
+            # the disk either
+            self._worker_id = None
+            return self._desk.claim(claim_id, self._registered(), self._lease)
 
     def work_left(self) -> bool:
         return self._desk.work_left()
