@@ -68,7 +68,8 @@ class seconds_from_now(GenericFunction[datetime]):  # noqa: N801
 @compiles(seconds_from_now, "postgresql")
 def _postgresql(element: Any, compiler: Any, **kw: Any) -> str:
     seconds = compiler.process(element.clauses, **kw)
-    return f"(clock_timestamp() + make_interval(secs => CAST({seconds} AS double precision)))"
+    # not clock_timestamp(), which may differ from row to row and so is no condition of an index
+    return f"(statement_timestamp() + make_interval(secs => CAST({seconds} AS double precision)))"
 
 
 @compiles(seconds_from_now, "sqlite")

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -14,6 +15,7 @@ from benches.database.slowness import compiled_shim, passed_on
 from benches.database.tables import Cell, cycles, markdown
 
 SCHEMES = ("ours", "bare increment")
+CLIENTS = ("pgbench", "the store")
 MEMORY = Path("/dev/shm")
 _seconds = click.option("--seconds", type=float, default=3.0, show_default=True)
 _connections = click.option(
@@ -38,6 +40,7 @@ def main() -> None:
 @_rounds
 @_batches
 @click.option("--disk", is_flag=True, help="On this machine's disk too, as slow as it is.")
+@click.option("--client", "clients", type=click.Choice(CLIENTS), multiple=True, default=CLIENTS)
 def postgresql(
     seconds: float,
     counts: Sequence[int],
@@ -45,20 +48,22 @@ def postgresql(
     rounds: int,
     batches: int,
     disk: bool,
+    clients: Sequence[str],
 ) -> None:
     """Claims and reports on PostgreSQL, by a client in C and by workers' own code."""
     programs = _programs()
-    cells: dict[str, list[Cell]] = {"pgbench": [], "the store": []}
+    plays: dict[str, Callable[[str, str, int, float], Measured]] = {
+        "pgbench": partial(c_client.play, programs),
+        "the store": loop.play,
+    }
+    cells: dict[str, list[Cell]] = {client: [] for client in clients}
     for where, folder, wait, shim in _disks(waits, disk):
         with server.running(programs, folder, wait, shim) as (url, _):
             scene.make(server.create(url, "scene"), batches, max(counts))
             for count in counts:
-                for client, play in (
-                    ("pgbench", lambda u, s, n, t: c_client.play(programs, u, s, n, t)),
-                    ("the store", loop.play),
-                ):
-                    best = _in_turns(_on_copies(url, play), count, seconds, rounds)
-                    cells[client].append((where, count, *best))
+                for client, found in cells.items():
+                    play = _on_copies(url, plays[client])
+                    found.append((where, count, *_in_turns(play, count, seconds, rounds)))
     for client, found in cells.items():
         click.echo(f"\nPostgreSQL, {client}\n\n{cycles(found)}")
 
