@@ -374,7 +374,13 @@ class Protocol(RuleBasedStateMachine):
         if view is None or view.opened >= ITERATIONS:
             return
         k, opened_on = view.opened + 1, view.run.applied
-        new = new_iteration(k=k, opened_on=opened_on, in_flight=IN_FLIGHT, max_attempts=ATTEMPTS)
+        new = new_iteration(
+            k=k,
+            opened_on=opened_on,
+            opened_purges=view.run.purges,
+            in_flight=IN_FLIGHT,
+            max_attempts=ATTEMPTS,
+        )
         self.do(
             lambda: self.store.open_iteration(self.masterships[name], new),
             self._planned_opening(name, k, opened_on),
