@@ -186,7 +186,19 @@ class Entry:
 
 def entries(journal: Path) -> list[Entry]:
     """All that was written down; a line that a killed process did not finish is left out."""
-    lines = [line.split() for path in journal.iterdir() for line in path.read_text().splitlines()]
+    return [entry for path in journal.iterdir() for entry in _written(path.read_text())]
+
+
+def all_answered_since(journal: Path, moment: float) -> bool:
+    """Whether everybody has had an answer after a moment."""
+    return all(
+        any(e.ended > moment and e.outcome != "DatabaseUnreachable" for e in _written(end))
+        for end in (path.read_text()[-2000:] for path in journal.iterdir())
+    )
+
+
+def _written(text: str) -> list[Entry]:
+    lines = [line.split() for line in text.splitlines()]
     return [
         Entry(name, float(began), float(ended), method, outcome, claim_id)
         for name, began, ended, method, outcome, claim_id in (x for x in lines if len(x) == 6)

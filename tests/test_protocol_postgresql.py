@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from crew import LONG, Entry, assert_undisturbed, entries, insist, of_six, working
+from crew import (
+    LONG,
+    Entry,
+    all_answered_since,
+    assert_undisturbed,
+    entries,
+    insist,
+    of_six,
+    working,
+)
 from fleet import LEASE_SECONDS, Post
 from postgres_server import CrashingServer, binaries
 from shell import Shell
@@ -89,7 +98,9 @@ def test_fifty_crashes_of_the_server_under_load(server, tmp_path, figures):
             crashed = time.monotonic()
             server.start()
             outages.append((crashed, time.monotonic()))
-        time.sleep(RECONNECT_SECONDS)
+            while not all_answered_since(tmp_path, outages[-1][1]):
+                works.crew.check()
+                time.sleep(0.05)
         works.finish()
         games = assert_undisturbed(works)
     back = returns(entries(tmp_path), [ready for _, ready in outages])
