@@ -48,16 +48,18 @@ FLEETS = (
 """Runs of 8 hours, and of 500 iterations for one worker, as deep as `make bench-fleet` finds."""
 
 CUTS = tuple(
-    Case(pairs, budget, depth, growing)
+    Case(pairs, budget, depth, growing=False)
     for budget in (200_000, 1_000_000)
     for pairs, depth in ((75, 64), (300, 16), (600, 8), (1200, 4), (2400, 2))
-    for growing in (False, True)
 )
 """As many games in the air, cut into many small iterations or into few large ones."""
 
+GROWTH = (Case(75, 200_000, 64, growing=False), Case(75, 200_000, 64))
+"""The same depth at once, and grown into."""
+
 SHORT = (Case(75, 20_000, 8, False), Case(75, 20_000, 8))
 
-TABLES = {"fleets": FLEETS, "cuts": CUTS, "short": SHORT}
+TABLES = {"fleets": FLEETS, "cuts": CUTS, "growth": GROWTH, "short": SHORT}
 
 
 def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
@@ -108,7 +110,7 @@ def _shown(measured: Found, sign: str) -> str:
 @click.option("--problems", type=click.IntRange(min=2), default=16, show_default=True)
 @click.option("--processes", type=click.IntRange(min=1), default=os.cpu_count() or 1)
 def main(table: str, problems: int, processes: int) -> None:
-    """What depth costs: in fleets, in many small or few large iterations, or in a short run."""
+    """What depth costs: in fleets, by how games are cut, at once or grown into, in a short run."""
     click.echo(HEAD)
     for line in _lines(TABLES[table], problems, processes):
         click.echo(line)
