@@ -121,6 +121,12 @@ class Works:
         while self.crew.deaths < deaths:
             self.kill_somebody()
 
+    def await_everybody(self, journal: Path, since: float) -> None:
+        """Wait until each has had an answer after a moment; where nobody is ever replaced."""
+        while not all_answered_since(journal, since, len(self.crew)):
+            self.crew.check()
+            time.sleep(0.05)
+
     def finish(self) -> None:
         """Let the run end with what is open by now, and everybody leave."""
         while insist(lambda: self.store.run(NAME)).max_iterations == ENDLESS:
@@ -189,11 +195,11 @@ def entries(journal: Path) -> list[Entry]:
     return [entry for path in journal.iterdir() for entry in _written(path.read_text())]
 
 
-def all_answered_since(journal: Path, moment: float) -> bool:
-    """Whether everybody has had an answer after a moment."""
-    return all(
-        any(e.ended > moment and e.outcome != "DatabaseUnreachable" for e in _written(end))
-        for end in (path.read_text()[-2000:] for path in journal.iterdir())
+def all_answered_since(journal: Path, moment: float, crew: int) -> bool:
+    """Whether so many have had an answer after a moment."""
+    ends = [_written(path.read_text()[-2000:]) for path in journal.iterdir()]
+    return crew == sum(
+        any(e.ended > moment and e.outcome != "DatabaseUnreachable" for e in end) for end in ends
     )
 
 

@@ -71,22 +71,25 @@ def test_a_silent_partition_holds_nobody_past_the_deadline(
     there = Post(postgresql_url, journal=tmp_path, deadlines=SHORTENED)
     kinds = [*of_six(cut_off)[2:5], *of_six(there)[2:4], of_six(there)[5]]
     with working(postgresql_url, kinds) as works:
-        time.sleep(1)
+        works.await_everybody(tmp_path, since=began)
         for seconds in PARTITIONS:
             (proxy.stall if way == "stall" else proxy.swallow)()
             time.sleep(seconds)
             proxy.end_silence()
-            time.sleep(works.chance.uniform(0.5, 1.5))
+            works.await_everybody(tmp_path, since=time.monotonic())
         works.finish()
         games = assert_undisturbed(works)
-    longest = max(entry.seconds for entry in entries(tmp_path))
+    written = entries(tmp_path)
+    longest = max(entry.seconds for entry in written)
+    given_up = sum(entry.outcome == "DatabaseUnreachable" for entry in written)
+    assert given_up > 0
     limit = sum(SHORTENED or (deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS))
     assert longest < (2 if LONG else 5) * limit
     figures(
         partitions=len(PARTITIONS),
         silent_seconds=sum(PARTITIONS),
         longest_call=longest,
-        given_up=sum(e.outcome == "DatabaseUnreachable" for e in entries(tmp_path)),
+        given_up=given_up,
         games=games,
         seconds=time.monotonic() - began,
     )

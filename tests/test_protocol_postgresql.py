@@ -18,7 +18,6 @@ import sqlalchemy as sa
 from crew import (
     LONG,
     Entry,
-    all_answered_since,
     assert_undisturbed,
     entries,
     insist,
@@ -98,9 +97,7 @@ def test_fifty_crashes_of_the_server_under_load(server, tmp_path, figures):
             crashed = time.monotonic()
             server.start()
             outages.append((crashed, time.monotonic()))
-            while not all_answered_since(tmp_path, outages[-1][1]):
-                works.crew.check()
-                time.sleep(0.05)
+            works.await_everybody(tmp_path, since=outages[-1][1])
         works.finish()
         games = assert_undisturbed(works)
     back = returns(entries(tmp_path), [ready for _, ready in outages])
