@@ -91,9 +91,11 @@ def sqlite(
             scene.make(f"sqlite:///{template}", batches, max(counts))
 
             def play(scheme: str, count: int, time: float) -> Measured:
-                copy = shutil.copy(template, Path(place, "cell.db"))  # noqa: B023
-                with passed_on(shim, wait):  # noqa: B023
-                    return loop.play(f"sqlite:///{copy}", scheme, count, time)
+                # a folder of its own: a log beside it that is another file's would be believed
+                with tempfile.TemporaryDirectory(dir=place) as cell:
+                    copy = shutil.copy(template, cell)  # noqa: B023
+                    with passed_on(shim, wait):  # noqa: B023
+                        return loop.play(f"sqlite:///{copy}", scheme, count, time)
 
             for count in counts:
                 cells.append((where, count, *_in_turns(play, count, seconds, rounds)))

@@ -145,6 +145,19 @@ def unfinished() -> sa.Select[Any]:
     return select(sa.or_(running.exists(), open_ones.exists()))
 
 
+def given(name: str, kind: Any) -> sa.BindParameter[Any]:
+    """A parameter of a statement that is made once: to make one takes longer than to run it."""
+    return sa.bindparam(f"p_{name}", type_=kind)
+
+
+_CLAIM_ID, _BATCH_ID = given("claim_id", sa.Text), given("batch_id", sa.BigInteger)
+_ITERATION_ID, _WORKER_ID = given("iteration_id", sa.BigInteger), given("worker_id", sa.BigInteger)
+_HOLDING, _TELLING = holding(_CLAIM_ID), telling(_BATCH_ID)
+_EXPIRED, _READY = expired(_ITERATION_ID), ready(_ITERATION_ID)
+_TAKING = taking(_BATCH_ID, _CLAIM_ID, _WORKER_ID, given("lease_seconds", sa.Double))
+_BEGINNING = beginning(_ITERATION_ID)
+
+
 class ClaimDesk(Database):
     """Where a worker gets something to play."""
 
@@ -170,7 +183,8 @@ class ClaimDesk(Database):
                 batch_id = _take(connection, claim_id, worker_id, lease_seconds)
             if batch_id is None:
                 return None
-            return claim_of(connection.execute(telling(sa.literal(batch_id))).one(), lease_seconds)
+            told = connection.execute(_TELLING, {"p_batch_id": batch_id}).one()
+            return claim_of(told, lease_seconds)
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
         """Lengthen the leases of these claims; those that are still held.
@@ -196,7 +210,7 @@ class ClaimDesk(Database):
 
 
 def _held(connection: sa.Connection, claim_id: str) -> int | None:
-    row = connection.execute(holding(sa.literal(claim_id))).one_or_none()
+    row = connection.execute(_HOLDING, {"p_claim_id": claim_id}).one_or_none()
     if row is not None and row.status == BatchStatus.DONE:
         raise LeaseLost(f"claim {claim_id} has been reported; new work takes a new claim")
     return None if row is None else int(row.id)
@@ -210,11 +224,18 @@ def _take(
     if connection.scalar(turns.is_contested()):
         wanted = turns.playable(sa.literal(turns.lot_of(claim_id)))
     for iteration_id in connection.scalars(wanted).all():
-        where = sa.literal(iteration_id)
-        batch_id = connection.scalar(expired(where)) or connection.scalar(ready(where))
+        where = {"p_iteration_id": iteration_id}
+        batch_id = connection.scalar(_EXPIRED, where) or connection.scalar(_READY, where)
         if batch_id is not None:
-            asked = (batch_id, claim_id, worker_id, lease_seconds)
-            connection.execute(taking(*map(sa.literal, asked)))
-            connection.execute(beginning(where))
+            connection.execute(
+                _TAKING,
+                {
+                    "p_batch_id": batch_id,
+                    "p_claim_id": claim_id,
+                    "p_worker_id": worker_id,
+                    "p_lease_seconds": lease_seconds,
+                },
+            )
+            connection.execute(_BEGINNING, where)
             return int(batch_id)
     return None

@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 from spsa.errors import LeaseLost, ReportConflict
 from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
 from spsa.schema import batches, iterations, seconds_from_now
-from spsa.store.claims import Given
+from spsa.store.claims import Given, given
 from spsa.store.database import COUNTS, Database, counts_of, may_become, tally_of
 from spsa.store.entries import BatchResult
 from spsa.store.halting import lock_run, pause_for_failure
@@ -115,6 +115,15 @@ def _own(batch_id: Given, claim_id: Given, to: BatchStatus) -> sa.Update:
     )
 
 
+_BATCH_ID, _CLAIM_ID = given("batch_id", sa.BigInteger), given("claim_id", sa.Text)
+_VOID_GAMES = given("void_games", sa.Integer)
+_RESULTS = {name: given(name, batches.c[name].type) for name in REPORTED}
+_SETTLING = settling(_BATCH_ID, _CLAIM_ID, _RESULTS, _VOID_GAMES)
+_COUNTING = counting(
+    given("iteration_id", sa.BigInteger), {name: _RESULTS[name] for name in COUNTS}, _VOID_GAMES
+)
+
+
 class ReportDesk(Database):
     """Where a worker says what became of its claim."""
 
@@ -172,16 +181,22 @@ def _names(claim: Claim) -> tuple[Given, Given]:
     return sa.literal(claim.batch_id), sa.literal(claim.claim_id)
 
 
+def _given_by(claim: Claim, result: BatchResult) -> dict[str, Any]:
+    return {
+        "p_batch_id": claim.batch_id,
+        "p_claim_id": claim.claim_id,
+        "p_iteration_id": claim.iteration_id,
+        "p_void_games": sum(result.voids.values()),
+        **{f"p_{name}": value for name, value in reported(result).items()},
+    }
+
+
 def _settle(connection: sa.Connection, claim: Claim, result: BatchResult) -> bool:
-    voids = sa.literal(sum(result.voids.values()))
-    settled = settling(*_names(claim), reported(result), voids)
-    return connection.scalar(settled) is not None
+    return connection.scalar(_SETTLING, _given_by(claim, result)) is not None
 
 
 def _count(connection: sa.Connection, claim: Claim, result: BatchResult) -> None:
-    voids = sa.literal(sum(result.voids.values()))
-    counted = counting(sa.literal(claim.iteration_id), counts_of(result.tally), voids)
-    if connection.scalar(counted) is None:
+    if connection.scalar(_COUNTING, _given_by(claim, result)) is None:
         raise LeaseLost(f"{place_of(claim)}: the iteration was abandoned")
 
 

@@ -37,6 +37,15 @@ IS_PLAYABLE = and_(
         ),
     ),
 )
+# made once, as every claim asks them
+_IS_CONTESTED = select(func.count(iterations.c.run_id.distinct()) > 1).join(runs).where(IS_PLAYABLE)
+_UNCONTESTED = (
+    select(iterations.c.id)
+    .join(runs)
+    .where(IS_PLAYABLE)
+    # by run first, though there is but one: in this order they stand in the index of open ones
+    .order_by(iterations.c.run_id, iterations.c.id)
+)
 _LEFT_BEHIND = and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))
 IS_IN_USE = and_(IS_LEASED, batches.c.lease_expires_at >= seconds_from_now(0))
 
@@ -48,14 +57,12 @@ def lot_of(claim_id: str) -> float:
 
 def is_contested() -> sa.Select[Any]:
     """Whether more than one run may be served; where none but one may, nothing has to be drawn."""
-    return select(func.count(iterations.c.run_id.distinct()) > 1).join(runs).where(IS_PLAYABLE)
+    return _IS_CONTESTED
 
 
 def uncontested() -> sa.Select[Any]:
     """The iterations of which something may be handed out, where one run alone has any."""
-    # by run first, though there is but one: in this order they stand in the index of open ones
-    oldest_first = (iterations.c.run_id, iterations.c.id)
-    return select(iterations.c.id).join(runs).where(IS_PLAYABLE).order_by(*oldest_first)
+    return _UNCONTESTED
 
 
 def playable(lot: sa.ColumnElement[float]) -> sa.Select[Any]:
