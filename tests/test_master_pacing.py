@@ -129,7 +129,7 @@ def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(sto
     depths = [
         pacer().pacing(replace(view, run=replace(view.run, applied=n))).depth for n in (0, 4, 99)
     ]
-    assert depths == [2, 3, 10]
+    assert depths == [1, 2, 10]
     assert pacer(planned_iterations=99).pacing(view).depth == 1
 
 

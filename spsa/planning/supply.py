@@ -120,4 +120,4 @@ def bearable_depth(
 
 def depth_after(results: int) -> int:
     """The most in flight after so many results: the first ones move theta most."""
-    return 2 + results // RESULTS_PER_DEPTH
+    return 1 + results // RESULTS_PER_DEPTH
