@@ -114,6 +114,7 @@ class Leader:
             self._retries.reset()
         except (MastershipLost, IllegalTransition):
             self._mastership = None
+            self._retries.reset()  # an answer, too
             self.silence = self._pause
         except DatabaseUnreachable:
             self.silence = self._retries.next()
