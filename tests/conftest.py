@@ -17,6 +17,7 @@ Without binaries its tests are skipped; with CI=true they fail, because there it
 
 import os
 import shutil
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,15 @@ from spsa.migrate import upgrade
 from spsa.store import Store, open_store
 
 DATABASES = ("sqlite", "postgresql")
+
+
+def pytest_configure() -> None:
+    """Programs that are started here hear Ctrl-C, also where a shell began all this with `&`.
+
+    Such a shell has the signal ignored, and whoever is started inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
