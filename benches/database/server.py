@@ -21,7 +21,7 @@ START_SECONDS = 60
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    "max_connections": "320",
+    "max_connections": "400",
     "shared_buffers": "512MB",
     "max_wal_size": "8GB",
     "checkpoint_timeout": "1h",
