@@ -262,7 +262,7 @@ def test_what_is_signed_is_played(
 HOSTILE = {
     "no signature": "UPDATE spsa_iteration SET signature = NULL",
     "another program": "UPDATE spsa_iteration SET plus_sha256 = minus_sha256",
-    "an option": """UPDATE spsa_iteration SET minus_options = '{"Debug Log File": "/root/x"}'""",
+    "an option": """UPDATE spsa_iteration SET minus_options = '{"Debug Log File": "x.log"}'""",
     "its terms": "UPDATE spsa_iteration SET terms = '{terms}'",
     "its number": "UPDATE spsa_iteration SET iteration_number = 7",
     "its run": "UPDATE spsa_run SET name = 'other'",
@@ -280,7 +280,7 @@ def test_nothing_runs_that_somebody_changed_in_the_database(
     sql: Callable[..., list[Any]],
 ) -> None:
     offer()
-    terms = Terms(time_control=NODES, engine_options={"Debug Log File": "/root/x"})
+    terms = Terms(time_control=NODES, engine_options={"Debug Log File": "x.log"})
     text = HOSTILE[change].replace("{terms}", json.dumps(terms.to_json()).replace(":", "\\:"))
     sql(text)
     with pytest.raises(NotSigned):

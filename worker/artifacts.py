@@ -4,7 +4,6 @@ With a trusted key, moreover, only what its owner signed: nothing of a claim tha
 at, fetched or started.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from spsa.keys import TrustKey
 from spsa.store import Claim, Engine
 from spsa.store.orders import order_of
 from worker.batch import Binaries
+from worker.cache import cache_folder
 
 _KEPT = 128
 """Engines of the latest iterations that stay in a cache; every iteration brings two."""
@@ -84,6 +84,5 @@ def _newest_first(path: Path) -> float:
 
 
 def default_folder() -> Path:
-    """The user's cache folder for engines (XDG base directories)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "spsa-tuner" / "engines"
+    """The user's cache folder for engines."""
+    return cache_folder() / "engines"
