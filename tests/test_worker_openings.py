@@ -116,6 +116,12 @@ def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
     assert [opening.fen.split()[4:] for opening in found] == [["3", "7"], ["4", "9"], ["0", "1"]]
 
 
+def test_lines_may_end_as_they_do_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "book.epd").write_bytes(f"{EPD} 4 9\r{EPD} 0 2\r\n{EPD}\n".encode())
+    found = load(Book(name=str(tmp_path / "book.epd"))).openings
+    assert [opening.fen.split()[4:] for opening in found] == [["4", "9"], ["0", "2"], ["0", "1"]]
+
+
 def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
     lines = [
         EPD,

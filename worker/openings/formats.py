@@ -26,8 +26,8 @@ class Positions(Sequence[Opening]):
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._starts = array("Q", _starts(text))
+        self._text = "\n".join(text.splitlines())
+        self._starts = array("Q", _starts(self._text))
 
     def __len__(self) -> int:
         return len(self._starts)
