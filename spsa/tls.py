@@ -12,7 +12,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from spsa.database_url import ServerUrl
+from spsa.database_url import FileUrl, ServerUrl
 
 STRICT = "verify-full"
 _WEAK = ("disable", "allow", "prefer", "require")
@@ -45,8 +45,10 @@ def secured(url: ServerUrl, environ: Mapping[str, str] = os.environ) -> ServerUr
     return replace(url, options=(*url.options, *wanted.items()))
 
 
-def cautions(url: ServerUrl, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """What its owner should know of an address, without anything secret in it."""
+def cautions(url: FileUrl | ServerUrl, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """What its owner should know of an address, nothing of it secret; of a file there is nothing."""
+    if isinstance(url, FileUrl):
+        return
     mode = _chosen(url, environ)
     if mode in _WEAK and not is_near(url, environ):
         read = "nobody checks who answers" if mode == "require" else "others may read and change it"

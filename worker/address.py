@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from spsa.database_url import FileUrl, parsed
+from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.tls import cautions
 from spsa.url_source import caution_of_command_line, url_in
@@ -36,9 +36,8 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
 
 def warnings(url: str, flag: str | None) -> list[str]:
     """What to say of the database's address before it is used; InvalidInput if it is none."""
-    address = parsed(url)
+    remote = cautions(parsed(url))
     typed = caution_of_command_line(flag) if flag else None
-    remote = [] if isinstance(address, FileUrl) else list(cautions(address))
     return [*([typed] if typed else []), *remote]
 
 

@@ -133,11 +133,10 @@ def _is_typed(context: click.Context, name: str) -> bool:
 
 
 def _caution(url: str) -> None:
-    from spsa.database_url import FileUrl, parsed
+    from spsa.database_url import parsed
     from spsa.tls import cautions
 
-    address = parsed(url)
-    for caution in () if isinstance(address, FileUrl) else cautions(address):
+    for caution in cautions(parsed(url)):
         click.echo(f"warning: {caution}", err=True)
 
 
