@@ -46,7 +46,7 @@ def secured(url: ServerUrl, environ: Mapping[str, str] = os.environ) -> ServerUr
 
 
 def cautions(url: FileUrl | ServerUrl, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """What its owner should know of an address, nothing of it secret; of a file there is nothing."""
+    """What its owner should know of an address, nothing of it secret; of a file, nothing."""
     if isinstance(url, FileUrl):
         return
     mode = _chosen(url, environ)
