@@ -136,13 +136,13 @@ def test_what_makes_no_sense_is_usage(
         (("--theta", "supported"), {"margin": 253, "depth": 5}),
     ],
 )
-@pytest.mark.usefixtures("tuned")
 def test_the_theta_that_is_asked_for_is_validated(
-    options: tuple[str, ...], plus: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    tuned: Stage, options: tuple[str, ...], plus: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tuned.store.resign(tuned.master)
     asked: list[Played] = []
 
-    def play_match(_store: Any, _config: Any, _run: Any, sides: Played, *_: Any) -> None:
+    def play_match(_seat: Any, _run: Any, sides: Played, *_: Any) -> None:
         asked.append(sides)
 
     monkeypatch.setattr(session, "play_match", play_match)

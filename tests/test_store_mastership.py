@@ -270,7 +270,7 @@ def test_the_view_tells_what_games_have_lasted_lately(store):
     assert store.tick(run.master, LEASE).game_seconds == 1.5
 
 
-def test_a_run_ends_when_all_its_iterations_are_applied(store):
+def test_a_run_ends_when_all_its_iterations_are_applied(store, expire):
     run = stage(store, max_iterations=2)
     run.whole_iteration()
     with pytest.raises(IllegalTransition, match="has iterations left"):
@@ -280,9 +280,14 @@ def test_a_run_ends_when_all_its_iterations_are_applied(store):
     store.finish(run.master)
     assert run.now().status is RunStatus.FINISHED
     assert run.now().finished_at is not None
-    assert not store.work_left()
     with pytest.raises(IllegalTransition):
         store.finish(run.master)
+    assert store.work_left(), "its master may be about to open the validation"
+    store.resign(run.master)
+    assert not store.work_left()
+    store.acquire(run.run.id, "next", LEASE)
+    expire(run_id=run.run.id)
+    assert not store.work_left(), "a master that died holds nobody"
 
 
 @pytest.mark.parametrize("ended_by", ["finish", "stop"])
@@ -302,6 +307,7 @@ def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
     after = store.iterations(run.run.id, last=1)[0]
     assert (after.status, after.elo_diff, after.k) == (IterationStatus.COMPLETE, 7.5, None)
     assert (run.now().applied, len(store.steps(run.run.id))) == (1, 1)
+    store.resign(run.master)
     assert not store.work_left()
 
 

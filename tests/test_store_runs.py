@@ -241,18 +241,24 @@ def test_a_store_names_its_database_without_the_password(sqlite_url):
         store.acquire(store.create_run(new_run()).id, "m1", LEASE)
 
 
-def test_a_run_that_never_opened_anything_can_be_forgotten(store):
-    run = store.create_run(new_run())
+def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
+    run = store.create_run(new_run(seed=1))
+    assert not store.never_began(run.id), "its master is about to take it"
     master = store.acquire(run.id, "living", LEASE)
-    assert not store.forget_unopened(run.id)
+    assert not store.never_began(run.id)
+    with pytest.raises(IllegalTransition, match="already"):
+        store.create_run(new_run(seed=2), replacing=run.id)
     store.resign(master)
-    assert store.forget_unopened(run.id)
-    assert store.find_run(run.name) is None
+    assert store.never_began(run.id)
+    store.create_run(new_run(seed=2), replacing=run.id)
+    assert store.run(run.name).seed == 2
 
 
-def test_a_run_with_an_iteration_is_never_forgotten(store):
+def test_a_run_with_an_iteration_gives_way_to_none(store):
     run = stage(store)
     run.open()
     store.resign(run.master)
-    assert not store.forget_unopened(run.run.id)
+    assert not store.never_began(run.run.id)
+    with pytest.raises(IllegalTransition, match="already"):
+        store.create_run(new_run(), replacing=run.run.id)
     assert store.find_run(run.run.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from spsa.cli.demonstration import own_values
-from spsa.cli.session import play_match, tune
+from spsa.cli.session import play_match, seated, tune
 from spsa.config import Config
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
@@ -49,7 +49,9 @@ class Hall:
             return known
         each = config.games.per_iteration
         self.console.print(f"{config.name}: {config.max_iterations} iterations of {each} games")
-        ended = tune(self.store, config, prepare(config, self.store), self.console, self.stopping)
+        prepared = prepare(config, self.store)
+        with seated(self.store, config, prepared.run, self.console, self.stopping) as seat:
+            ended = tune(seat, prepared)
         return None if ended is None else self.store.run(config.name)
 
     def measured(self, config: Config, run: Run, which: Theta | None) -> Against | None:
@@ -66,9 +68,8 @@ class Hall:
             return known
         games = config.validation.games
         self.console.print(f"{config.name}: {games} games against the untouched engine")
-        return play_match(
-            self.store, config, run, sides, games, run.terms, self.console, self.stopping
-        )
+        with seated(self.store, config, run, self.console, self.stopping) as seat:
+            return play_match(seat, run, sides, games, run.terms)
 
     def _played(self, run: Run, sides: Played) -> Iteration | None:
         """The match of these two, if it was played to its end."""

@@ -18,16 +18,16 @@ from rich.table import Table
 
 import spsa
 from spsa import migrate
-from spsa.cli.session import interruptible, play_validation, tune
+from spsa.cli.session import Seat, interruptible, play_match, seated, tune, tuned_against_start
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.master.start import checked_space, prepare, source_of
+from spsa.master.start import Prepared, checked_space, prepare, source_of
 from spsa.params import Constant, Space
 from spsa.report.status import parameters
 from spsa.report.text import duration, elo_text, number, score, terminal
 from spsa.rust_constants import element, parse
 from spsa.scoring import Tally
-from spsa.store import Iteration, Run, Store, open_store
+from spsa.store import Iteration, Run, open_store
 
 MARK = ".spsa-demo"
 DRAIN_SECONDS = 20.0
@@ -123,26 +123,25 @@ def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) 
     _introduce(config, folder, slots, console)
     migrate.upgrade(config.database_url)
     with open_store(config.database_url) as store, worker_beside(config, folder, slots):
-        run = _tuned(store, config, console, stopping)
-        match = None if run is None else _measured(store, config, run, console, stopping)
+        prepared = prepare(config, store)
+        with seated(store, config, prepared.run, console, stopping) as seat:
+            run = _tuned(seat, prepared)
+            match = None if run is None else _measured(seat, run)
     if run is None or match is None:
         return None
     return Result(run, match, own, time.monotonic() - began)
 
 
-def _tuned(store: Store, config: Config, console: Console, stopping: threading.Event) -> Run | None:
-    prepared = prepare(config, store)
-    if tune(store, config, prepared, console, stopping) is None:
+def _tuned(seat: Seat, prepared: Prepared) -> Run | None:
+    if tune(seat, prepared) is None:
         return None
-    return store.run(prepared.run.name)
+    return seat.store.run(prepared.run.name)
 
 
-def _measured(
-    store: Store, config: Config, run: Run, console: Console, stopping: threading.Event
-) -> Iteration | None:
-    games = config.validation.games
-    console.print(f"tuned; now {games} games of the tuned values against those of the start")
-    return play_validation(store, config, run, games, run.terms, console, stopping)
+def _measured(seat: Seat, run: Run) -> Iteration | None:
+    games = seat.config.validation.games
+    seat.console.print(f"tuned; now {games} games of the tuned values against those of the start")
+    return play_match(seat, run, tuned_against_start(run), games, run.terms)
 
 
 @contextmanager

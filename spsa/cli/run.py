@@ -39,7 +39,14 @@ def run(
     """
 
     from spsa import migrate
-    from spsa.cli.session import interruptible, play_validation, tune, validation_terms
+    from spsa.cli.session import (
+        interruptible,
+        play_match,
+        seated,
+        tune,
+        tuned_against_start,
+        validation_terms,
+    )
     from spsa.lifecycle import RunStatus
     from spsa.master.start import checked_space, prepare
     from spsa.report.status import status
@@ -60,12 +67,13 @@ def run(
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
-        ended = tune(store, found, prepared, console, stopping)
-        if ended is None:
-            return 130
-        tuned = store.run(prepared.run.name)
-        if ended is RunStatus.FINISHED and found.validation.games:
-            terms = validation_terms(found, tuned.terms)
-            play_validation(store, found, tuned, found.validation.games, terms, console, stopping)
+        with seated(store, found, prepared.run, console, stopping) as seat:
+            ended = tune(seat, prepared)
+            if ended is None:
+                return 130
+            tuned = store.run(prepared.run.name)
+            if ended is RunStatus.FINISHED and found.validation.games:
+                sides, terms = tuned_against_start(tuned), validation_terms(found, tuned.terms)
+                play_match(seat, tuned, sides, found.validation.games, terms)
         terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

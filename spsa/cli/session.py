@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import click
@@ -58,12 +58,28 @@ def interruptible() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A master at its run, in front of a terminal, from the first build to the last match.
+
+    It is not left between tune and validation: workers would take the run for ended and leave.
+    """
+
+    store: Store
+    config: Config
+    mastership: Mastership
+    console: Console
+    stopping: threading.Event
+
+
 @contextmanager
-def mastership_of(store: Store, run: Run, stopping: threading.Event) -> Iterator[Mastership]:
-    """The mastership of a run, waiting for that of a master that died to run out."""
+def seated(
+    store: Store, config: Config, run: Run, console: Console, stopping: threading.Event
+) -> Iterator[Seat]:
+    """The seat of a run's master, waiting for a master that died to lose it."""
     mastership = _acquired(store, run, stopping)
     try:
-        yield mastership
+        yield Seat(store, config, mastership, console, stopping)
     finally:
         try:
             store.resign(mastership)
@@ -87,72 +103,49 @@ def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
             stopping.wait(POLL_SECONDS)
 
 
-def tune(
-    store: Store, config: Config, prepared: Prepared, console: Console, stopping: threading.Event
-) -> RunStatus | None:
+def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
         click.echo(f"note: {note}", err=True)
-    run, sign = prepared.run, signer(config)
+    store, params = seat.store, seat.config.params_path
+    name, sign = prepared.run.name, signer(seat.config)
 
     def project(run: Run) -> None:
         try:
-            project_theta(config.params_path, run.theta)
+            project_theta(params, run.theta)
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
             click.echo(f"theta is not written for now: {error}", err=True)
 
-    with (
-        mastership_of(store, run, stopping) as mastership,
-        progress_of(store, run, console) as progress,
-    ):
-        project(store.run(run.name))
+    with progress_of(store, prepared.run, seat.console) as progress:
+        project(store.run(name))
         ended = Master(
             store=store,
-            mastership=mastership,
+            mastership=seat.mastership,
             tuning=prepared.tuning,
             settings=prepared.settings,
             delivery=prepared.delivery,
             watcher=progress,
             project=project,
-            stopping=stopping,
+            stopping=seat.stopping,
             sign=sign,
         ).run()
-        project(store.run(run.name))
+        project(store.run(name))
         return ended
 
 
-def play_validation(
-    store: Store,
-    config: Config,
-    run: Run,
-    games: int,
-    terms: Terms,
-    console: Console,
-    stopping: threading.Event,
-    theta: Theta = Theta.FINAL,
-) -> Iteration | None:
-    """Play the tuned values of a run against those it was started with."""
+def tuned_against_start(run: Run, theta: Theta = Theta.FINAL) -> Played:
+    """The tuned values of a run as plus, those it was started with as minus."""
     space = Space.from_json(run.space)
     tuned, start = chosen_theta(run, theta), run.start_theta
-    sides = Played(plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start)))
-    return play_match(store, config, run, sides, games, terms, console, stopping)
+    return Played(plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start)))
 
 
-def play_match(
-    store: Store,
-    config: Config,
-    run: Run,
-    sides: Played,
-    games: int,
-    terms: Terms,
-    console: Console,
-    stopping: threading.Event,
-) -> Iteration | None:
+def play_match(seat: Seat, run: Run, sides: Played, games: int, terms: Terms) -> Iteration | None:
     """Play any two points of a run's space against each other, or go on with the match left open.
 
     None when it was stopped before the end.
     """
-    prepared = reopened(config, store, run)
+    prepared = reopened(seat.config, seat.store, run)
     match = Match(
         plus=sides.plus,
         minus=sides.minus,
@@ -161,13 +154,12 @@ def play_match(
         max_attempts=prepared.settings.max_attempts,
         terms=terms,
     )
-    _tell_of_another(store, run, match)
-    sign = signer(config)
-    with (
-        mastership_of(store, run, stopping) as mastership,
-        progress_of(store, run, console) as progress,
-    ):
-        return validate(store, mastership, prepared.delivery, match, progress, stopping, sign)
+    _tell_of_another(seat.store, run, match)
+    sign = signer(seat.config)
+    with progress_of(seat.store, run, seat.console) as shown:
+        return validate(
+            seat.store, seat.mastership, prepared.delivery, match, shown, seat.stopping, sign
+        )
 
 
 def _tell_of_another(store: Store, run: Run, match: Match) -> None:

@@ -30,7 +30,13 @@ def validate(
     goes on with the match.
     """
 
-    from spsa.cli.session import interruptible, play_validation, validation_terms
+    from spsa.cli.session import (
+        interruptible,
+        play_match,
+        seated,
+        tuned_against_start,
+        validation_terms,
+    )
     from spsa.report.text import iterations_table, terminal
     from spsa.report.theta import Theta
     from spsa.store import open_store
@@ -45,9 +51,9 @@ def validate(
     ):
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
-        row = play_validation(
-            store, found, chosen, _in_pairs(wanted), terms, console, stopping, which
-        )
+        sides = tuned_against_start(chosen, which)
+        with seated(store, found, chosen, console, stopping) as seat:
+            row = play_match(seat, chosen, sides, _in_pairs(wanted), terms)
     if row is None:
         return 130
     title = f"{chosen.name}: {which} theta against start"

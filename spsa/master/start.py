@@ -88,8 +88,8 @@ def prepare(
     space = checked_space(config)
     known = store.find_run(name or config.name)
     # of a run whose first engines could not be built nothing is to be kept: the files are right now
-    if known is None or (known.applied == 0 and store.forget_unopened(known.id)):
-        return _new(config, store, space, name or config.name, seed)
+    if known is None or (known.applied == 0 and store.never_began(known.id)):
+        return _new(config, store, space, name or config.name, seed, known)
     if known.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         raise NothingToDo(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
@@ -163,7 +163,9 @@ def tuning_of(run: Run) -> Tuning:
     )
 
 
-def _new(config: Config, store: Store, space: Space, name: str, seed: int | None) -> Prepared:
+def _new(
+    config: Config, store: Store, space: Space, name: str, seed: int | None, old: Run | None
+) -> Prepared:
     settings = _settings(config, config.max_iterations)
     delivery, notes = _delivery(config, space, settings, None)
     chosen = next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None)
@@ -190,7 +192,8 @@ def _new(config: Config, store: Store, space: Space, name: str, seed: int | None
             state=state,
             priority=config.priority,
             share=config.share,
-        )
+        ),
+        replacing=None if old is None else old.id,
     )
     return Prepared(
         run=run,

@@ -139,10 +139,16 @@ def bytes_of(sha256: Given) -> sa.Select[Any]:
 
 
 def unfinished() -> sa.Select[Any]:
-    """Whether there is anything left to play for."""
+    """Whether there is anything left to play for.
+
+    A master that still sits at a run that is finished may be about to open its validation.
+    """
     running = select(runs.c.id).where(runs.c.status == RunStatus.RUNNING)
     open_ones = select(iterations.c.id).join(runs).where(IS_PLAYABLE)
-    return select(sa.or_(running.exists(), open_ones.exists()))
+    attended = select(runs.c.id).where(
+        runs.c.status == RunStatus.FINISHED, runs.c.lease_expires_at > seconds_from_now(0)
+    )
+    return select(sa.or_(running.exists(), open_ones.exists(), attended.exists()))
 
 
 def given(name: str, kind: Any) -> sa.BindParameter[Any]:

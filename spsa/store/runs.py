@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, update
 
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
@@ -14,17 +14,24 @@ from spsa.store.halting import move_run, write_event
 from spsa.store.reading import run_of
 from spsa.store.rows import Run
 
+STARTING_SECONDS = 10.0
+"""How long a run is kept for the master that made it and has not taken it yet."""
+
 
 class OwnerDesk(Database):
     """What the person who owns a run may do with it."""
 
-    def create_run(self, new: NewRun) -> Run:
-        """Start a run.
+    def create_run(self, new: NewRun, *, replacing: int | None = None) -> Run:
+        """Start a run, in place of one that never began.
+
+        Both in one transaction: a worker always sees one of them, and that there is work to come.
 
         Raises:
             IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
+            if replacing is not None:
+                _forget(connection, replacing)
             if connection.scalar(select(runs.c.id).where(runs.c.name == new.name)) is not None:
                 raise IllegalTransition(f"there is a run named {new.name} already")
             row = connection.execute(
@@ -43,23 +50,17 @@ class OwnerDesk(Database):
                     state=dict(new.state),
                     priority=new.priority,
                     share=new.share,
+                    lease_expires_at=seconds_from_now(STARTING_SECONDS),
                 )
                 .returning(*runs.c)
             ).one()
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
             return run_of(row)
 
-    def forget_unopened(self, run_id: int) -> bool:
-        """Delete a run that has no iteration and no live master; whether it was one."""
-        unopened = ~select(iterations.c.id).where(iterations.c.run_id == run_id).exists()
-        nobodys = or_(runs.c.master_id.is_(None), runs.c.lease_expires_at < seconds_from_now(0))
-        with self._write() as connection:
-            mine = select(runs.c.id).where(runs.c.id == run_id, unopened, nobodys)
-            if connection.scalar(mine.with_for_update()) is None:
-                return False
-            connection.execute(delete(events).where(events.c.run_id == run_id))
-            connection.execute(delete(runs).where(runs.c.id == run_id))
-            return True
+    def never_began(self, run_id: int) -> bool:
+        """Whether a run has no iteration, and no master that may be about to open one."""
+        with self._read() as connection:
+            return connection.scalar(_unbegun(run_id)) is not None
 
     def pause(self, name: str, actor: str, reason: str) -> None:
         """Hand out nothing more of a run until it is resumed; games in play still count."""
@@ -144,3 +145,15 @@ def _opened(connection: Connection, run_id: int) -> int:
     """The largest k of a run."""
     largest = select(func.coalesce(func.max(iterations.c.k), 0))
     return int(connection.scalar(largest.where(iterations.c.run_id == run_id)) or 0)
+
+
+def _unbegun(run_id: int) -> Select[tuple[int]]:
+    unopened = ~select(iterations.c.id).where(iterations.c.run_id == runs.c.id).exists()
+    nobodys = or_(runs.c.lease_expires_at.is_(None), runs.c.lease_expires_at < seconds_from_now(0))
+    return select(runs.c.id).where(runs.c.id == run_id, unopened, nobodys)
+
+
+def _forget(connection: Connection, run_id: int) -> None:
+    if connection.scalar(_unbegun(run_id).with_for_update()) is not None:
+        connection.execute(delete(events).where(events.c.run_id == run_id))
+        connection.execute(delete(runs).where(runs.c.id == run_id))
