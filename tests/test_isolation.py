@@ -159,9 +159,10 @@ WORKER = """
 import os, sys, time
 from worker.isolation import isolation, keep_to_oneself
 from worker.spawning import Confinement, spawn
-with isolation(wanted={wanted}) as found:
+from worker.warden import warden
+with isolation(wanted={wanted}) as found, warden(found) as watched:
     keep_to_oneself()
-    engine = spawn({path!r}, Confinement(isolation=found))
+    engine = spawn({path!r}, Confinement(isolation=found), watched.mark())
     print(engine.pid, str(Confinement(isolation=found)), flush=True)
     print(engine.stdout.read().decode(), flush=True)
     time.sleep(60)
@@ -198,14 +199,46 @@ def test_an_engine_dies_with_a_worker_that_is_killed(folder: Path, user: str, wa
     wait_until(lambda: not alive(int(pid)))
 
 
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sleep = "import os, time; print(os.getpid(), flush=True); os.close(1); time.sleep(60)"
+        os.execv(sys.executable, [sys.executable, "-c", sleep])
+    os._exit(0)
+os.close(1)
+time.sleep(60)
+"""
+
+
+@users
+@kinds
+def test_so_does_a_daemon_that_it_left(folder: Path, user: str, wanted: bool) -> None:
+    process = a_worker(folder, DAEMON, user, wanted)
+    assert process.stdout is not None
+    pid, stray = (int(process.stdout.readline().split()[0]) for _ in range(2))
+    assert os.getsid(stray) != os.getsid(pid) and alive(stray)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    wait_until(lambda: not alive(pid) and not alive(stray))
+
+
 SPY = """
 import os
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+worker = os.getppid()
+others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+warden, = [pid for pid in others if pid != os.getpid() and parent(pid) == worker]
 for name in ("environ", "mem", "maps"):
-    try:
-        open(f"/proc/{os.getppid()}/{name}", "rb").read(1)
-        print("read", name)
-    except OSError as error:
-        print("refused", name)
+    for pid in (worker, warden):
+        try:
+            open(f"/proc/{pid}/{name}", "rb").read(1)
+            print("read", name)
+        except OSError as error:
+            print("refused", name)
 """
 
 
@@ -214,11 +247,12 @@ for name in ("environ", "mem", "maps"):
 def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: bool) -> None:
     process = a_worker(folder, SPY, "nobody", wanted)
     assert process.stdout is not None
-    lines = [process.stdout.readline().strip() for _ in range(4)]
+    lines = [process.stdout.readline().strip() for _ in range(7)]
     process.kill()
     process.wait()
     process.stdout.close()
-    assert lines[1:] == ["refused environ", "refused mem", "refused maps"]
+    refusals = [f"refused {name}" for name in ("environ", "mem", "maps") for _ in range(2)]
+    assert lines[1:] == refusals
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files, spec
+from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files, spec, wait_until
 from engines.zoo import started as begun
 
 from spsa.errors import EngineFault
@@ -195,7 +195,7 @@ def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
     running = start(fault="ignore-quit", child=child)
     running.close()
     assert not alive(running.pid)
-    assert not alive(int(child.read_text()))
+    wait_until(lambda: not alive(int(child.read_text())))  # killed, and nobody's to wait for
 
 
 def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None:

@@ -16,6 +16,7 @@ from spsa.errors import TuningError, tell_defect
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.isolation import isolation, keep_to_oneself
+from worker.warden import warden
 
 if TYPE_CHECKING:
     from spsa.keys import TrustKey
@@ -39,7 +40,10 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
         raise click.UsageError("--spsa takes its engines from the database")
     if not given["spsa"] and len(engines) != 2:
         raise click.UsageError("give two engines for a match, or --spsa for a worker")
-    with isolation(wanted=not given["no_sandbox"]) as given["isolation"]:
+    with (
+        isolation(wanted=not given["no_sandbox"]) as given["isolation"],
+        warden(given["isolation"]) as given["warden"],
+    ):
         return _serve(given) if given["spsa"] else _match(engines, given)
 
 

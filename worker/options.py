@@ -70,7 +70,7 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
 
 
 def confinement(given: Mapping[str, Any]) -> Confinement:
-    """What --pin, --engine-memory and the isolation, by these names, allow an engine.
+    """What --pin, --engine-memory, isolation and warden, by these names, allow an engine.
 
     By default its share of the memory: each of the slots has two engines, and two that warm up.
     """
@@ -84,6 +84,7 @@ def confinement(given: Mapping[str, Any]) -> Confinement:
         memory=share if mebibytes is None else mebibytes * _MIB,
         cores=pinning_order() if pin else (),
         isolation=given["isolation"],
+        warden=given["warden"],
     )
 
 

@@ -62,7 +62,9 @@ class EngineProcess:
     """
 
     def __init__(self, path: str, alarm: Alarm, confinement: Confinement) -> None:
-        self._process = spawn(path, confinement)
+        self._warden = confinement.warden
+        self._mark = self._warden.mark() if self._warden else ""
+        self._process = spawn(path, confinement, self._mark)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -139,6 +141,8 @@ class EngineProcess:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._warden is not None:
+            self._warden.gone(self._mark)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

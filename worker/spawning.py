@@ -16,6 +16,7 @@ from typing import Self, TypedDict
 
 from spsa.errors import EngineFault
 from worker.isolation import Isolation
+from worker.warden import VARIABLE, Warden
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
 """The variables an engine gets; whatever else the worker's environment holds stays there."""
@@ -33,7 +34,8 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 class Confinement:
     """What one engine may have: bytes of memory and of each file it writes, and logical cores.
 
-    No memory is no limit, no cores are all of them, no isolation is the worker's own network.
+    No memory is no limit, no cores are all of them, no isolation is the worker's own network;
+    without a warden nobody looks for what has left an engine's group.
     Memory is what a process can write to itself (RLIMIT_DATA), so that files that are only mapped,
     as tablebases, do not count.
     """
@@ -42,6 +44,7 @@ class Confinement:
     file_size: int = GIB
     cores: tuple[int, ...] = ()
     isolation: Isolation | None = None
+    warden: Warden | None = None
 
     def __str__(self) -> str:
         """As a worker's row has it: `no network, rlimits`."""
@@ -65,15 +68,16 @@ def _lowered(what: int, limit: int) -> int:
     return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
 
 
-def spawn(path: str, confinement: Confinement) -> "subprocess.Popen[bytes]":
+def spawn(path: str, confinement: Confinement, mark: str = "") -> "subprocess.Popen[bytes]":
     """The running program, its standard streams piped, its errors unheard.
 
+    `mark` is what a warden knows it by, and all that it starts.
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
     prepare = partial(_prepare, os.getpid(), confinement, confinement.limits())
     for _ in range(_BUSY_TRIES):
         try:
-            return _popen(path, prepare)
+            return _popen(path, mark, prepare)
         except OSError as error:
             # A child that another thread is forking may hold a fresh binary open for writing.
             if error.errno != errno.ETXTBSY:
@@ -84,14 +88,14 @@ def spawn(path: str, confinement: Confinement) -> "subprocess.Popen[bytes]":
     raise EngineFault("cannot start", f"{path}: it is still open for writing")
 
 
-def _popen(path: str, prepare: Callable[[], None]) -> "subprocess.Popen[bytes]":
+def _popen(path: str, mark: str, prepare: Callable[[], None]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         bufsize=0,
-        env=clean_environment(os.environ),
+        env=clean_environment(os.environ) | ({VARIABLE: mark} if mark else {}),
         preexec_fn=prepare,
         **_apart(),
     )

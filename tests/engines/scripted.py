@@ -30,6 +30,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--log", default="", help="a file for the commands it gets")
     parser.add_argument("--pid", default="", help="a file for its own pid")
     parser.add_argument("--child", default="", help="a file for the pid of a child it leaves")
+    parser.add_argument("--stray", default="", help="a file for the pids of daemons it leaves")
+    parser.add_argument("--bare", action="store_true", help="whether they have no environment")
     return parser.parse_args()
 
 
@@ -44,6 +46,8 @@ class Engine:
             Path(self.given.pid).write_text(str(os.getpid()))
         if self.given.child:
             self.leave_child()
+        if self.given.stray:
+            self.leave_daemon()
         while line := sys.stdin.readline():
             self.note(line)
             self.obey(line.split())
@@ -152,6 +156,26 @@ class Engine:
         if child == 0:
             hang()
         Path(self.given.child).write_text(str(child))
+
+    def leave_daemon(self) -> None:
+        """In a session of its own, its parent gone, deaf to SIGTERM."""
+        between = os.fork()
+        if between == 0:
+            os.setsid()
+            if os.fork() == 0:
+                self.be_daemon()
+            os._exit(0)
+        os.waitpid(between, 0)
+
+    def be_daemon(self) -> None:
+        with Path(self.given.stray).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for stream in range(3):
+            os.close(stream)
+        environment = {} if self.given.bare else dict(os.environ)
+        sleep = "import time\nwhile True: time.sleep(60)"
+        os.execve(sys.executable, [sys.executable, "-S", "-c", sleep], environment)
 
 
 def say(line: str) -> None:

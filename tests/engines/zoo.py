@@ -26,8 +26,9 @@ def engine(folder: Path, name: str, **switches: object) -> Path:
     if "moves" not in switches or switches.get("fault") == "wrong-side":
         words = [sys.executable, str(SCRIPT)]
     for switch, value in switches.items():
+        flag = f"--{switch.replace('_', '-')}"
         for each in value if isinstance(value, list) else [value]:
-            words.append(f"--{switch.replace('_', '-')}={each}")
+            words.append(flag if each is True else f"{flag}={each}")
     path = folder / name
     path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
     path.chmod(0o755)
