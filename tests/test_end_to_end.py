@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines.zoo import wait_until
 from tuner import PARAMS, Tuner
 
 from spsa.store import Iteration, Run, open_store
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 KILLS = 5
 
@@ -55,9 +56,9 @@ def finish(tuner: Tuner, workers: int) -> None:
     master = tuner.master()
     tuner.wait_for_tables()
     playing = [tuner.worker() for _ in range(workers)]
-    assert master.wait(240) == 0, tuner.words()
+    assert tuner.ended(master) == 0, tuner.account()
     # 3 is said by a worker to whom the others left nothing
-    assert {worker.wait(60) for worker in playing} <= {0, 3}, tuner.words()
+    assert {tuner.ended(worker) for worker in playing} <= {0, 3}, tuner.account()
 
 
 def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
@@ -160,10 +161,7 @@ def test_no_engine_outlives_a_killed_worker(tuner: Tuner) -> None:
     tuner.wait_until("games", 2)
     tuner.kill_all()
     assert worker.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and running_engines(tuner):
-        time.sleep(0.05)
-    assert running_engines(tuner) == []
+    wait_until(lambda: running_engines(tuner) == [])
 
 
 def running_engines(tuner: Tuner) -> list[str]:
@@ -180,8 +178,8 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     tuner.wait_until("games", 2)
     for process in (master, worker):
         process.send_signal(signal.SIGINT)
-    assert master.wait(60) == 130, tuner.words()
-    assert worker.wait(60) == 130, tuner.words()
+    assert tuner.ended(master) == 130, tuner.account()
+    assert tuner.ended(worker) == 130, tuner.account()
     assert "Traceback" not in tuner.words()
     finish(tuner, workers=2)
     assert_same_as(reference, tuner)
@@ -192,10 +190,10 @@ def test_validation_plays_tuned_against_start(
 ) -> None:
     tuner = reference[0]
     validation = tuner.start("validate", "--games", "6")
-    worker = tuner.worker("--idle-timeout", "20")
-    assert validation.wait(120) == 0, tuner.words()
+    worker = tuner.worker("--drain", "0")  # it stays: both engines are built before it has work
+    assert tuner.ended(validation) == 0, tuner.account()
     worker.send_signal(signal.SIGTERM)
-    worker.wait(60)
+    assert tuner.ended(worker) == 0, tuner.account()
     row = tuner.status()["validations"][-1]
     assert (row["games_played"], row["status"]) == (6, "complete")
     assert tuner.ask("doctor").returncode == 0

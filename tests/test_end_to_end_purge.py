@@ -17,6 +17,8 @@ from spsa.config import says
 from spsa.lifecycle import RunStatus
 from spsa.store import open_store
 
+pytestmark = pytest.mark.timeout(1200)
+
 ITERATIONS = 10
 
 
@@ -45,9 +47,9 @@ def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> 
     for number in (1, 4):
         kill_in_the_middle(tuner, dice.uniform(0.2, 1.2), "--iteration", str(number), "--yes")
     assert tuner.ask("doctor").returncode == 0, tuner.ask("doctor").stdout
-    ended = [process.wait(120) for process in (master, *workers)]
+    ended = [tuner.ended(process) for process in (master, *workers)]
     # a worker that never was the first to ask had nothing to do, and says so
-    assert ended[0] == 0 and set(ended[1:]) in ({0}, {0, 3}), tuner.words()
+    assert ended[0] == 0 and set(ended[1:]) in ({0}, {0, 3}), tuner.account()
     last = str(ITERATIONS)
     assert tuner.ask("purge", "--iteration", last, "--yes").returncode == 0
     doctor = tuner.ask("doctor")

@@ -10,6 +10,8 @@ from tuner import Tuner
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.store import open_store
 
+pytestmark = pytest.mark.timeout(600)
+
 ENGINE = Path(__file__).parent / "engines" / "optional.py"
 
 CONFIG = """
@@ -66,7 +68,7 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
     master = tuner.master()
     tuner.wait_for_tables()
     worker = tuner.worker()
-    assert (master.wait(60), worker.wait(60)) == (0, 0), tuner.words()
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert tuner.ask("doctor").returncode == 0
     with open_store(tuner.url) as store:
         run = store.run()
@@ -85,7 +87,7 @@ def test_a_signed_run_is_played_by_those_who_trust_its_key(tuner: Tuner) -> None
     master = tuner.master()
     tuner.wait_for_tables()
     worker = tuner.worker("--once", "--trust-key", key)
-    assert (master.wait(60), worker.wait(60)) == (0, 0), tuner.words()
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     with open_store(tuner.url) as store:
         run = store.run()
         assert [it.purpose for it in store.iterations(run.id)].count(Purpose.VALIDATE) == 1

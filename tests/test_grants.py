@@ -189,7 +189,7 @@ def test_a_run_is_tuned_and_looked_at_by_logins_of_their_own(
     tuner.url = theirs.url_of("worker")
     playing = tuner.worker()
     try:
-        assert (moving.wait(60), playing.wait(60)) == (0, 0), tuner.words()
+        assert (tuner.ended(moving), tuner.ended(playing)) == (0, 0), tuner.account()
     finally:
         tuner.kill_all()
     tuner.url = theirs.url_of("viewer")

@@ -3,12 +3,12 @@
 import hashlib
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from builders import new_engine, new_iteration, stage
+from engines.zoo import wait_until
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
 
@@ -16,8 +16,13 @@ from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.migrate import upgrade
 from spsa.store import open_store
 
-THINKING = 0.3
-"""Seconds a move: a pair of games lasts for 20 s and more, far longer than any test waits."""
+THINKING = 3.0
+"""Seconds a move: a pair of games lasts for minutes, far longer than any test waits."""
+
+SOON = 60.0
+"""Seconds that a worker may take to leave: few beside a pair of games, many on a busy machine."""
+
+pytestmark = pytest.mark.timeout(600)
 
 Start = Callable[..., Tuner]
 
@@ -41,16 +46,18 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     master = alone.master()
     alone.wait_for_tables()
     worker = alone.worker()
-    assert (master.wait(120), worker.wait(120)) == (0, 0), alone.words()
+    assert (alone.ended(master), alone.ended(worker)) == (0, 0), alone.account()
     with open_store(alone.url) as store:
         theta = store.run().theta  # the seed, and not the name, decides it
     usual, urgent = start("usual", iterations=2), start("urgent", iterations=2)
     masters = [usual.master()]
     usual.wait_for_tables()
     masters.append(urgent.master("--priority", "1", "--share", "2"))
-    worker = usual.worker("--idle-timeout", "10")
-    assert [m.wait(120) for m in masters] == [0, 0], usual.words() + urgent.words()
-    assert worker.wait(120) == 0
+    worker = usual.worker("--drain", "0")  # it stays, however late the second run begins
+    ended = [usual.ended(masters[0]), urgent.ended(masters[1])]
+    assert ended == [0, 0], usual.account() + urgent.account()
+    worker.send_signal(signal.SIGTERM)
+    assert usual.ended(worker) == 0, usual.account()
     with open_store(usual.url) as store:
         found = {run.name: run.theta for run in store.runs()}
         assert found == {"usual": theta, "urgent": theta}
@@ -61,15 +68,13 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
 def test_run_changes_the_priority_of_a_run_that_it_goes_on_with(start: Start) -> None:
     tuner = start("kept", iterations=50)
     first = tuner.master()
-    tuner.wait_for_tables()
+    tuner.wait_for_work()  # a run that has opened nothing is made anew, and not gone on with
     first.send_signal(signal.SIGTERM)
-    assert first.wait(120) == 130
+    assert tuner.ended(first) == 130, tuner.account()
     again = tuner.master("--priority", "-5")
-    end = time.monotonic() + 120
-    while tuner.status()["priority"] != -5:
-        assert time.monotonic() < end, tuner.words()
+    wait_until(lambda: tuner.status()["priority"] == -5)
     again.send_signal(signal.SIGTERM)
-    assert again.wait(120) == 130
+    assert tuner.ended(again) == 130, tuner.account()
     assert "priority is" not in tuner.words()
     with open_store(tuner.url) as store:
         assert "prioritize" in [event.kind for event in store.events(store.run().id)]
@@ -84,7 +89,7 @@ def at_work(start: Start) -> Callable[[float], tuple[Tuner, "subprocess.Popen[by
         tuner.master()
         tuner.wait_for_tables()
         worker = tuner.worker("--drain", str(drain))
-        wait_for_engines(tuner.folder)
+        wait_for_engines(tuner)
         return tuner, worker
 
     return begun
@@ -102,13 +107,13 @@ def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
     at_work: Callable[..., "tuple[Tuner, subprocess.Popen[bytes]]"], drain: float, signals: int
 ) -> None:
     tuner, worker = at_work(drain)
-    for _ in range(signals):
+    worker.send_signal(signal.SIGTERM)
+    if signals > 1:  # two signals at once are one to Linux
+        wait_until(lambda: "interrupt again to stop at once" in tuner.words())
         worker.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # two signals at once are one to Linux
-    limit = min(drain, 1.0) + 10  # 2 s on a quiet machine; the pair itself lasts twice as long
-    assert worker.wait(limit) == 0, tuner.words()
+    assert tuner.ended(worker, SOON) == 0, tuner.account()
     assert engines_of(tuner.folder) == []
-    assert handed_back(tuner)
+    assert handed_back(tuner), tuner.account()
     assert "handed back" in tuner.words()
 
 
@@ -116,10 +121,10 @@ def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
     tuner = start("quick", think=0.02)
     tuner.master()
     tuner.wait_for_tables()
-    worker = tuner.worker("--drain", "60")
-    wait_for_engines(tuner.folder)
+    worker = tuner.worker("--drain", "300")
+    wait_for_engines(tuner)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(120) == 0
+    assert tuner.ended(worker) == 0, tuner.account()
     assert engines_of(tuner.folder) == []
     with open_store(tuner.url) as store:
         batches = store.batches(store.run().id)
@@ -130,12 +135,12 @@ def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
 def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) -> None:
     tuner = start("done", iterations=1)
     master = tuner.master()
-    tuner.wait_for_tables()
+    tuner.wait_for_work()  # all there will ever be
     worker = tuner.worker("--idle-timeout", "3")
-    assert (master.wait(120), worker.wait(120)) == (0, 0), tuner.words()
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert engines_of(tuner.folder) == []
     never_needed = tuner.worker("--idle-timeout", "0.5")
-    assert never_needed.wait(120) == 3
+    assert tuner.ended(never_needed) == 3, tuner.account()
 
 
 def test_what_an_engine_refuses_pauses_the_run_with_the_reason_after_one_try_a_claim(
@@ -152,7 +157,7 @@ def test_what_an_engine_refuses_pauses_the_run_with_the_reason_after_one_try_a_c
         refused = {"plus_options": {"Nonsense": "1"}, "minus_options": {}}
         run.open(plus=binary, minus=binary, **refused)
         worker = tuner.worker("--idle-timeout", "2")
-        assert worker.wait(120) == 0, tuner.words()
+        assert tuner.ended(worker) == 0, tuner.account()
         now, attempts = run.now(), new_iteration().max_attempts
         assert now.status is RunStatus.PAUSED
         assert now.reason is not None

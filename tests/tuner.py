@@ -17,6 +17,9 @@ from spsa.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
 
+PATIENCE = 240.0
+"""Seconds; what is not done by then on the slowest machine never will be."""
+
 CONFIG = """
 [run]
 name = "small"
@@ -108,25 +111,37 @@ class Tuner:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
 
     def status(self) -> Mapping[str, Any]:
         found = self.ask("status", "--json")
         return dict(json.loads(found.stdout)) if found.returncode == 0 else {}
 
-    def wait_until(self, reached: str, at_least: int, seconds: float = 120) -> None:
+    def wait_until(self, reached: str, at_least: int, seconds: float = PATIENCE) -> None:
         """Wait until a number of the status is large enough."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._number(reached) >= at_least:
                 return
             time.sleep(0.05)
-        raise AssertionError(f"{reached} never reached {at_least}: {self.words()}")
+        raise AssertionError(f"{reached} never reached {at_least}\n{self.account()}")
 
     def wait_for_tables(self) -> None:
         """Wait until the master has made the database and its run."""
         self.wait_until("max_iterations", 1)
+
+    def wait_for_work(self) -> None:
+        """Wait until the master has opened an iteration: there is something to play."""
+        self.wait_until("open", 1)
+
+    def ended(self, process: subprocess.Popen[bytes], seconds: float = PATIENCE) -> int:
+        """The exit code of a process that ends by itself; all that is known where it does not."""
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            late = _command_of(process)
+        raise AssertionError(f"`{late}` had not ended after {seconds:g} s\n{self.account()}")
 
     def kill_all(self) -> None:
         for process in self.processes:
@@ -145,14 +160,30 @@ class Tuner:
 
     def _number(self, name: str) -> int:
         status = self._look()
-        if name == "paused":
-            return int(status.get("status") == "paused")
-        return int(
-            status.get("games", {}).get("games", 0) if name == "games" else status.get(name, 0)
-        )
+        match name:
+            case "paused":
+                return int(status.get("status") == "paused")
+            case "games":
+                return int(status.get("games", {}).get("games", 0))
+            case "open":
+                return len(status.get("open", ()))
+        return int(status.get(name, 0))
 
     def words(self) -> str:
-        return "\n".join(p.read_text() for p in sorted(self.folder.glob("*.log")))
+        """All that the processes have said."""
+        return "\n".join(log.read_text() for log in self._logs())
+
+    def account(self) -> str:
+        """Who runs, who has left and how, how the run stands, and what everybody said."""
+        processes = [f"{_state_of(process)}: {_command_of(process)}" for process in self.processes]
+        status = self._look()
+        shown = ("run", "status", "reason", "iterations_applied", "games", "open", "workers")
+        standing = [f"{name}: {status[name]}" for name in shown if name in status]
+        said = [f"{log.name}:\n{log.read_text()}" for log in self._logs()]
+        return "\n".join([*processes, *standing, *said])
+
+    def _logs(self) -> list[Path]:
+        return sorted(self.folder.glob("*.log"))
 
     def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{module}-{len(self.processes)}.log").open("ab") as log:
@@ -168,3 +199,12 @@ class Tuner:
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "SPSA_DEBUG": "1", "DATABASE_URL": self.url}
+
+
+def _command_of(process: subprocess.Popen[bytes]) -> str:
+    return " ".join(map(str, process.args[2:]))
+
+
+def _state_of(process: subprocess.Popen[bytes]) -> str:
+    code = process.poll()
+    return "runs" if code is None else f"exit {code}"

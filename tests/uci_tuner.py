@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
-from tuner import Tuner
+from tuner import PATIENCE, Tuner
 
 
 def uci_tuner(
@@ -41,9 +41,9 @@ def engines_of(folder: Path) -> list[int]:
     return found
 
 
-def wait_for_engines(folder: Path, seconds: float = 120) -> None:
+def wait_for_engines(tuner: Tuner, seconds: float = PATIENCE) -> None:
     """Wait until games are played."""
     end = time.monotonic() + seconds
-    while not engines_of(folder):
-        assert time.monotonic() < end, "no engine was ever started"
+    while not engines_of(tuner.folder):
+        assert time.monotonic() < end, f"no engine was ever started\n{tuner.account()}"
         time.sleep(0.05)

@@ -100,7 +100,7 @@ def start_book(folder: Path) -> Path:
     return path
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
     """Look again and again until `holds`; TimeoutError when it never does."""
     deadline = time.monotonic() + seconds
     while not holds():
