@@ -1,8 +1,7 @@
 """Endings that the engines' own scores make, before the rules of chess would."""
 
-import chess
-
 from spsa.terms import Adjudication, DrawRule, ResignRule
+from worker.moves import Color
 from worker.rules import Ending, Position, Termination, drawn, won_by
 
 
@@ -19,9 +18,8 @@ class Judge:
 
     def hear(self, position: Position, score: int | None) -> Ending | None:
         """Rule on the move just made: `score` in centipawns as the side that made it saw it."""
-        board = position.board
-        mover = not board.turn
-        made_at = board.fullmove_number - (1 if mover == chess.BLACK else 0)
+        mover = not position.turn
+        made_at = position.board.number - (not mover)
         if self._resign is not None and (winner := self._resign.agreed(mover, score)) is not None:
             return won_by(winner, Termination.RESIGN)
         if self._draw is not None and self._draw.agreed(made_at, score):
@@ -50,16 +48,16 @@ class _Resign:
 
     def __init__(self, rule: ResignRule) -> None:
         self._rule = rule
-        self._winner: chess.Color | None = None
+        self._winner: Color | None = None
         self._streak = 0
 
-    def agreed(self, mover: chess.Color, score: int | None) -> chess.Color | None:
+    def agreed(self, mover: Color, score: int | None) -> Color | None:
         winner = self._seen_by(mover, score)
         self._streak = self._streak + 1 if winner == self._winner else 1
         self._winner = winner
         return winner if self._streak >= 2 * self._rule.count else None
 
-    def _seen_by(self, mover: chess.Color, score: int | None) -> chess.Color | None:
+    def _seen_by(self, mover: Color, score: int | None) -> Color | None:
         if score is None or abs(score) < self._rule.score:
             return None
         return mover if score > 0 else not mover

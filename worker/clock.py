@@ -5,18 +5,17 @@ The clock is the runner's and runs from writing `go` to having read `bestmove`.
 
 from typing import Protocol
 
-import chess
-
 from spsa.terms import TimeControl, TimeKind
+from worker.moves import BLACK, WHITE, Color
 from worker.uci import Limit, Patience
 
 
 class Timekeeper(Protocol):
     """The time of one game."""
 
-    def limit(self, side: chess.Color) -> Limit: ...
+    def limit(self, side: Color) -> Limit: ...
 
-    def flag_falls(self, side: chess.Color, seconds: float) -> bool:
+    def flag_falls(self, side: Color, seconds: float) -> bool:
         """Book a move of `seconds`; whether its side has lost on time."""
         ...
 
@@ -27,10 +26,10 @@ class EveryMove:
     def __init__(self, limit: Limit) -> None:
         self._limit = limit
 
-    def limit(self, side: chess.Color) -> Limit:
+    def limit(self, side: Color) -> Limit:
         return self._limit
 
-    def flag_falls(self, side: chess.Color, seconds: float) -> bool:
+    def flag_falls(self, side: Color, seconds: float) -> bool:
         return False
 
 
@@ -48,16 +47,16 @@ class ChessClock:
         self._left = [base, base]
         self._made = [0, 0]
 
-    def left(self, side: chess.Color) -> float:
+    def left(self, side: Color) -> float:
         return self._left[side]
 
-    def limit(self, side: chess.Color) -> Limit:
-        white, black = (_milliseconds(self._left[s]) for s in (chess.WHITE, chess.BLACK))
+    def limit(self, side: Color) -> Limit:
+        white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
         gain = round(self._terms.increment * 1000)
         go = f"go wtime {white} btime {black} winc {gain} binc {gain}{self._to_go(side)}\n"
         return Limit(go.encode(), self._left[side] + self._terms.margin, self._grace)
 
-    def flag_falls(self, side: chess.Color, seconds: float) -> bool:
+    def flag_falls(self, side: Color, seconds: float) -> bool:
         left = self._left[side] - seconds
         self._left[side] = max(0.0, left) + self._terms.increment
         self._made[side] += 1
@@ -65,7 +64,7 @@ class ChessClock:
             self._left[side] += self._base
         return left < -self._terms.margin
 
-    def _to_go(self, side: chess.Color) -> str:
+    def _to_go(self, side: Color) -> str:
         session = self._terms.moves
         return f" movestogo {session - self._made[side] % session}" if session else ""
 

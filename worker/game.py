@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import chess
-
 from spsa.errors import EngineFault
 from spsa.scoring import Tally
 from spsa.terms import Adjudication, TimeControl
+from worker import fen
 from worker.adjudication import Judge
 from worker.answers import Answer
 from worker.clock import Timekeeper, timekeeper
+from worker.moves import BLACK, WHITE, Color
 from worker.openings import Opening
 from worker.rules import Ending, Position, Termination, won_by
 from worker.uci import Limit, Patience
@@ -66,12 +66,12 @@ class Game:
 
     ending: Ending
     moves: tuple[Answer, ...]
-    first: chess.Color
+    first: Color
 
-    def nodes(self, side: chess.Color) -> int:
+    def nodes(self, side: Color) -> int:
         return sum(answer.nodes for answer in self.moves[side != self.first :: 2])
 
-    def lost_on_time_by(self, side: chess.Color) -> bool:
+    def lost_on_time_by(self, side: Color) -> bool:
         return self.ending == won_by(not side, Termination.TIME)
 
 
@@ -104,15 +104,15 @@ class Pair:
     def nodes(self) -> tuple[int, int]:
         """Of plus and of minus."""
         return (
-            self.first.nodes(chess.WHITE) + self.second.nodes(chess.BLACK),
-            self.first.nodes(chess.BLACK) + self.second.nodes(chess.WHITE),
+            self.first.nodes(WHITE) + self.second.nodes(BLACK),
+            self.first.nodes(BLACK) + self.second.nodes(WHITE),
         )
 
     def time_losses(self) -> tuple[int, int]:
         """Of plus and of minus."""
         return (
-            self.first.lost_on_time_by(chess.WHITE) + self.second.lost_on_time_by(chess.BLACK),
-            self.first.lost_on_time_by(chess.BLACK) + self.second.lost_on_time_by(chess.WHITE),
+            self.first.lost_on_time_by(WHITE) + self.second.lost_on_time_by(BLACK),
+            self.first.lost_on_time_by(BLACK) + self.second.lost_on_time_by(WHITE),
         )
 
 
@@ -134,7 +134,7 @@ def play_pair(
 
 def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
     """One game; it depends on nothing but its arguments if the players are deterministic."""
-    players = (black, white)  # indexed by chess.Color, where White is True
+    players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
     clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
     judge = Judge(conditions.adjudication)
@@ -178,4 +178,4 @@ def _move(
 
 
 def _why_illegal(position: Position, move: str) -> str:
-    return f"{move} in {position.board.fen()}"
+    return f"{move} in {fen.written(position.board)}"

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-import chess
-
 from spsa.terms import TimeControl, TimeKind
+from worker import fen, san
 from worker.answers import MATE, Answer
+from worker.board import Board
 from worker.clock import ChessClock
 from worker.game import Game, Pair, Pairing
+from worker.moves import parsed
 from worker.rules import Termination
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
@@ -49,13 +50,13 @@ class Scoresheet:
             "Termination": _KINDS.get(game.ending.termination, "normal"),
             "PlyCount": str(len(pairing.opening.moves) + len(game.moves)),
         }
-        if pairing.opening.fen != chess.STARTING_FEN:
+        if pairing.opening.fen != fen.STARTING_FEN:
             headers |= {"FEN": pairing.opening.fen, "SetUp": "1"}
         lines = [f'[{name} "{_quoted(value)}"]' for name, value in headers.items()]
         return "\n".join([*lines, "", *_lines(self._moves(pairing, game)), "", ""])
 
     def _moves(self, pairing: Pairing, game: Game) -> Iterator[str]:
-        board = chess.Board(pairing.opening.fen)
+        board = fen.board(pairing.opening.fen)
         for move in pairing.opening.moves:
             yield f"{_numbered(board, move)} {{book}}"
         # The answer that came after the flag had fallen was not played, and may be no legal move.
@@ -80,13 +81,12 @@ def _lines(words: Iterable[str]) -> Iterator[str]:
     yield line
 
 
-def _numbered(board: chess.Board, text: str) -> str:
+def _numbered(board: Board, text: str) -> str:
     """The move in SAN behind its number; it is made on the board."""
-    number = f"{board.fullmove_number}{'.' if board.turn else '...'}"
-    move = chess.Move.from_uci(text)
-    san = board.san(move)
-    board.push(move)
-    return f"{number} {san}"
+    number = f"{board.number}{'.' if board.turn else '...'}"
+    move = parsed(text)
+    assert move is not None
+    return f"{number} {san.make(board, move)}"
 
 
 def _clocks(terms: TimeControl, base: float, played: tuple[Answer, ...]) -> Iterator[str]:

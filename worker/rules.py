@@ -1,18 +1,18 @@
 """The rules of chess as a runner needs them: one legality test a move, and its ending if any.
 
 Repetitions are counted as the moves are made, and an ending is looked for only where the last move
-can have brought it about. The answers are those of python-chess, which holds the board.
+can have brought it about. The answers are those of python-chess, as tests hold them to.
 """
 
-from collections.abc import Hashable
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-import chess
-
-from worker import ordinary
+from worker import fen
+from worker.board import TURN, Board
+from worker.geometry import HITS, JUMP, JUMPS, LINES, NEIGHBOURS, RAYS
+from worker.moves import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK, Color, Move, parsed
 from worker.openings import Opening
-from worker.ordinary import SQUARES
 
 
 class Termination(StrEnum):
@@ -36,7 +36,7 @@ class Ending(NamedTuple):
     termination: Termination
 
 
-def won_by(side: chess.Color, termination: Termination) -> Ending:
+def won_by(side: Color, termination: Termination) -> Ending:
     return Ending(2 if side else 0, termination)
 
 
@@ -48,21 +48,20 @@ class Position:
     """A game's board from its opening on, and the `position` command that says the same."""
 
     def __init__(self, opening: Opening) -> None:
-        self.board = chess.Board(opening.fen)
-        self.board.castling_rights = self.board.clean_castling_rights()
+        self.board = fen.board(opening.fen)
         self.command = _command(opening.fen)
         self.plies = 0
-        self._bare = True
-        self._seen: dict[Hashable, int] = {}
+        self._joint = b" moves "
+        self._seen: dict[bytes, int] = {}
         self._count()
         for move in opening.moves:
             if not self.make(move):
-                raise ValueError(f"{move} is illegal in {self.board.fen()}")
+                raise ValueError(f"{move} is illegal in {fen.written(self.board)}")
             self.ending()
         self.plies = 0
 
     @property
-    def turn(self) -> chess.Color:
+    def turn(self) -> Color:
         return self.board.turn
 
     def make(self, text: str) -> bool:
@@ -70,90 +69,115 @@ class Position:
 
         `ending` has to be asked after every move.
         """
-        source, target = SQUARES.get(text[:2]), SQUARES.get(text[2:])
-        made = None
-        if source is not None and target is not None:
-            made = ordinary.make(self.board, source, target)
-        if made is None:
-            made = _make_any(self.board, text)
-        if made:
-            self.plies += 1
-            self.command += (b" moves " if self._bare else b" ") + text.encode()
-            self._bare = False
-        return made
+        move = parsed(text)
+        if move is None or not self.board.legal(move):
+            return False
+        self.board.push(move)
+        self.plies += 1
+        self.command += self._joint + text.encode()
+        self._joint = b" "
+        return True
 
     def ending(self) -> Ending | None:
         """The ending that the last move has brought about, if it has."""
-        return self._without_a_move() or self._drawn(self._count())
-
-    def _without_a_move(self) -> Ending | None:
         board = self.board
-        check = _in_check(board)
-        if not check and ordinary.has_free_pawn(board):
-            return None
-        if any(board.generate_legal_moves()):
-            return None
-        if check:
-            return won_by(not board.turn, Termination.CHECKMATE)
-        return drawn(Termination.STALEMATE)
+        if not can_move(board):
+            if board.check:
+                return won_by(not board.turn, Termination.CHECKMATE)
+            return drawn(Termination.STALEMATE)
+        return self._drawn(self._count())
 
     def _drawn(self, occurrences: int) -> Ending | None:
         if occurrences >= 3:
             return drawn(Termination.REPETITION)
-        clock = self.board.halfmove_clock
-        if clock >= 100:
+        quiet = self.board.halfmoves
+        if quiet >= 100:
             return drawn(Termination.FIFTY_MOVES)
-        if clock == 0 and self._is_dead():
+        if quiet == 0 and is_dead(self.board):
             return drawn(Termination.MATERIAL)
         return None
 
-    def _is_dead(self) -> bool:
-        board = self.board
-        return not (board.pawns | board.rooks | board.queens) and board.is_insufficient_material()
-
     def _count(self) -> int:
         """How often this position has now stood on the board."""
-        if self.board.halfmove_clock == 0:
+        if self.board.halfmoves == 0:
             self._seen.clear()  # a capture or a pawn move: nothing before it can come back
-        key = _identity(self.board)
+        key = bytes(self.board.squares)
         occurrences = self._seen.get(key, 0) + 1
         self._seen[key] = occurrences
         return occurrences
 
 
-def _make_any(board: chess.Board, text: str) -> bool:
-    try:
-        move = chess.Move.from_uci(text)
-    except chess.InvalidMoveError:
-        return False
-    if not board.is_legal(move):
-        return False
-    board.push(move)
-    return True
+def can_move(board: Board) -> bool:
+    """Whether the side to move has a legal move."""
+    if not board.check and _has_free_pawn(board):
+        return True
+    return any(board.legal(move) for move in _steps(board))
 
 
-def _in_check(board: chess.Board) -> bool:
-    turn = board.turn
-    king = (board.kings & board.occupied_co[turn]).bit_length() - 1
-    return ordinary.attacked(board, king, board.occupied, board.occupied_co[not turn], turn)
+def is_dead(board: Board) -> bool:
+    """Whether no series of legal moves can end in mate, as far as the pieces alone tell."""
+    squares = board.squares
+    for kind in (PAWN, ROOK, QUEEN):
+        if squares.find(8 | kind, 0, TURN) >= 0 or squares.find(16 | kind, 0, TURN) >= 0:
+            return False
+    knights = sum(squares.count(colour | KNIGHT, 0, TURN) for colour in (8, 16))
+    bishops = [square for square in range(64) if squares[square] & 7 == BISHOP]
+    if knights:
+        return knights == 1 and not bishops
+    return len({(square >> 3 ^ square) & 1 for square in bishops}) <= 1
 
 
-def _identity(board: chess.Board) -> Hashable:
-    """What makes two positions the same in the sense of the repetition rule (FIDE 9.2.3)."""
-    return (
-        board.pawns,
-        board.knights,
-        board.bishops,
-        board.rooks,
-        board.queens,
-        board.kings,
-        board.occupied_co[chess.WHITE],
-        board.turn,
-        board.castling_rights,
-        board.ep_square if board.has_legal_en_passant() else None,
-    )
+def _has_free_pawn(board: Board) -> bool:
+    """Whether the side to move can push a pawn that nothing can have pinned."""
+    squares, turn = board.squares, board.turn
+    pawn, forward = 8 * (1 + turn) + PAWN, 8 if turn else -8
+    king = board.kings[turn] << 6
+    square = squares.find(pawn, 8, 56)
+    while square >= 0:
+        if not squares[square + forward] and LINES[king | square] >= JUMP:
+            return True
+        square = squares.find(pawn, square + 1, 56)
+    return False
 
 
-def _command(fen: str) -> bytes:
-    where = "startpos" if fen == chess.STARTING_FEN else f"fen {fen}"
+def _steps(board: Board) -> Iterator[Move]:
+    """One move at least of every piece that has any: those to the nearest squares of each line.
+
+    Moves along a line to squares farther away are added where a check has to be met.
+    """
+    own = 1 + board.turn
+    for source in range(64):
+        piece = board.squares[source]
+        if piece >> 3 == own:
+            for target in _targets(board, source, piece & 7):
+                yield Move(source, target, _promotion(piece & 7, target))
+
+
+def _targets(board: Board, source: int, kind: int) -> Iterator[int]:
+    if kind == PAWN:
+        forward = 8 if board.turn else -8
+        yield from HITS[board.turn][source]
+        yield source + forward
+        if 0 <= source + 2 * forward < 64:
+            yield source + 2 * forward
+    elif kind == KING:
+        yield from NEIGHBOURS[source]
+    elif kind == KNIGHT:
+        yield from JUMPS[source]
+    else:
+        yield from _along(board, source, kind)
+
+
+def _along(board: Board, source: int, kind: int) -> Iterator[int]:
+    for line in range(4 if kind == BISHOP else 0, 4 if kind == ROOK else 8):
+        ray = RAYS[source][line]
+        yield from ray if board.check else ray[:1]
+
+
+def _promotion(kind: int, target: int) -> int:
+    return QUEEN if kind == PAWN and not 8 <= target < 56 else 0
+
+
+def _command(text: str) -> bytes:
+    where = "startpos" if text == fen.STARTING_FEN else f"fen {text}"
     return f"position {where}".encode()

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-import chess
-
 from spsa.errors import Fault
+from worker import fen
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +40,17 @@ class Positions(Sequence[Opening]):
     def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        return Opening(_board(self._line(self._starts[index])).fen())
+        return Opening(_fen(self._line(self._starts[index])))
 
     def faults(self, file: str) -> list[Fault]:
         """What is wrong in each line that holds no position that can be played from."""
+        # Imported late: python-chess takes longer to load than a match that needs no check.
+        from worker.openings.positions import check, position
+
         found = []
         for start in self._starts:
             try:
-                check(_board(self._line(start)))
+                check(position(self._line(start)))
             except ValueError as error:
                 number = self._text.count("\n", 0, start) + 1
                 found.append(fault(file, number, str(error), "a legal position in EPD or FEN"))
@@ -67,22 +69,14 @@ def _starts(text: str) -> Iterator[int]:
         start += len(line) + 1
 
 
-def _board(line: str) -> chess.Board:
-    words = line.split()
-    board = chess.Board()
-    if len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit():
-        board.set_fen(" ".join([*words[:5], words[5].rstrip(";")]))
-    else:
-        board.set_epd(line)
-    return board
+def _fen(line: str) -> str:
+    """The position of a line in the one way FEN is written here; ValueError where it has none."""
+    if (board := fen.read(line)) is not None:
+        return fen.written(board)
+    # Imported late: few books have lines that are not plain, and python-chess loads slowly.
+    from worker.openings.positions import position
 
-
-def check(board: chess.Board) -> None:
-    status = board.status()
-    if status != chess.STATUS_VALID:
-        raise ValueError(f"not a position of chess: {status.name or status}")
-    if board.is_game_over():
-        raise ValueError("the game is over before it begins")
+    return position(line).fen()
 
 
 def fault(file: str, line: int, found: str, remedy: str) -> Fault:

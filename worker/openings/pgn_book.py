@@ -7,7 +7,8 @@ from itertools import islice
 import chess.pgn
 
 from spsa.errors import InvalidInput
-from worker.openings.formats import Opening, check, fault
+from worker.openings.formats import Opening, fault
+from worker.openings.positions import check
 
 
 def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
