@@ -34,7 +34,7 @@ def call(command: list[str], folder: Path, **variables: str) -> Done:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     said = done.stdout + done.stderr
     assert "Traceback" not in said and "defect of this program" not in said, said

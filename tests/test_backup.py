@@ -115,7 +115,7 @@ def test_a_server_is_dumped_while_the_run_goes_on(
     file = str(tmp_path / "spsa.dump")
 
     def run(*words: str) -> None:
-        subprocess.run(words, check=True, timeout=60)
+        subprocess.run(words, check=True, timeout=240)
 
     def copy() -> None:
         run(tool("pg_dump"), "--format=custom", "--file", file, postgresql_url)

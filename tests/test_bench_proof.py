@@ -142,15 +142,15 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
         assert first.stderr is not None
         assert any(line.startswith("iteration 1 done") for line in first.stderr)
         os.killpg(first.pid, signal.SIGTERM)
-        assert first.wait(60) == 130
+        assert first.wait(240) == 130
     with open_store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
         before = store.run("mixture-1").applied
     assert 1 <= before < 3
     with playing(tmp_path) as second:
-        out, err = second.communicate(timeout=120)
+        out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
     assert f"{before}/3 iterations" in err
     assert "| mixture, seed 1 | 24 |" in out and "| start |" in out
     with playing(tmp_path) as third:
-        again, err = third.communicate(timeout=60)
+        again, err = third.communicate(timeout=240)
     assert (third.returncode, again) == (0, out), err

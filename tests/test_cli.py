@@ -230,7 +230,7 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> 
     assert writing.stdout is not None and writing.stderr is not None
     writing.stdout.close()
     assert writing.stderr.read() == b""
-    writing.wait(30)
+    writing.wait(120)
 
 
 def test_a_terminal_of_ascii_gets_the_numbers(project: Path) -> None:

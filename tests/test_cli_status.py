@@ -153,7 +153,7 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(project: Path, staged: St
     while not json.loads(watching.stdout.readline())["open"]:
         pass
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(30) == 130
+    assert watching.wait(120) == 130
     assert watching.stderr.read().strip() == ""
 
 
@@ -166,7 +166,7 @@ def test_a_watch_outlives_the_master_that_it_looks_at(project: Path, staged: Sta
     assert watching.stdout.readline().startswith(b"run first: running")
     staged.store.stop("first", "me", "enough")
     rest = watching.stdout.read().decode()
-    assert watching.wait(30) == 0 and "because: enough" in rest
+    assert watching.wait(120) == 0 and "because: enough" in rest
 
 
 def test_on_a_terminal_colours_are_left_out_when_asked(project: Path, staged: Stage) -> None:
@@ -207,7 +207,7 @@ def on_terminal(command: list[str], folder: Path, width: int, **variables: str) 
     while chunk := _read(leader):
         written += chunk
     os.close(leader)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     return written.decode()
 
 

@@ -1,6 +1,6 @@
 """Every call to PostgreSQL ends within its deadline, also where somebody acknowledges for a hole.
 
-The limits are shortened; how they relate to each other is what is held to.
+The limits are the product's own, and time flies where only their end is waited for.
 """
 
 import signal
@@ -39,11 +39,36 @@ def url(postgresql_url: str, proxy: Proxy) -> str:
     return parsed.render_as_string(hide_password=False)
 
 
+class Clock:
+    """Measures the deadlines. It is the real one, and a faster one once it `flies`.
+
+    So whatever has to be answered has all the time that the product gives it, on any machine.
+    """
+
+    def __init__(self) -> None:
+        self._since = (0.0, time.monotonic(), 1.0)
+
+    def __call__(self) -> float:
+        shown, at, speed = self._since
+        return shown + (time.monotonic() - at) * speed
+
+    def fly(self) -> None:
+        self._since = (self(), time.monotonic(), FLIGHT)
+
+    def walk(self) -> None:
+        self._since = (self(), time.monotonic(), 1.0)
+
+
+FLIGHT = 40.0
+CONNECTING = rf"no answer within {deadline.CONNECT_SECONDS:g} s"
+ANSWERING = rf"no answer within {deadline.ANSWER_SECONDS:g} s"
+
+
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "CONNECT_SECONDS", 0.4)
-    monkeypatch.setattr(deadline, "ANSWER_SECONDS", 0.6)
-    monkeypatch.setattr(deadline, "HURRIED_SECONDS", 0.2)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(deadline, "monotonic", made)
+    return made
 
 
 def in_the_dark(proxy: Proxy, way: str) -> None:
@@ -51,44 +76,45 @@ def in_the_dark(proxy: Proxy, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["stall", "swallow"])
-@pytest.mark.usefixtures("impatient")
 def test_a_hole_is_given_up_on_old_and_new_connections_and_left_behind(
-    proxy: Proxy, url: str, way: str
+    proxy: Proxy, url: str, way: str, clock: Clock
 ) -> None:
     with open_store(url) as store:
         assert store.runs() == []
         in_the_dark(proxy, way)
+        clock.fly()
         for _ in range(3):  # a connection that rested, then new ones
-            with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.4 s"):
+            with pytest.raises(DatabaseUnreachable, match=CONNECTING):
                 store.runs()
+        clock.walk()
         proxy.end_silence()
         assert store.runs() == []
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_hole_in_the_middle_of_a_transaction(proxy: Proxy, url: str) -> None:
+def test_a_hole_in_the_middle_of_a_transaction(proxy: Proxy, url: str, clock: Clock) -> None:
     engine = create_engine(parse_url(url), durable=True)
-    refused = pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.6 s")
+    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
         connection.execute(sa.text("SELECT 1"))
         proxy.swallow()
+        clock.fly()
         connection.execute(sa.text("SELECT 2"))
+    clock.walk()
     proxy.end_silence()
     with engine.begin() as connection:
         assert connection.scalar(sa.text("SELECT 3")) == 3
     engine.dispose()
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_hole_under_a_worker_that_asks_again_with_the_same_identifiers(
-    proxy: Proxy, url: str
+    proxy: Proxy, url: str, clock: Clock
 ) -> None:
     """Whatever word of the conversation is the first that is not answered."""
     with open_store(url) as store:
         on = stage(store)
         on.open()
         for word in range(1, 4):
-            holes = Holes(proxy, word)
+            holes = Holes(proxy, word, clock)
             claim_id = f"claim {word}"
             with suppress(DatabaseUnreachable):
                 store.claim(claim_id, on.worker, LEASE)
@@ -110,21 +136,21 @@ def test_a_worker_asks_for_work_in_one_round_trip(proxy: Proxy, url: str) -> Non
         assert len(heard) == 2, heard
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_server_that_never_says_a_word_is_no_server() -> None:
+def test_a_server_that_never_says_a_word_is_no_server(clock: Clock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.4 s"):
+        clock.fly()
+        with pytest.raises(DatabaseUnreachable, match=CONNECTING):
             open_store(f"postgresql://u:hunter2@127.0.0.1:{port}/x")
 
 
-@pytest.mark.usefixtures("impatient")
-def test_one_that_dribbles_is_given_up_too(proxy: Proxy, url: str) -> None:
+def test_one_that_dribbles_is_given_up_too(url: str, clock: Clock) -> None:
     """The limit is on the answer, not on the silence before its next byte."""
     engine = create_engine(parse_url(url), durable=True)
     dribble = sa.text("SELECT repeat('x', 9000), pg_sleep(0.02) FROM generate_series(1, 500)")
-    refused = pytest.raises(DatabaseUnreachable, match="no answer")
+    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
+        clock.fly()
         connection.execute(dribble)
     engine.dispose()
 
@@ -146,19 +172,23 @@ def test_an_answer_in_time_is_waited_for_by_those_who_leave(url: str) -> None:
         assert store.runs() == []
 
 
-@pytest.mark.usefixtures("impatient")
 def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
-    proxy: Proxy, url: str
+    proxy: Proxy, url: str, clock: Clock
 ) -> None:
     engine = create_engine(parse_url(url), durable=True)
+    too_long = sa.text(f"SELECT pg_sleep({1.5 * deadline.ANSWER_SECONDS / FLIGHT})")
     with engine.begin() as connection:
         deadline.unhurried(connection.connection.dbapi_connection)
-        connection.execute(sa.text("SELECT pg_sleep(0.9)"))
-    with translated(parse_url(url)), pytest.raises(sa.exc.DBAPIError), engine.begin() as connection:
-        connection.execute(sa.text("SELECT pg_sleep(0.9)"))
+        clock.fly()
+        connection.execute(too_long)
+        clock.walk()
+    refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
+    with refused, translated(parse_url(url)), engine.begin() as connection:
+        clock.fly()
+        connection.execute(too_long)
     engine.dispose()
     proxy.stall()
-    with pytest.raises(DatabaseUnreachable, match="no answer"):
+    with pytest.raises(DatabaseUnreachable, match=CONNECTING):
         upgrade(url)
 
 
@@ -217,7 +247,7 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
     hole.wait()
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=240)
     assert process.returncode == code, said
     assert "Traceback" not in said and "defect" not in said
     assert time.monotonic() - began < deadline.ANSWER_SECONDS / 2
@@ -226,16 +256,18 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
 class Holes:
     """One that opens at the n-th thing that is said from now on."""
 
-    def __init__(self, proxy: Proxy, word: int) -> None:
-        self._proxy, self._left = proxy, word
+    def __init__(self, proxy: Proxy, word: int, clock: Clock) -> None:
+        self._proxy, self._left, self._clock = proxy, word, clock
         proxy.decide = self._hear
 
     def _hear(self, said: bytes) -> None:
         self._left -= 1
         if self._left == 0:
             self._proxy.swallow()
+            self._clock.fly()
 
     def end(self) -> None:
+        self._clock.walk()
         self._proxy.decide = lambda said: None
         self._proxy.end_silence()
 
@@ -258,4 +290,4 @@ class Hole:
             self._fell.set()
 
     def wait(self) -> None:
-        assert self._fell.wait(60)
+        assert self._fell.wait(240)

@@ -41,7 +41,7 @@ def verify(unit: Path, folder: Path, text: str) -> "subprocess.CompletedProcess[
     there.write_text(text.replace("/opt/spsa/bin/compete", "/bin/true"))
     there.write_text(there.read_text().replace("/opt/spsa/bin/spsa-master", "/bin/true"))
     command = ["systemd-analyze", "verify", "--man=no", str(there)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")

@@ -77,7 +77,7 @@ def program(folder: Path, text: str) -> str:
 
 def said(path: str, confinement: Confinement) -> str:
     process = spawn(path, confinement)
-    text, _ = process.communicate(timeout=20)
+    text, _ = process.communicate(timeout=240)
     return text.decode().strip()
 
 

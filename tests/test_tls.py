@@ -361,7 +361,7 @@ def test_a_defect_does_not_show_it_either(project: Path) -> None:
             env=environment(DATABASE_URL=url, U=url, **debug),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
         assert done.returncode == 1
         assert "RuntimeError" in done.stderr and SECRET not in done.stderr

@@ -224,7 +224,7 @@ def at_work(worker: Worker) -> Iterator[list[int]]:
     thread = Thread(target=lambda: codes.append(worker.run()))
     thread.start()
     yield codes
-    thread.join(10)
+    thread.join(120)
     assert not thread.is_alive()
 
 
@@ -252,9 +252,13 @@ def shared(sqlite_url: str) -> Iterator[Store]:
 def test_the_first_interrupt_lets_batches_end(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
-    log = tmp_path / "log"
-    offer(sleep=0.02, log=log)
-    codes = interrupt_when_playing(Watched(shared), tmp_path, 1, playing=log.exists, size=1)
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    offer(TimeControl(kind=TimeKind.DEPTH, low=1, high=1), gate=gate, log=log)
+    with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(log.exists)
+        interrupts.note(signal.SIGINT)
+        wait_until(lambda: worker._stop_at is not None)
+        gate.touch()
     assert codes == [130]
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]
 
@@ -390,11 +394,12 @@ def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
 ) -> None:
     offer(LONG, fault="hang", at_ply=1, only_once=tmp_path / "marker", skip=1)
     desk = Watched(shared)
-    with hired(desk, tmp_path, size=1, drain=0.3) as (worker, interrupts), at_work(worker):
+    with hired(desk, tmp_path, size=1) as (worker, interrupts), at_work(worker):
         wait_until(lambda: desk.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)
         wait_until(lambda: desk.calls.count("release") == 1)
         assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
+        interrupts.note(signal.SIGTERM)
     assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
 
 

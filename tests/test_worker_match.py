@@ -201,7 +201,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
     )
     wait_until((tmp_path / "once").exists)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=240)
     assert running.returncode == 130
     assert "0 of 200 games" in out
     assert "Traceback" not in err
@@ -308,7 +308,7 @@ def fleet(sqlite_url: str, tmp_path: Path) -> Fleet:
 def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., list[Any]]) -> None:
     fleet.open(TimeControl(low=0.01, high=0.02))
     worker = fleet.start("--max-batches", 2, "--log-format", "json")
-    _, err = worker.communicate(timeout=60)
+    _, err = worker.communicate(timeout=240)
     assert worker.returncode == 0
     messages = [json.loads(line)["message"] for line in err.splitlines()]
     assert "first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in messages
@@ -322,7 +322,7 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     marker, pid = tmp_path / "marker", tmp_path / "pid"
     fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker, pid=pid)
     worker = fleet.start()
-    wait_until(marker.exists, 30)
+    wait_until(marker.exists)
     worker.kill()
     worker.communicate()
     engine_pid = int(pid.read_text())
@@ -330,7 +330,7 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     ((batch, status),) = sql("SELECT id, status FROM spsa_batch WHERE seq = 0")
     assert status == BatchStatus.LEASED
     expire(batch)
-    fleet.start("--max-batches", 2).communicate(timeout=60)
+    fleet.start("--max-batches", 2).communicate(timeout=240)
     assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
 
 
@@ -341,9 +341,9 @@ def test_a_terminated_worker_hands_its_batch_back(
     marker = tmp_path / "marker"
     fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)
     worker = fleet.start("--drain", 0)
-    wait_until(marker.exists, 30)
+    wait_until(marker.exists)
     worker.send_signal(number)
-    _, err = worker.communicate(timeout=30)
+    _, err = worker.communicate(timeout=240)
     assert worker.returncode == code, err
     assert sql("SELECT DISTINCT status, attempt FROM spsa_batch") == [(BatchStatus.READY, 0)]
 

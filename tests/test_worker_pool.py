@@ -57,7 +57,7 @@ def job(plus: Path, minus: Path, key: str = "job", pairs: int = 1, **over) -> Jo
 def until_the_end(pool: Pool) -> list[Event]:
     events = []
     while not events or isinstance(events[-1], PairPlayed | PairVoid):
-        event = pool.next_event(20)
+        event = pool.next_event(120)
         assert event is not None
         events.append(event)
     return events
@@ -193,7 +193,7 @@ def test_a_closed_pool_leaves_nothing(winner: Path, loser: Path) -> None:
             slots.submit(job(winner, loser, key=key))
         ended = set()
         while len(ended) < 4:
-            event = slots.next_event(20)
+            event = slots.next_event(120)
             if isinstance(event, JobDone):
                 ended.add(event.key)
     assert not children()
@@ -268,7 +268,7 @@ def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None
     with Pool(2, PATIENT) as slots:
         for key in "abcdef":
             slots.submit(job(winner, loser, key=key))
-        events = [event for _ in range(12) if (event := slots.next_event(20))]
+        events = [event for _ in range(12) if (event := slots.next_event(120))]
     assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}
     speeds = Speeds()
     for event in events:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files,
 from engines.zoo import started as begun
 
 from spsa.errors import EngineFault
+from worker import spawning
 from worker.answers import MATE
 from worker.process import Alarm, Stopped
 from worker.spawning import clean_environment
@@ -125,7 +125,6 @@ def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -
 def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts) -> None:
     running = start(fault="twice")
     assert running.search(START, IN_TIME).move == "e2e4"
-    time.sleep(0.05)  # the second line may be a moment behind the first
     with pytest.raises(EngineFault, match="nobody asked for"):
         running.search(START, IN_TIME)
 
@@ -144,7 +143,7 @@ def test_an_engine_that_ignores_stop_hangs(start: Starts) -> None:
 def test_options_are_sent_in_the_engines_own_spelling(start: Starts, tmp_path: Path) -> None:
     log = tmp_path / "log"
     start({"hash": "8"}, option="Hash type spin default 1 min 1 max 64", log=log).search(
-        START, SOON
+        START, IN_TIME
     )
     assert "setoption name Hash value 8\n" in log.read_text()
 
@@ -215,7 +214,10 @@ def test_no_secret_reaches_an_engine(start: Starts, monkeypatch: pytest.MonkeyPa
     assert clean_environment({"PATH": "/bin", "AWS_SECRET_KEY": "x"}) == {"PATH": "/bin"}
 
 
-def test_a_program_still_open_for_writing_is_tried_again(tmp_path: Path, alarm: Alarm) -> None:
+def test_a_program_still_open_for_writing_is_tried_again(
+    tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # half a second would do on a quiet machine
     path = engine(tmp_path, "script", moves="e2e4")
     program = tmp_path / "program"
     program.write_bytes(Path("/bin/sh").read_bytes())
@@ -266,7 +268,4 @@ def test_no_engine_outlives_a_killed_worker(tmp_path: Path) -> None:
     worker.send_signal(signal.SIGKILL)
     worker.wait()
     worker.stdout.close()
-    deadline = time.monotonic() + 5
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not alive(pid)
+    wait_until(lambda: not alive(pid))

@@ -19,6 +19,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scores", default="", help="cp, mateN or -, by the ply of the game")
     parser.add_argument("--option", action="append", default=[], help="an option it declares")
     parser.add_argument("--sleep", type=float, default=0.0, help="seconds a move")
+    parser.add_argument("--gate", default="", help="a file that has to be there before it moves")
     parser.add_argument("--think", type=float, help="seconds at --at-ply, unless told to stop")
     parser.add_argument("--fault", default="", help="what goes wrong at --at-ply, or at the start")
     parser.add_argument("--at-ply", type=int, default=0)
@@ -97,6 +98,7 @@ class Engine:
         if now and self.given.think is not None:
             self.ponder_until_stop(self.given.think)
         time.sleep(self.given.sleep)
+        self.wait_at_the_gate()
         for depth in range(self.given.lines):
             say(f"info depth {depth} score cp 1 nodes {depth} pv a1a1")
         self.tell_score(ply)
@@ -113,6 +115,10 @@ class Engine:
         first = not Path(marker).exists()
         Path(marker).touch()
         return first
+
+    def wait_at_the_gate(self) -> None:
+        while self.given.gate and not Path(self.given.gate).exists():
+            time.sleep(0.005)
 
     def ponder_until_stop(self, seconds: float) -> None:
         import select
