@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from spsa.schema import metadata
+from spsa.indexes import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

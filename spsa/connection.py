@@ -5,12 +5,8 @@ it writes fails at once under load, whatever the busy timeout says). PostgreSQL:
 on the server's side and on this one. A password never leaves this module.
 """
 
-import os
-import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +26,9 @@ from spsa.errors import (
     IllegalTransition,
     NotPermitted,
     SchemaMismatch,
-    TablesMissing,
 )
 from spsa.tls import advice, secured
 
-BUSY_SECONDS = 30
-_SOON = 0.01  # seconds
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
 _INSUFFICIENT_PRIVILEGE = "42501"
@@ -117,32 +110,17 @@ def create_engine(
 
 
 def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
-    file = Path(str(url.database)).resolve()
-    if not file.parent.is_dir():
-        raise DatabaseUnreachable(f"{displayed(url)}: there is no folder {file.parent}")
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    from spsa import sqlite_file  # loads SQLite, which a server's client needs not
 
-    @event.listens_for(engine, "do_connect")
-    def _look(*_: object) -> sqlite3.Connection | None:
-        if not (create or "uri" in url.query or file.exists()):
-            raise TablesMissing(
-                f"{displayed(url)}: there is no such file yet: run `spsa-master run` or "
-                "`spsa-master db upgrade`, or name another database"
-            )
-        return _read_only(file)
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: object) -> None:
-        connection.isolation_level = None
-        if _may_write(file):
-            _write_ahead(connection)
-        for pragma in (
-            "foreign_keys = ON",
-            f"synchronous = {'FULL' if durable else 'NORMAL'}",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
-        # an SQLite built without mathematical functions lacks the one the views need
-        connection.create_function("log10", 1, _log10, deterministic=True)
+    file = sqlite_file.SqliteFile(
+        where=displayed(url),
+        path=Path(str(url.database)).resolve(),
+        durable=durable,
+        may_be_made=create or "uri" in url.query,
+    )
+    engine = sa.create_engine(url, connect_args={"timeout": sqlite_file.BUSY_SECONDS})
+    event.listen(engine, "do_connect", file.look)
+    event.listen(engine, "connect", file.configure)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
@@ -150,46 +128,6 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
-
-
-def _may_write(file: Path) -> bool:
-    """Whether this process may change the file, or make it; a log beside it goes with it."""
-    if not file.exists():
-        return True
-    return os.access(file, os.W_OK) and (os.access(file.parent, os.W_OK) or _log_of(file).exists())
-
-
-def _read_only(file: Path) -> sqlite3.Connection | None:
-    """A connection to a file that is not ours to change; None where it is.
-
-    Without a log beside it nobody writes, and it is read as it stands.
-    """
-    if _may_write(file):
-        return None
-    still = "" if _log_of(file).exists() else "&immutable=1"
-    uri = f"{file.as_uri()}?mode=ro{still}"
-    return sqlite3.connect(uri, BUSY_SECONDS, check_same_thread=False, uri=True)
-
-
-def _log_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}-wal")
-
-
-def _write_ahead(connection: Any) -> None:
-    """Turn the file to WAL; SQLite's own busy timeout does not wait for others who do the same."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(_SOON)
-
-
-def _log10(x: float | None) -> float | None:
-    return None if x is None else log10(x)
 
 
 def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Table, UniqueConstraint
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import TypeDecorator
@@ -231,31 +231,8 @@ iterations = Table(
 IS_OPEN = written_out(iterations.c.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
 """An iteration that is to be played or being played."""
 
-Index(
-    "ix_spsa_iteration_open",
-    iterations.c.run_id,
-    iterations.c.id,
-    sqlite_where=IS_OPEN,
-    postgresql_where=IS_OPEN,
-)
-
 IS_ABANDONED = written_out(iterations.c.status, IterationStatus.ABANDONED)
 IS_VALIDATION = written_out(iterations.c.purpose, Purpose.VALIDATE)
-
-Index(
-    "ix_spsa_iteration_abandoned",
-    iterations.c.run_id,
-    sqlite_where=IS_ABANDONED,
-    postgresql_where=IS_ABANDONED,
-)
-Index(
-    "ix_spsa_iteration_validation",
-    iterations.c.run_id,
-    iterations.c.iteration_number,
-    sqlite_where=IS_VALIDATION,
-    postgresql_where=IS_VALIDATION,
-)
-Index("ix_spsa_iteration_completed", iterations.c.run_id, iterations.c.completed_at)
 
 workers = Table(
     "spsa_worker",
@@ -330,25 +307,6 @@ batches = Table(
 IS_READY = written_out(batches.c.status, BatchStatus.READY)
 IS_LEASED = written_out(batches.c.status, BatchStatus.LEASED)
 
-# two, so that neither who looks for a free batch reads all that are being played, nor who looks
-# for one that was left behind
-Index(
-    "ix_spsa_batch_ready",
-    batches.c.iteration_id,
-    batches.c.seq,
-    sqlite_where=IS_READY,
-    postgresql_where=IS_READY,
-)
-Index(
-    "ix_spsa_batch_leased",
-    batches.c.iteration_id,
-    batches.c.lease_expires_at,
-    sqlite_where=IS_LEASED,
-    postgresql_where=IS_LEASED,
-)
-Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
-Index("ix_spsa_batch_worker_id", batches.c.worker_id)
-
 steps = Table(
     "spsa_step",
     metadata,
@@ -409,8 +367,6 @@ struck = Table(
     UniqueConstraint("purge_id", "iteration_id", "seq"),
     CheckConstraint(f"{GAMES} = games AND 2 * {PAIRS} = games", name="counts"),
 )
-Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
-Index("ix_spsa_struck_worker_id", struck.c.worker_id)
 
 events = Table(
     "spsa_event",

@@ -6,7 +6,8 @@ from typing import Literal
 import sqlalchemy as sa
 
 from spsa.errors import DatabaseUnreachable
-from spsa.store import ServerStore, Store
+from spsa.store import Store
+from spsa.store.server import ServerStore
 
 Cut = Literal["before", "after"] | None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-import spsa.connection
+import spsa.sqlite_file
 from spsa.connection import create_engine, parse_url
 
 
@@ -42,6 +42,6 @@ def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path
 
 def test_it_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "spsa.db"
-    monkeypatch.setattr(spsa.connection, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(spsa.sqlite_file, "BUSY_SECONDS", 0.2)
     with written_by_another(path), pytest.raises(sa.exc.OperationalError, match="locked"):
         mode_of(path)

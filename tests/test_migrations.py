@@ -14,7 +14,8 @@ from builders import LEASE, TERMS, THETA, Stage, new_worker, stage
 from spsa import migrate
 from spsa.connection import create_engine, parse_url
 from spsa.errors import DatabaseUnreachable, SchemaMismatch
-from spsa.schema import REVISION, VIEWS, metadata
+from spsa.indexes import metadata
+from spsa.schema import REVISION, VIEWS
 from spsa.store import open_store
 
 PROCESSES = 6

@@ -8,7 +8,6 @@ and `moves`, a person those of `runs` and `purging`, and anybody may read the `l
 from collections.abc import Callable
 
 from spsa.connection import nobody_leaves, parse_url
-from spsa.store.calls import CallDesk
 from spsa.store.claims import ClaimDesk
 from spsa.store.copying import CopyDesk
 from spsa.store.entries import (
@@ -63,10 +62,6 @@ class Store(
     """All verbs on one database."""
 
 
-class ServerStore(CallDesk, Store):
-    """All verbs on a PostgreSQL server, where a worker's are functions."""
-
-
 def open_store(
     url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
 ) -> Store:
@@ -83,8 +78,15 @@ def open_store(
         DatabaseUnreachable: it does not answer.
         SchemaMismatch: its tables are older or newer than this program's.
     """
-    kind = Store if parse_url(url).get_backend_name() == "sqlite" else ServerStore
-    return kind(url, durable=durable, hurried=hurried)
+    return _kind(url)(url, durable=durable, hurried=hurried)
+
+
+def _kind(url: str) -> type[Store]:
+    if parse_url(url).get_backend_name() == "sqlite":
+        return Store
+    from spsa.store.server import ServerStore  # loads what only who has a server needs
+
+    return ServerStore
 
 
 __all__ = [
@@ -109,7 +111,6 @@ __all__ = [
     "Run",
     "RunView",
     "Selection",
-    "ServerStore",
     "Standing",
     "Step",
     "Store",

@@ -1,7 +1,6 @@
 """A copy of an SQLite database, as it was at one moment, while others go on writing."""
 
 import os
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,8 @@ class CopyDesk(Database):
             raise _refused(file, f"there is no folder {file.parent}", "make it first")
         if file.exists():
             raise _refused(file, "it is there already", "name a file that is not there yet")
+        import sqlite3  # late: this is part of a store, and a server's client needs no SQLite
+
         unfinished = file.with_name(f"{file.name}.unfinished")
         unfinished.unlink(missing_ok=True)
         with self._read() as connection, closing(sqlite3.connect(unfinished)) as copy:
