@@ -14,6 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
 from spsa.algorithms.observing import Observation, Observed, observed
+from spsa.estimates import Estimates
 from spsa.params import Played, Space, Vector
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
@@ -40,22 +41,6 @@ class Games:
     c_k: float
     played: Played
     tally: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """Other answers than theta itself to "which values?", each None as long as there is none.
-
-    `averaged` is the average of theta over the iterations, late ones weighing more, and its
-    deviation is how far theta wanders. `supported` is where all games together put the optimum, and
-    its deviation is how uncertain that is. Values run over all parameters, deviations over the
-    active ones.
-    """
-
-    averaged: Mapping[str, float] | None
-    averaged_sd: Mapping[str, float] | None
-    supported: Mapping[str, float] | None
-    supported_sd: Mapping[str, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spsa.errors import IllegalTransition, NothingToDo
+from spsa.estimates import Estimates
 from spsa.lifecycle import Purpose
 from spsa.params import Space
 from spsa.replay import Moment, counted_after, replay, with_tally
 from spsa.scoring import Tally
 from spsa.store import Iteration, Judgement, Match, NewPurge, Purge, Run, Selection, Store, Values
-from spsa.tuning import Estimates, Tuning
+from spsa.tuning import Tuning
 
 _LOOKS = 20
 """A run that moves on under a purge is looked at again so often; it moves once an iteration."""
@@ -167,7 +168,7 @@ def _lost(matches: Sequence[Match]) -> dict[int, Tally]:
 
 def _new(tuning: Tuning, plan_: Plan, actor: str, reason: str) -> NewPurge:
     run = plan_.run
-    known = _kept(run) if plan_.last is None else tuning.estimates(plan_.last.state)
+    known = run.estimates if plan_.last is None else tuning.estimates(plan_.last.state)
     return NewPurge(
         selection=plan_.selection,
         actor=actor,
@@ -176,19 +177,7 @@ def _new(tuning: Tuning, plan_: Plan, actor: str, reason: str) -> NewPurge:
         applied=run.applied,
         theta_before=run.theta,
         theta_after=plan_.theta,
-        averaged=known.averaged,
-        averaged_sd=known.averaged_sd,
-        supported=known.supported,
-        supported_sd=known.supported_sd,
+        estimates=known,
         state=run.state if plan_.last is None else plan_.last.state,
         judgements=plan_.judgements,
-    )
-
-
-def _kept(run: Run) -> Estimates:
-    return Estimates(
-        averaged=run.theta_averaged,
-        averaged_sd=run.theta_averaged_sd,
-        supported=run.theta_supported,
-        supported_sd=run.theta_supported_sd,
     )

@@ -181,8 +181,7 @@ class House:
         run = self.now()
         return (
             (run.status, run.applied, run.theta, run.state),
-            (run.theta_averaged, run.theta_averaged_sd),
-            (run.theta_supported, run.theta_supported_sd),
+            run.estimates,
             [(s.k, s.theta_before, s.delta, s.theta_after) for s in self.store.steps(run.id)],
             [
                 (i.k, i.opened_on, i.plus_parameters, i.minus_parameters, i.tally, i.status)

@@ -13,6 +13,7 @@ from masters import settings
 from spsa.build import pin
 from spsa.cli import run, session
 from spsa.config import load_space
+from spsa.estimates import Estimates
 from spsa.migrate import upgrade
 from spsa.params import Played
 from spsa.report.text import estimated
@@ -68,7 +69,7 @@ def tuned(fresh: Stage) -> Stage:
     fresh.open()
     fresh.play()
     delta = {name: FINAL[name] - START[name] for name in START}
-    fresh.apply(delta=delta, theta_after=FINAL, **KNOWN)
+    fresh.apply(delta=delta, theta_after=FINAL, estimates=Estimates(**KNOWN))
     return fresh
 
 

@@ -89,10 +89,6 @@ def view(
         epoch=1,
         created_at=NOW,
         finished_at=None,
-        theta_averaged=None,
-        theta_averaged_sd=None,
-        theta_supported=None,
-        theta_supported_sd=None,
         **facts,
     )
     return RunView(

@@ -3,13 +3,14 @@
 import copy
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from builders import LEASE, new_engine, new_validation, result_of, stage, step_from
 
 from spsa.algorithms.observing import without_notes
 from spsa.doctor import check_run
+from spsa.estimates import NOTHING_KNOWN
 from spsa.params import Constant, Location, Parameter, Played, Space
 from spsa.store import open_store
 from spsa.tuning import Games, tuning
@@ -297,8 +298,8 @@ def _answer(run, rule):
     )
     answer = rule.answer(now.state, now.theta, games)
     step = step_from(now, row.tally, delta=answer.delta, theta_after=answer.theta)
-    known = asdict(answer.estimates)
-    run.store.apply(run.master, row.id, replace(step, state=answer.state, **known))
+    step = replace(step, state=answer.state, estimates=answer.estimates)
+    run.store.apply(run.master, row.id, step)
 
 
 def replayed(run, rule):
@@ -312,13 +313,12 @@ def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
     assert replayed(*tuned(store, algorithm)) == []
 
 
-@pytest.mark.parametrize(
-    "column", ["theta_averaged", "theta_averaged_sd", "theta_supported", "theta_supported_sd"]
-)
-def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, column):
+@pytest.mark.parametrize("name", NOTHING_KNOWN.by_name())
+def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, name):
+    column = f"theta_{name}"
     with open_store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
-        values = dict(getattr(run.now(), column))
+        values = dict(run.now().estimates.by_name()[name])
         values["margin"] *= 1 + 1e-8
         sql(f"UPDATE spsa_run SET {column} = :values", values=json.dumps(values))  # noqa: S608
         (found,) = replayed(run, rule)
@@ -331,7 +331,7 @@ def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, column):
 def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
     with open_store(sqlite_url, durable=False) as store:
         run, rule = tuned(store, "mixture")
-        values = {name: x * (1 + 2**-50) for name, x in run.now().theta_supported.items()}
+        values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
         sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
         assert replayed(run, rule) == []
 
@@ -363,10 +363,10 @@ def test_a_run_that_is_older_than_its_estimates_is_sound_and_goes_on(sqlite_url,
         assert replayed(run, rule) == []
         moved(run, rule, [7])
         assert replayed(run, rule) == []
-        assert (run.now().theta_averaged, bool(run.now().theta_supported)) == (None, True)
+        assert (run.now().estimates.averaged, bool(run.now().estimates.supported)) == (None, True)
         moved(run, rule, [8, 9])
         assert replayed(run, rule) == []
-        assert list(run.now().theta_averaged_sd) == ["margin", "depth"]
+        assert list(run.now().estimates.averaged_sd) == ["margin", "depth"]
 
 
 @pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])

@@ -38,8 +38,10 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     assert house.watched.opened_numbers == house.watched.applied_ks == [1, 2, 3, 4, 5]
     assert house.projected[-1].theta == run.theta
     assert run.theta != run.start_theta
-    assert run.theta not in (run.theta_averaged, run.theta_supported)
-    assert list(run.theta_averaged_sd) == list(run.theta_supported_sd) == ["margin", "ratio"]
+    assert run.theta not in (run.estimates.averaged, run.estimates.supported)
+    assert (
+        list(run.estimates.averaged_sd) == list(run.estimates.supported_sd) == ["margin", "ratio"]
+    )
 
 
 def interrupted_after(rests, store):

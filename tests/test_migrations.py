@@ -14,6 +14,7 @@ from builders import LEASE, TERMS, THETA, Stage, new_worker, stage
 from spsa import migrate
 from spsa.connection import create_engine, parse_url
 from spsa.errors import DatabaseUnreachable, SchemaMismatch
+from spsa.estimates import Estimates
 from spsa.indexes import metadata
 from spsa.schema import REVISION, VIEWS
 from spsa.store import open_store
@@ -158,16 +159,16 @@ def test_a_live_run_of_the_first_tables_is_taken_along(engine, empty_database_ur
     with open_store(empty_database_url) as store:
         run = store.run("old")
         assert (run.theta, run.state, run.terms) == (THETA, {"theta": [0.5]}, TERMS)
-        assert run.theta_averaged is run.theta_averaged_sd is None
-        assert run.theta_supported is run.theta_supported_sd is None
+        assert run.estimates.averaged is run.estimates.averaged_sd is None
+        assert run.estimates.supported is run.estimates.supported_sd is None
         on = Stage(
             store, run, store.acquire(run.id, "m", LEASE), store.register_worker(new_worker())
         )
         on.open()
         on.play()
-        on.apply(averaged=THETA, averaged_sd={"margin": 0.1 + 0.2})
-        assert on.now().theta_averaged == THETA
-        assert on.now().theta_averaged_sd == {"margin": 0.1 + 0.2}
+        on.apply(estimates=Estimates(averaged=THETA, averaged_sd={"margin": 0.1 + 0.2}))
+        assert on.now().estimates.averaged == THETA
+        assert on.now().estimates.averaged_sd == {"margin": 0.1 + 0.2}
 
 
 def test_going_back_loses_the_estimates_alone(engine, empty_database_url):

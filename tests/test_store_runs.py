@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
+from spsa.estimates import NOTHING_KNOWN, Estimates
 from spsa.lifecycle import RUN, RunStatus
 from spsa.store import open_store
 
@@ -125,26 +126,25 @@ def test_every_float_comes_back_to_the_bit(store):
         delta=theta,
         theta_after=theta,
         gradient=theta,
-        **dict.fromkeys(estimates, theta),
+        estimates=Estimates(**dict.fromkeys(estimates, theta)),
     )
     store.apply(run.master, row.id, step)
     (logged,) = store.steps(run.run.id)
     assert bits(logged.delta) == bits(logged.theta_before) == bits(run.now().theta) == bits(theta)
     assert bits(store.iterations(run.run.id)[0].gradient_estimate) == bits(theta)
     for name in estimates:
-        assert bits(getattr(run.now(), f"theta_{name}")) == bits(theta)
+        assert bits(run.now().estimates.by_name()[name]) == bits(theta)
 
 
 def test_estimates_are_those_of_the_last_step(store):
     run = stage(store)
-    assert run.now().theta_averaged is run.now().theta_supported_sd is None
+    assert run.now().estimates == NOTHING_KNOWN
     for averaged in (THETA, None):
         run.open()
         run.play()
-        run.apply(averaged=averaged, supported=THETA, supported_sd={"margin": 2.0})
-        now = run.now()
-        assert (now.theta_averaged, now.theta_averaged_sd) == (averaged, None)
-        assert (now.theta_supported, now.theta_supported_sd) == (THETA, {"margin": 2.0})
+        known = Estimates(averaged=averaged, supported=THETA, supported_sd={"margin": 2.0})
+        run.apply(estimates=known)
+        assert run.now().estimates == known
 
 
 def test_a_step_that_is_refused_leaves_no_estimates(store):
@@ -152,8 +152,8 @@ def test_a_step_that_is_refused_leaves_no_estimates(store):
     run.open()
     run.play()
     with pytest.raises(IllegalTransition):
-        run.apply(k=2, averaged=THETA)
-    assert run.now().theta_averaged is None
+        run.apply(k=2, estimates=Estimates(averaged=THETA))
+    assert run.now().estimates.averaged is None
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -3,6 +3,7 @@
 import pytest
 from builders import result_of, stage
 
+from spsa.estimates import Estimates
 from spsa.schema import VIEWS
 from spsa.scoring import Tally
 from spsa.store import BatchResult
@@ -84,7 +85,7 @@ def test_every_theta_of_every_parameter(store, sql):
     }
     run.open()
     run.play()
-    run.apply(**known)
+    run.apply(estimates=Estimates(**known))
     now = run.now()
     known |= {"start": now.start_theta, "final": now.theta}
     rows = sql("SELECT * FROM spsa_theta ORDER BY parameter")

@@ -65,8 +65,7 @@ def healthy(house, sql):
     played = [b for b in house.store.batches(run.id) if b.status is BatchStatus.DONE]
     assert sum(w.games for w in house.store.workers()) == sum(b.games for b in played)
     known = house.tuning.estimates(last.state)
-    assert (run.theta_averaged, run.theta_averaged_sd) == (known.averaged, known.averaged_sd)
-    assert (run.theta_supported, run.theta_supported_sd) == (known.supported, known.supported_sd)
+    assert run.estimates == known
 
 
 def purge(house, selection, reason="bad memory"):

@@ -23,6 +23,7 @@ from sqlalchemy import event
 from test_undo import BAD, findings, healthy, moved
 
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NothingToDo
+from spsa.estimates import NOTHING_KNOWN
 from spsa.master.start import tuning_of
 from spsa.scoring import Tally
 from spsa.store import Judgement, NewPurge, Selection, open_store
@@ -134,10 +135,7 @@ class Purged(Protocol):
             applied=self.applied,
             theta_before=self.theta,
             theta_after=theta,
-            averaged=None,
-            averaged_sd=None,
-            supported=None,
-            supported_sd=None,
+            estimates=NOTHING_KNOWN,
             state={"purged": self.purged},
             judgements=judgements,
         )

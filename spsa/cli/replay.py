@@ -43,15 +43,7 @@ def replay(
         now = store.run(run)
         to = now.applied if k is None else k
         theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
-    then = replace(
-        now,
-        theta=theta,
-        theta_averaged=known.averaged,
-        theta_averaged_sd=known.averaged_sd,
-        theta_supported=known.supported,
-        theta_supported_sd=known.supported_sd,
-    )
-    rows = parameters(then)
+    rows = parameters(replace(now, theta=theta, estimates=known))
     if as_json:
         told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}
         told["parameters"] = finite([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])

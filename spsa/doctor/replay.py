@@ -133,13 +133,10 @@ def _state(books: Books, tuning: Tuning, last: Moment) -> Iterator[Finding]:
     run, right = books.run, tuning.estimates(last.state)
     if not alike(run.state, last.state, _HAIR):
         yield books.finding(None, "the rule's state is another", "it follows from the results")
-    for what, found, wanted in (
-        ("theta_averaged", run.theta_averaged, right.averaged),
-        ("theta_averaged_sd", run.theta_averaged_sd, right.averaged_sd),
-        ("theta_supported", run.theta_supported, right.supported),
-        ("theta_supported_sd", run.theta_supported_sd, right.supported_sd),
-    ):
-        yield from _differences(books, None, f"the run's {what}", found or {}, wanted or {})
+    found = run.estimates.by_name()
+    for name, wanted in right.by_name().items():
+        what = f"the run's theta_{name}"
+        yield from _differences(books, None, what, found[name] or {}, wanted or {})
 
 
 def _results(books: Books) -> Iterator[Iteration]:

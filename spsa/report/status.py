@@ -158,8 +158,8 @@ def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
     space = Space.from_json(run.space)
     thetas = {
         "final": run.theta,
-        "averaged": run.theta_averaged,
-        "supported": run.theta_supported,
+        "averaged": run.estimates.averaged,
+        "supported": run.estimates.supported,
     }
     return tuple(
         name
@@ -173,12 +173,7 @@ def parameters(run: Run) -> tuple[Tuned, ...]:
     """Every parameter of a run with its start and its present value."""
     space = Space.from_json(run.space)
     played: Mapping[str, float] = space.rounded(space.steps(run.theta))
-    estimates = {
-        "averaged": run.theta_averaged or {},
-        "averaged_sd": run.theta_averaged_sd or {},
-        "supported": run.theta_supported or {},
-        "supported_sd": run.theta_supported_sd or {},
-    }
+    estimates = {name: values or {} for name, values in run.estimates.by_name().items()}
     return tuple(
         Tuned(
             name=p.name,

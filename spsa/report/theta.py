@@ -25,8 +25,8 @@ def chosen_theta(run: "Run", which: Theta) -> "Values":
     """
     known = {
         Theta.FINAL: run.theta,
-        Theta.AVERAGED: run.theta_averaged,
-        Theta.SUPPORTED: run.theta_supported,
+        Theta.AVERAGED: run.estimates.averaged,
+        Theta.SUPPORTED: run.estimates.supported,
     }
     values = known[which]
     if values is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spsa.estimates import NOTHING_KNOWN, Estimates
 from spsa.lifecycle import Purpose
 from spsa.scoring import Tally
 from spsa.terms import Terms
@@ -107,17 +108,14 @@ class NewIteration:
 class NewStep:
     """What one completed iteration does to theta, and the state of the rule after it.
 
-    The estimates are the run's after it, not the iteration's own; None while there are none.
+    The estimates are the run's after it, not the iteration's own.
     """
 
     k: int
     theta_before: Values
     delta: Values
     theta_after: Values
-    averaged: Values | None = None
-    averaged_sd: Values | None = None
-    supported: Values | None = None
-    supported_sd: Values | None = None
+    estimates: Estimates = NOTHING_KNOWN
     state: Mapping[str, Any]
     gradient: Values
     elo: float

@@ -16,6 +16,7 @@ from spsa.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, st
 from spsa.signing import Sign
 from spsa.store.database import may_become
 from spsa.store.entries import NewIteration, NewStep
+from spsa.store.estimating import columns_of
 from spsa.store.halting import move_run
 from spsa.store.mastership import MastershipDesk
 from spsa.store.opening import insert_iteration, keep_engine, number_of
@@ -171,15 +172,8 @@ def _refuse_purged(run: Any, purges: int) -> None:
 
 def _moved(step: NewStep) -> dict[str, Any]:
     """What a step leaves in the run's row."""
-    estimates = {
-        "theta_averaged": step.averaged,
-        "theta_averaged_sd": step.averaged_sd,
-        "theta_supported": step.supported,
-        "theta_supported_sd": step.supported_sd,
-    }
-    return {
+    return columns_of(step.estimates) | {
         "theta": dict(step.theta_after),
-        **{name: None if values is None else dict(values) for name, values in estimates.items()},
         "state": dict(step.state),
         "applied": step.k,
     }

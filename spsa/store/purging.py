@@ -18,6 +18,7 @@ from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import BATCH, BatchStatus
 from spsa.schema import IS_OPEN, batches, iterations, purges, runs, seconds_from_now, struck
 from spsa.store.database import COUNTS, may_become
+from spsa.store.estimating import columns_of
 from spsa.store.halting import write_event
 from spsa.store.reading import purge_of
 from spsa.store.records import StruckLedger, counting, meant, reported
@@ -185,12 +186,8 @@ def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> i
 
 def _left(new: NewPurge) -> dict[str, Any]:
     """What a purge leaves in the run's row."""
-    thetas = {
-        "theta": new.theta_after,
-        "theta_averaged": new.averaged,
-        "theta_averaged_sd": new.averaged_sd,
-        "theta_supported": new.supported,
-        "theta_supported_sd": new.supported_sd,
+    return columns_of(new.estimates) | {
+        "theta": dict(new.theta_after),
+        "state": dict(new.state),
+        "purges": new.purges + 1,
     }
-    values = {name: None if theta is None else dict(theta) for name, theta in thetas.items()}
-    return values | {"state": dict(new.state), "purges": new.purges + 1}

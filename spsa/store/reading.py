@@ -4,6 +4,7 @@ from typing import Any
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 from spsa.store.database import tally_of
+from spsa.store.estimating import estimates_of
 from spsa.store.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
 from spsa.store.struck import Match, Purge, Struck
 from spsa.terms import Terms
@@ -11,8 +12,13 @@ from spsa.terms import Terms
 
 def run_of(row: Any) -> Run:
     """The value of a row of `spsa_run`."""
-    values = _named(row, Run, without={"status", "terms"})
-    return Run(status=RunStatus(row.status), terms=Terms.from_json(row.terms), **values)
+    values = _named(row, Run, without={"status", "terms", "estimates"})
+    return Run(
+        status=RunStatus(row.status),
+        terms=Terms.from_json(row.terms),
+        estimates=estimates_of(row),
+        **values,
+    )
 
 
 def iteration_of(row: Any) -> Iteration:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from spsa.estimates import NOTHING_KNOWN, Estimates
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 from spsa.scoring import Tally
 from spsa.store.entries import Values
@@ -65,10 +66,7 @@ class Run:
     max_iterations: int
     start_theta: Values
     theta: Values
-    theta_averaged: Values | None
-    theta_averaged_sd: Values | None
-    theta_supported: Values | None
-    theta_supported_sd: Values | None
+    estimates: Estimates = NOTHING_KNOWN
     state: Mapping[str, Any]
     applied: int
     purges: int = 0

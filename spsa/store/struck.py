@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from spsa.estimates import Estimates
 from spsa.lifecycle import Purpose
 from spsa.scoring import Tally
 from spsa.store.entries import Values
@@ -101,10 +102,7 @@ class NewPurge:
     applied: int
     theta_before: Values
     theta_after: Values
-    averaged: Values | None
-    averaged_sd: Values | None
-    supported: Values | None
-    supported_sd: Values | None
+    estimates: Estimates
     state: Mapping[str, Any]
     judgements: Mapping[int, Judgement]
 
