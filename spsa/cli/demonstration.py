@@ -21,7 +21,8 @@ from spsa import migrate
 from spsa.cli.session import Seat, interruptible, play_match, seated, tune, tuned_against_start
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.master.start import Prepared, checked_space, prepare, source_of
+from spsa.master.equipment import source_of
+from spsa.master.start import Prepared, checked_space, prepare
 from spsa.params import Constant, Space
 from spsa.report.status import parameters
 from spsa.report.text import duration, elo_text, number, score, terminal

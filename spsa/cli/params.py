@@ -52,7 +52,8 @@ def diff(
     values already.
     """
     from spsa.config import read_sources
-    from spsa.master.start import checked_space, source_of
+    from spsa.master.equipment import source_of
+    from spsa.master.start import checked_space
     from spsa.rust_constants import render, unified_patch
 
     _refuse_contradictions(run, start, theta)

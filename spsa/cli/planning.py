@@ -10,7 +10,7 @@ import click
 from spsa.algorithms import method
 from spsa.config import Config
 from spsa.errors import InvalidInput, TuningError
-from spsa.master.start import usual_builds
+from spsa.master.equipment import usual_builds
 from spsa.params import Space
 from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
 from spsa.planning.precision import Precise, precise

@@ -145,7 +145,7 @@ def play_match(seat: Seat, run: Run, sides: Played, games: int, terms: Terms) ->
 
     None when it was stopped before the end.
     """
-    prepared = reopened(seat.config, seat.store, run)
+    prepared = reopened(seat.config, run)
     match = Match(
         plus=sides.plus,
         minus=sides.minus,

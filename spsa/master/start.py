@@ -4,19 +4,14 @@ A run keeps its own copy of everything that decides it. Files that were edited s
 with that copy and what differs is said; the run goes on as it was started.
 """
 
-import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from spsa.algorithms import method, settings_faults
-from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, declared, pin, resume
+from spsa.build import declared
 from spsa.config import (
     Config,
-    DeliveryKind,
-    Distribution,
     check_against_engine,
     check_against_source,
     check_files,
@@ -25,7 +20,8 @@ from spsa.config import (
 )
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.master.delivery import Delivery
+from spsa.master.equipment import delivery_of, delivery_settings, source_of
 from spsa.master.settings import AUTO, RunSettings
 from spsa.params import Space, differences
 from spsa.planning.supply import bearable_depth
@@ -34,12 +30,6 @@ from spsa.tuning import Tuning, tuning
 
 FREE_DEPTH = 8
 """More iterations in flight from the start cost part of the gain in runs of any length."""
-
-MOST_BUILDS = 8
-_CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
-
-WORK = ".tuning"
-"""The folder beside config.toml that holds the pinned source and the private work trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,52 +85,48 @@ def prepare(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
             "start another with --run NAME"
         )
-    return reopened(config, store, known, space)
+    return reopened(config, known, space)
 
 
-def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:
+def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepared:
     """A run that exists, by its own copy of everything; `file_space` is compared with it."""
     space = Space.from_json(run.space)
     settings = RunSettings.from_json(run.settings, run.terms)
-    notes = []
-    if file_space is not None:
-        notes = [f"params.toml: {text}" for text in differences(space, file_space)]
-        if config.algorithm != run.algorithm:
-            notes.append(
-                f"config.toml: algorithm is {config.algorithm}, the run has {run.algorithm}"
-            )
-        notes += [
-            f"config.toml: {t}"
-            for t in settings.differences(_settings(config, settings.planned_iterations))
-        ]
-        if config.max_iterations != run.max_iterations:
-            notes.append(
-                f"config.toml: max_iterations is {config.max_iterations}, the run has "
-                f"{run.max_iterations}; `spsa-master extend` changes it"
-            )
-        notes += _service_differences(config, run)
-        if notes:
-            notes.append(
-                "the run goes on by its own copy; `spsa-master run --run NAME` starts another"
-            )
-    delivery, more = _delivery(config, space, settings, run.source_sha256)
+    edited = () if file_space is None else _edited(config, run, settings, space, file_space)
+    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256)
     return Prepared(
         run=run,
         tuning=tuning_of(run),
         settings=settings,
         delivery=delivery,
-        notes=(*notes, *more),
+        notes=(*edited, *more),
     )
 
 
-def _service_differences(config: Config, run: Run) -> Iterator[str]:
-    for name in ("priority", "share"):
+def _edited(
+    config: Config, run: Run, settings: RunSettings, space: Space, file_space: Space
+) -> tuple[str, ...]:
+    """How the files differ by now from what the run was started with."""
+    notes = [f"params.toml: {text}" for text in differences(space, file_space)]
+    notes += [f"config.toml: {text}" for text in _config_differences(config, run, settings)]
+    if notes:
+        notes.append("the run goes on by its own copy; `spsa-master run --run NAME` starts another")
+    return tuple(notes)
+
+
+def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
+    if config.algorithm != run.algorithm:
+        yield f"algorithm is {config.algorithm}, the run has {run.algorithm}"
+    yield from settings.differences(_settings(config, settings.planned_iterations))
+    changeable = {
+        "max_iterations": "`spsa-master extend` changes it",
+        "priority": "`spsa-master prioritize` changes it",
+        "share": "`spsa-master prioritize` changes it",
+    }
+    for name, remedy in changeable.items():
         here, there = getattr(run, name), getattr(config, name)
         if here != there:
-            yield (
-                f"config.toml: {name} is {there:g}, the run has {here:g}; "
-                "`spsa-master prioritize` changes it"
-            )
+            yield f"{name} is {there:.12g}, the run has {here:.12g}; {remedy}"
 
 
 def tuning_of(run: Run) -> Tuning:
@@ -167,7 +153,7 @@ def _new(
     config: Config, store: Store, space: Space, name: str, seed: int | None, old: Run | None
 ) -> Prepared:
     settings = _settings(config, config.max_iterations)
-    delivery, notes = _delivery(config, space, settings, None)
+    delivery, notes = delivery_of(config, space, settings.delivery, None)
     chosen = next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None)
     rules = tuning(
         space,
@@ -223,103 +209,6 @@ def _settings(config: Config, planned_iterations: int) -> RunSettings:
         batch_size=config.games.batch_size,
         iterations_in_flight=config.games.iterations_in_flight,
         max_attempts=config.games.max_attempts,
-        delivery=_delivery_settings(config),
+        delivery=delivery_settings(config),
         terms=config.terms,
     )
-
-
-def _delivery_settings(config: Config) -> dict[str, Any]:
-    """What decides the binaries besides the source and the values."""
-    if config.delivery.kind is DeliveryKind.UCI:
-        return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
-    build = config.build
-    return {
-        "kind": DeliveryKind.BUILD.value,
-        "constants_file": build.constants_file,
-        "binary": build.binary,
-        "flags": list(build.flags),
-        "target": build.target,
-    }
-
-
-def source_of(config: Config) -> Path:
-    """The engine's checkout; InvalidInput where config.toml names none."""
-    if config.build.source_path is None:
-        raise InvalidInput(
-            [
-                Fault(
-                    file=str(config.path),
-                    line=None,
-                    name="build.source_path",
-                    found="is missing",
-                    remedy="name the folder that holds the engine's Cargo.toml",
-                )
-            ]
-        )
-    return config.build.source_path
-
-
-def _delivery(
-    config: Config, space: Space, settings: RunSettings, source_sha256: str | None
-) -> tuple[Delivery, tuple[str, ...]]:
-    keep_bytes = config.build.distribute is Distribution.DATABASE
-    wanted = settings.delivery
-    if wanted["kind"] == DeliveryKind.UCI:
-        engine = adopt(Path(wanted["engine"]), config.build.engines_path)
-        return UciDelivery(space, engine, keep_bytes), ()
-    pinned, notes = _pinned(config, source_sha256)
-    builder = Builder(
-        pinned,
-        _build_settings(config, wanted),
-        _work(config),
-        config.build.engines_path,
-        os.environ,
-    )
-    delivery = BuildDelivery(
-        space=space,
-        builder=builder,
-        source_sha256=pinned.sha256,
-        sources=read_sources(space, pinned.crate, wanted["constants_file"]),
-        constants_file=wanted["constants_file"],
-        keep_bytes=keep_bytes,
-    )
-    return delivery, notes
-
-
-def _pinned(config: Config, source_sha256: str | None) -> tuple[Pinned, tuple[str, ...]]:
-    """The run's own copy of the source; what the checkout has become since is only told."""
-    source, work = source_of(config), _work(config)
-    # of a folder that holds both, these are the tuner's and not the engine's
-    ours = [config.path, config.params_path, config.build.engines_path]
-    if source_sha256 is None:
-        return pin(source, work, ours), ()
-    pinned = resume(source, work, source_sha256, ours)
-    drift = pinned.drift()
-    if not drift:
-        return pinned, ()
-    return pinned, (
-        f"{source} has changed since the run began ({', '.join(drift[:5])}); "
-        "the run goes on with the source it was started with",
-    )
-
-
-def _work(config: Config) -> Path:
-    return config.path.resolve().parent / WORK
-
-
-def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
-    return BuildSettings(
-        source_path=source_of(config),
-        binary=wanted["binary"],
-        flags=tuple(wanted["flags"]),
-        target=wanted["target"],
-        timeout=config.build.timeout,
-        bench=config.build.bench,
-        patience=Patience(bench=config.build.bench_timeout),
-        at_once=config.build.at_once or usual_builds(),
-    )
-
-
-def usual_builds() -> int:
-    """How many iterations' engines this machine builds at a time."""
-    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)

@@ -1,0 +1,124 @@
+"""What makes the engines of a run: a pinned source and a builder, or one binary that takes options.
+
+What decides the binaries is kept with the run; the folders and the patience are this machine's.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
+from spsa.config import Config, DeliveryKind, Distribution, read_sources
+from spsa.errors import Fault, InvalidInput
+from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.params import Space
+
+MOST_BUILDS = 8
+_CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
+
+WORK = ".tuning"
+"""The folder beside config.toml that holds the pinned source and the private work trees."""
+
+
+def delivery_settings(config: Config) -> dict[str, Any]:
+    """What decides the binaries besides the source and the values."""
+    if config.delivery.kind is DeliveryKind.UCI:
+        return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
+    build = config.build
+    return {
+        "kind": DeliveryKind.BUILD.value,
+        "constants_file": build.constants_file,
+        "binary": build.binary,
+        "flags": list(build.flags),
+        "target": build.target,
+    }
+
+
+def source_of(config: Config) -> Path:
+    """The engine's checkout; InvalidInput where config.toml names none."""
+    if config.build.source_path is None:
+        raise InvalidInput(
+            [
+                Fault(
+                    file=str(config.path),
+                    line=None,
+                    name="build.source_path",
+                    found="is missing",
+                    remedy="name the folder that holds the engine's Cargo.toml",
+                )
+            ]
+        )
+    return config.build.source_path
+
+
+def delivery_of(
+    config: Config, space: Space, wanted: Mapping[str, Any], source_sha256: str | None
+) -> tuple[Delivery, tuple[str, ...]]:
+    """What makes a run's engines, and what there is to be told of the source.
+
+    `wanted` are the run's own `delivery_settings`; `source_sha256` is that of a run that has begun.
+
+    Raises:
+        SourceChanged: the run's source is not to be had any more.
+    """
+    keep_bytes = config.build.distribute is Distribution.DATABASE
+    if wanted["kind"] == DeliveryKind.UCI:
+        engine = adopt(Path(wanted["engine"]), config.build.engines_path)
+        return UciDelivery(space, engine, keep_bytes), ()
+    pinned, notes = _pinned(config, source_sha256)
+    builder = Builder(
+        pinned,
+        _build_settings(config, wanted),
+        _work(config),
+        config.build.engines_path,
+        os.environ,
+    )
+    delivery = BuildDelivery(
+        space=space,
+        builder=builder,
+        source_sha256=pinned.sha256,
+        sources=read_sources(space, pinned.crate, wanted["constants_file"]),
+        constants_file=wanted["constants_file"],
+        keep_bytes=keep_bytes,
+    )
+    return delivery, notes
+
+
+def _pinned(config: Config, source_sha256: str | None) -> tuple[Pinned, tuple[str, ...]]:
+    """The run's own copy of the source; what the checkout has become since is only told."""
+    source, work = source_of(config), _work(config)
+    # of a folder that holds both, these are the tuner's and not the engine's
+    ours = [config.path, config.params_path, config.build.engines_path]
+    if source_sha256 is None:
+        return pin(source, work, ours), ()
+    pinned = resume(source, work, source_sha256, ours)
+    drift = pinned.drift()
+    if not drift:
+        return pinned, ()
+    return pinned, (
+        f"{source} has changed since the run began ({', '.join(drift[:5])}); "
+        "the run goes on with the source it was started with",
+    )
+
+
+def _work(config: Config) -> Path:
+    return config.path.resolve().parent / WORK
+
+
+def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
+    return BuildSettings(
+        source_path=source_of(config),
+        binary=wanted["binary"],
+        flags=tuple(wanted["flags"]),
+        target=wanted["target"],
+        timeout=config.build.timeout,
+        bench=config.build.bench,
+        patience=Patience(bench=config.build.bench_timeout),
+        at_once=config.build.at_once or usual_builds(),
+    )
+
+
+def usual_builds() -> int:
+    """How many iterations' engines this machine builds at a time."""
+    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)
