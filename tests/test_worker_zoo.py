@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,13 +33,14 @@ from worker.openings import Opening
 from worker.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 from worker.spawning import Confinement
 from worker.uci import Patience
+from worker.warden import warden
 
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=BUDGET, high=BUDGET, margin=0.05)
 PATIENCE = Patience(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
-LEAST = Confinement(memory=2**28, file_size=2**20)
+LEFT = ("child", "stray", "log")  # switches that name a file
 GRACE = 2.0  # seconds beyond its budget in which every misbehaviour has to be over
 SLACK = 4.0  # seconds for what a busy machine takes to start two interpreters
 
@@ -85,9 +87,15 @@ ANIMALS = {
     "floods its errors": Animal("played", {"fault": "stderr-flood", "at_ply": 1}, budget=1.0),
     "answers twice": Animal("garbage", {"fault": "twice", "at_ply": 1}),
     "ignores stop, quit and the end": Animal("played", {"fault": "ignore-quit"}),
+    "thinks on after its move": Animal(
+        "hang", {"fault": "spin", "at_ply": 1}, MOVETIME, 2 * BUDGET + 1.5
+    ),
     "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * BUDGET),
     "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * BUDGET),
     "leaves a child": Animal("crash", {"fault": "crash", "at_ply": 1, "child": "child"}),
+    "leaves a child and plays on": Animal("played", {"child": "child"}),
+    "leaves a daemon": Animal("crash", {"fault": "crash", "at_ply": 1, "stray": "stray"}),
+    "leaves a daemon and plays on": Animal("played", {"stray": "stray"}),
     "eats memory": Animal("crash", {"fault": "eat", "at_ply": 1}, budget=2.0),
     "writes a huge file": Animal(
         "crash", {"fault": "write", "at_ply": 1, "log": "log"}, budget=2.0
@@ -98,7 +106,7 @@ ANIMALS = {
 
 def prepared(animal: Animal, folder: Path, patience: Patience = PATIENCE) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
-    files = {name: folder / name for name in ("child", "log") if name in animal.switches}
+    files = {name: folder / name for name in LEFT if name in animal.switches}
     switches = dict(animal.switches) | files
     minus = engine(folder, "minus", **{"moves": LOSER} | switches)
     return Job(
@@ -124,9 +132,19 @@ def events(pool: Pool, job: Job) -> Iterator[Event]:
         yield event
 
 
+@contextmanager
+def cage(slots: int, patience: Patience) -> Iterator[Pool]:
+    """A pool whose engines have little and leave nothing."""
+    with (
+        warden(None) as watched,
+        Pool(slots, patience, Confinement(memory=2**28, file_size=2**20, warden=watched)) as pool,
+    ):
+        yield pool
+
+
 def told(animal: Animal, folder: Path) -> tuple[str, str]:
     """How the pair ended, and whose fault it was."""
-    with Pool(1, PATIENCE, LEAST) as pool:
+    with cage(1, PATIENCE) as pool:
         first, end = events(pool, prepared(animal, folder))
     if isinstance(first, PairVoid):
         assert isinstance(end, JobFailed)
@@ -137,6 +155,12 @@ def told(animal: Animal, folder: Path) -> tuple[str, str]:
     return "played", "minus"
 
 
+def named(folder: Path) -> list[int]:
+    """The processes that engines say they have left."""
+    files = (folder / name for name in ("child", "stray"))
+    return [int(pid) for file in files if file.exists() for pid in file.read_text().split()]
+
+
 def peak() -> int:
     """MiB that this process has had at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -144,18 +168,22 @@ def peak() -> int:
 
 @pytest.mark.parametrize("name", ANIMALS)
 def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
-    name: str, tmp_path: Path
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     animal = ANIMALS[name]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     files, memory, began = open_files(), peak(), time.monotonic()
     assert told(animal, tmp_path) == (animal.outcome, "minus")
     assert time.monotonic() - began < animal.budget + GRACE + SLACK
     assert open_files() == files
     assert not children()
     assert peak() - memory < 64
-    if "child" in animal.switches:
-        child = int((tmp_path / "child").read_text())
-        wait_until(lambda: not alive(child))
+    assert not list(temporary.iterdir())
+    pids = named(tmp_path)
+    assert bool(pids) == bool(animal.switches.keys() & {"child", "stray"})
+    wait_until(lambda: not any(map(alive, pids)))
 
 
 def test_who_answers_twice_at_the_end_of_a_game_is_found_before_the_next(tmp_path: Path) -> None:
@@ -169,8 +197,8 @@ def test_who_answers_twice_at_the_end_of_a_game_is_found_before_the_next(tmp_pat
 def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
     quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
-    files = open_files()
-    with Pool(2, PATIENT, LEAST) as pool:
+    files, pids = open_files(), list[int]()
+    with cage(2, PATIENT) as pool:
         for number in range(500):
             name = rng.choice(quick)
             folder = tmp_path / str(number)
@@ -178,12 +206,14 @@ def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
             first, _ = events(pool, prepared(ANIMALS[name], folder, PATIENT))
             ended = first.reason if isinstance(first, PairVoid) else "played"
             assert ended == ANIMALS[name].outcome, (name, first)
+            pids += named(folder)
             for file in folder.iterdir():
                 file.unlink()
             folder.rmdir()
     assert open_files() == files
     assert not children()
     assert peak() < 400
+    assert pids and not any(map(alive, pids))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's affinity of a process")

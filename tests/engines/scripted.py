@@ -164,19 +164,24 @@ class Engine:
         Path(self.given.child).write_text(str(child))
 
     def leave_daemon(self) -> None:
-        """In a session of its own, its parent gone, deaf to SIGTERM."""
+        """In a session of its own, its parent gone, deaf to SIGTERM; wait until that is so."""
+        told, telling = os.pipe()
         between = os.fork()
         if between == 0:
             os.setsid()
             if os.fork() == 0:
-                self.be_daemon()
+                self.be_daemon(telling)
             os._exit(0)
+        os.close(telling)
         os.waitpid(between, 0)
+        os.read(told, 1)
+        os.close(told)
 
-    def be_daemon(self) -> None:
+    def be_daemon(self, telling: int) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with Path(self.given.stray).open("a") as file:
             file.write(f"{os.getpid()}\n")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.close(telling)
         for stream in range(3):
             os.close(stream)
         environment = {} if self.given.bare else dict(os.environ)
@@ -235,6 +240,12 @@ def stderr_flood(engine: Engine) -> None:
         os.write(2, b"x" * 1000)
 
 
+def spin(engine: Engine) -> None:
+    say(f"bestmove {engine.choice(len(engine.moves))}")
+    while True:
+        pass
+
+
 def liar(engine: Engine) -> None:
     time.sleep(1.0)
     say("info depth 1 score cp 0 time 1 nodes 1")
@@ -281,6 +292,7 @@ FAULTS = {
     "close-output": close_output,
     "binary": binary,
     "stderr-flood": stderr_flood,
+    "spin": spin,
     "liar": liar,
     "eat": eat,
     "write": write,
