@@ -32,8 +32,8 @@ _KEPT = (
     *(*COUNTS, "void_games", "voids", *_COSTS, "reported_at"),
 )
 _CLEARED: Mapping[str, Any] = {
-    **dict.fromkeys((*COUNTS, "void_games", *_COSTS), 0),
-    **dict.fromkeys(("claim_id", "lease_expires_at", "voids", "reported_at")),
+    **dict.fromkeys((*COUNTS, "void_games", *_COSTS, "think_seconds"), 0),
+    **dict.fromkeys(("claim_id", "lease_expires_at", "voids", "reported_at", "slot")),
 }
 
 
