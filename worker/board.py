@@ -4,7 +4,7 @@ It asks as little as a game needs: one move at a time, whether that is legal, wh
 move is in check and whether it can move at all. python-chess is what all of it is tested against.
 """
 
-from typing import Self
+from collections.abc import Iterator, Sequence
 
 from worker.geometry import HITS, JUMP, JUMPS, LINES, NEIGHBOURS, RAYS
 from worker.moves import CASTLINGS, KEPT, KING, KNIGHT, PAWN, Color, Move
@@ -33,7 +33,7 @@ class Board:
     double step, or -1.
     """
 
-    __slots__ = ("check", "halfmoves", "kings", "number", "passant", "squares", "turn")
+    __slots__ = ("_met", "check", "halfmoves", "kings", "number", "passant", "squares", "turn")
 
     def __init__(
         self, squares: bytearray, *, turn: Color, passant: int, halfmoves: int, number: int
@@ -46,16 +46,8 @@ class Board:
         self.kings = [squares.index(8 * (1 + side) + KING, 0, 64) for side in (False, True)]
         self.check = self.attacked(self.kings[turn], 2 - turn)
         squares[TURN] = turn
+        self._met: Sequence[int] | None = None
         self._note_passant()
-
-    def copy(self) -> Self:
-        return type(self)(
-            self.squares[:],
-            turn=self.turn,
-            passant=self.passant,
-            halfmoves=self.halfmoves,
-            number=self.number,
-        )
 
     def legal(self, move: Move) -> bool:
         source, target, promotion = move
@@ -86,6 +78,7 @@ class Board:
         if squares[RIGHTS]:
             squares[RIGHTS] &= KEPT[source] & KEPT[target]
         passed, self.passant, squares[PASSANT] = self.passant, -1, 0
+        self._met = None
         self.turn = squares[TURN] = not turn
         self.number += not turn
         if piece & 7 == PAWN:
@@ -103,9 +96,11 @@ class Board:
         return line == JUMP or self._clear(source, target, line)
 
     def safe(self, source: int, target: int) -> bool:
-        """Whether a piece other than the king may go there without exposing its king."""
-        if self.check or target == self.passant:
+        """Whether a piece other than the king may go there without leaving its king in check."""
+        if target == self.passant:
             return self._safe_after(source, target)
+        if self.check and target not in self._met_on():
+            return False
         king = self.kings[self.turn] << 6
         line = LINES[king | source]
         if line >= JUMP or LINES[king | target] == line:
@@ -114,20 +109,22 @@ class Board:
 
     def attacked(self, square: int, by: int) -> bool:
         """Whether any piece of colour `by` (1 Black, 2 White) attacks the square."""
+        return next(self._attackers(square, by), None) is not None
+
+    def _attackers(self, square: int, by: int) -> Iterator[int]:
         squares = self.squares
         knight = by << 3 | KNIGHT
         for other in JUMPS[square]:
             if squares[other] == knight:
-                return True
+                yield other
         for line, ray in enumerate(RAYS[square]):
             for other in ray:
                 if piece := squares[other]:
                     if piece >> 3 == by and (
                         ALONG[piece & 7][line] or (other == ray[0] and self._beside(other, square))
                     ):
-                        return True
+                        yield other
                     break
-        return False
 
     def _beside(self, source: int, target: int) -> bool:
         """Whether the pawn or king on `source` attacks a square beside it."""
@@ -135,6 +132,16 @@ class Board:
         if piece & 7 == PAWN:
             return target in HITS[piece >> 4][source]
         return piece & 7 == KING
+
+    def _met_on(self) -> Sequence[int]:
+        """Where a piece ends the check: on its giver, or between; nowhere if there are two."""
+        if self._met is None:
+            king = self.kings[self.turn]
+            giver, *more = self._attackers(king, 2 - self.turn)
+            line = LINES[king << 6 | giver]
+            ray = RAYS[king][line] if line < JUMP else (giver,)
+            self._met = () if more else ray[: ray.index(giver) + 1]
+        return self._met
 
     def _clear(self, source: int, target: int, line: int) -> bool:
         squares = self.squares

@@ -145,8 +145,8 @@ def _steps(board: Board) -> Iterator[Move]:
 
     Moves along a line to squares farther away are added where a check has to be met.
     """
-    own = 1 + board.turn
-    for source in range(64):
+    own, king = 1 + board.turn, board.kings[board.turn]
+    for source in (king, *range(64)) if board.check else range(64):
         piece = board.squares[source]
         if piece >> 3 == own:
             for target in _targets(board, source, piece & 7):
