@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from console import ROOT, call, environment, master, worker, write_project
-from postgres_server import CrashingServer, _account, binaries
+from postgres_server import CrashingServer, account, binaries
 
 from spsa.cli import COMMANDS, run
 from spsa.connection import create_engine, parse_url, translated
@@ -153,14 +153,14 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     for name in ("server.key", "server.crt"):
         shutil.copy(certificates / name, folder / name)
         (folder / name).chmod(0o600)
-        if account := _account():
-            shutil.chown(folder / name, account["user"], account["group"])
+        if owner := account():
+            shutil.chown(folder / name, owner["user"], owner["group"])
     files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "hba_file": "hba.conf"}
     settings = [f"{key}={folder / name}" for key, name in files.items()]
     settings += ["ssl=on", f"unix_socket_directories={folder}"]
     running = CrashingServer(found, folder, *settings)
-    if account := _account():
-        shutil.chown(folder / "hba.conf", account["user"], account["group"])
+    if owner := account():
+        shutil.chown(folder / "hba.conf", owner["user"], owner["group"])
     try:
         running.start()
         with sa.create_engine(parse_url(f"{running.url}/postgres")).begin() as connection:

@@ -1,41 +1,36 @@
 """A PostgreSQL server of the bench's own, on a disk of known slowness."""
 
 import os
-import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
+from benches.cluster import (
+    START_SECONDS,
+    account,
+    address,
+    await_answer,
+    binaries,
+    command,
+    free_port,
+    make_cluster,
+)
 from benches.database.slowness import variables
 from spsa.connection import parse_url
 
-START_SECONDS = 60
-_SETTINGS = {
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
-    "max_connections": "400",
-    "shared_buffers": "512MB",
-    "max_wal_size": "8GB",
-    "checkpoint_timeout": "1h",
-    "log_min_messages": "fatal",
-}
+__all__ = ["binaries", "create", "fresh_copy", "running", "seconds_of_cpu"]
 
-
-def binaries() -> Path | None:
-    """The folder of the newest server on this machine."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).resolve().parent
-    installed = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
-    return max(installed, key=lambda path: float(path.parent.name), default=None)
+_SETTINGS = (
+    "max_connections=400",
+    "shared_buffers=512MB",
+    "max_wal_size=8GB",
+    "checkpoint_timeout=1h",
+)
 
 
 @contextmanager
@@ -84,54 +79,15 @@ def running(
 ) -> Iterator[tuple[str, int]]:
     """A fresh server with its data on `disk`: its URL without a database's name, and its pid."""
     folder = Path(tempfile.mkdtemp(prefix="spsa-bench-", dir=disk))
-    account = _account()
-    if account:
-        shutil.chown(folder, account["user"], account["group"])
-    data, port = folder / "data", _free_port()
-    initdb: list[Any] = [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"]
-    subprocess.run(
-        [*initdb, "-E", "UTF8", "--locale=C"], cwd="/", check=True, capture_output=True, **account
-    )
-    given = {**_SETTINGS, "port": str(port)}
-    words = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
+    data, port = make_cluster(programs, folder), free_port()
     environment = {"PATH": os.defpath, **variables(shim, fsync_milliseconds)}
     server = subprocess.Popen(
-        [programs / "postgres", "-D", data, *words], env=environment, cwd="/", **account
+        command(programs, data, port, _SETTINGS), env=environment, cwd="/", **account()
     )
     try:
-        url = f"postgresql://postgres@127.0.0.1:{port}"
-        _await_answer(url)
-        yield url, server.pid
+        await_answer(port)
+        yield address(port), server.pid
     finally:
         server.send_signal(2)  # a fast shutdown
         server.wait(START_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _account() -> dict[str, Any]:
-    """Whom to run as: PostgreSQL refuses root."""
-    if os.geteuid() != 0:
-        return {}
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _await_answer(url: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    engine = sa.create_engine(parse_url(f"{url}/postgres"), poolclass=sa.NullPool)
-    while True:
-        try:
-            engine.connect().close()
-            return
-        except sa.exc.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
