@@ -1,9 +1,23 @@
 """Where the URL of a database is written, and who else can read it there."""
 
+import re
 from pathlib import Path
 
 from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
+
+_SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
+_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
+
+
+def anchored(url: str, folder: Path) -> str:
+    """The URL with its driver named, and with a relative SQLite path meant from `folder`."""
+    if found := _POSTGRESQL.fullmatch(url):
+        return f"postgresql+psycopg2://{found['rest']}"
+    found = _SQLITE.fullmatch(url)
+    if found is None or found["path"].startswith("file:"):
+        return url
+    return f"sqlite:///{(folder / found['path']).resolve().as_posix()}{found['query'] or ''}"
 
 
 def url_in(path: Path) -> str:

@@ -7,9 +7,7 @@ from pathlib import Path
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.tls import cautions
-from spsa.url_source import caution_of_command_line, url_in
-
-_SQLITE = "sqlite:///"
+from spsa.url_source import anchored, caution_of_command_line, url_in
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
@@ -31,7 +29,7 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
     url = _configured(config)
     if url is None:
         raise _fault(str(config), "it has no url in [database] and DATABASE_URL is not set")
-    return _from_folder(url, config.resolve().parent)
+    return anchored(url.strip(), config.resolve().parent)
 
 
 def warnings(url: str, flag: str | None) -> list[str]:
@@ -50,12 +48,6 @@ def _configured(config: Path) -> str | None:
         raise _fault(str(config), f"it is no TOML: {error}") from None
     url = table.get("url") if isinstance(table, dict) else None
     return url if isinstance(url, str) and url else None
-
-
-def _from_folder(url: str, folder: Path) -> str:
-    if url.startswith(_SQLITE):
-        return _SQLITE + str(folder / url.removeprefix(_SQLITE))
-    return url
 
 
 def _fault(file: str, found: str) -> InvalidInput:

@@ -1,16 +1,13 @@
 """Which database: from the environment, or from config.toml, as an absolute URL."""
 
-import re
 from pathlib import Path
 
 from spsa.config.section import Section
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
+from spsa.url_source import anchored
 
 DEFAULT_URL = "sqlite:///spsa.db"
-
-_SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
-_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
 
 def read_url(section: Section, folder: Path, variable: str) -> str:
@@ -24,7 +21,7 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
     section.close()
     url, base = (variable, Path.cwd()) if variable else (written, folder)
     if (fault := _fault(url.strip())) is None:
-        return _normalised(url.strip(), base)
+        return anchored(url.strip(), base)
     if variable:
         section.fault_elsewhere("DATABASE_URL or --database-url", fault.found, fault.remedy)
     else:
@@ -39,12 +36,3 @@ def _fault(url: str) -> Fault | None:
     except InvalidInput as error:
         return error.faults[0]
     return None
-
-
-def _normalised(url: str, base: Path) -> str:
-    if found := _POSTGRESQL.fullmatch(url):
-        return f"postgresql+psycopg2://{found['rest']}"
-    found = _SQLITE.fullmatch(url)
-    if found is None or found["path"].startswith("file:"):
-        return url
-    return f"sqlite:///{(base / found['path']).resolve().as_posix()}{found['query'] or ''}"
