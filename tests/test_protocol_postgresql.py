@@ -158,6 +158,7 @@ def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
             connection.exec_driver_sql("SELECT pg_reload_conf()")
 
     with working(url, of_six(Post(url, journal=tmp_path))) as works:
+        works.await_everybody(tmp_path, since=began)
         for _ in range(FILLINGS):
             time.sleep(works.chance.uniform(0.2, 0.6))
             let_it("on")
@@ -197,6 +198,7 @@ def test_no_room_left_on_an_sqlite_files_disk(small_disk, tmp_path, figures):
     began, url = time.monotonic(), f"sqlite:///{small_disk}/spsa.db"
     upgrade(url)
     with working(url, of_six(Post(url, journal=tmp_path))) as works:
+        works.await_everybody(tmp_path, since=began)
         for _ in range(FILLINGS):
             time.sleep(works.chance.uniform(0.2, 0.6))
             ballast = fill(small_disk)
@@ -215,6 +217,7 @@ def test_no_room_left_on_postgresqls_disk(small_disk, tmp_path, figures):
     with crashing(small_disk, "max_wal_size=8MB", "min_wal_size=2MB") as server:
         url = tables_on(server)
         with working(url, of_six(Post(url, journal=tmp_path))) as works:
+            works.await_everybody(tmp_path, since=began)
             for _ in range(FILLINGS):
                 time.sleep(works.chance.uniform(0.2, 0.6))
                 ballast = fill(small_disk)

@@ -74,11 +74,16 @@ def fleet(url: str, scene: Scene, crew: Crew = work) -> Iterator["Fleet"]:
 
 
 class Fleet:
-    """The processes, asked at the end of a window what their slots did in it."""
+    """The processes, which say that all play, and at the end of a window what slots did in it."""
 
     def __init__(self, members: list[SpawnProcess], wires: list["Connection[Span, float]"]) -> None:
         self.pids = [member.pid or 0 for member in members]
         self._wires = wires
+
+    def await_play(self) -> None:
+        """Wait until every worker has had something to play; that takes as long as to load it."""
+        for wire in self._wires:
+            wire.recv()
 
     def played(self, window: Span) -> float:
         """Seconds of all slots in which there was a game."""
@@ -94,12 +99,15 @@ def _aboard(
     wire: "Connection[float, Span]",
     crew: Crew,
 ) -> None:
-    """Lets workers play until it is asked what they did."""
+    """Lets workers play until it is asked what they did; says when all have begun."""
     logging.disable(logging.WARNING)
     pools: list[SleepingPool] = []
     for number in numbers:
         threading.Thread(target=crew, args=(url, scene, number, pools), daemon=True).start()
         time.sleep(0.005)  # a fleet does not come up in one moment either
+    while not (len(pools) == len(numbers) and all(pool.spans for pool in pools)):
+        time.sleep(0.005)
+    wire.send(0.0)
     window = wire.recv()
     wire.send(sum(overlap(pool.spans, window) for pool in pools))
     os._exit(0)

@@ -32,6 +32,7 @@ def of_lockstep(url: str, scene: Scene, server: int | None) -> Outcome:
 def _measured(
     scene: Scene, fleet: crew.Fleet, server: int | None, store: Store | None = None
 ) -> Outcome:
+    fleet.await_play()
     time.sleep(scene.wait(scene.warm))
     before, first = _applied(store), time.monotonic()
     fleet_before, server_before = _processor(fleet.pids), _server(server)

@@ -22,7 +22,7 @@ from spsa.terms import Terms, TimeControl
 from spsa.tuning import Tuning, tuning
 
 _FIRST_RESULTS = 40
-_NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=300)
+_NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=3000)
 
 NAME, SEED, MANY = "fleet", 1, 100_000
 TERMS = Terms(time_control=TimeControl(low=0.1, high=0.1))
@@ -81,13 +81,14 @@ class Nobody:
 @contextmanager
 def master(url: str, scene: Scene, in_flight: int | Auto = AUTO) -> Iterator[Store]:
     """A master that moves the run of a scene as long as this lasts."""
-    with open_store(url) as store:
+    with open_store(url, durable=False) as store:
         run, rules = _begun(store, scene)
         small = replace(_settings(scene, 1), games_per_iteration=2)
         with _moving(store, run, rules, small, _NOW):
             _play_at_once(store, scene)
-        with _moving(store, run, rules, _settings(scene, in_flight), scene):
-            yield store
+    settings = _settings(scene, in_flight)
+    with open_store(url) as store, _moving(store, run, rules, settings, scene):
+        yield store
 
 
 @contextmanager

@@ -15,7 +15,7 @@ LEAST_GAMES = 150
 class Scene:
     """A fleet and its run; time passes `haste` times as fast as it would.
 
-    After `warm` seconds what slots do is measured for `seconds`.
+    After `warm` seconds of play what slots do is measured for `seconds`.
     """
 
     workers: int
