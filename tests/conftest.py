@@ -26,6 +26,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from engines import zoo
+from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
 
@@ -43,6 +44,15 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _be_patient()
+
+
+def _be_patient() -> None:
+    """Let hypothesis judge what is true of an example, and not how long a busy machine took."""
+    settings.register_profile(
+        "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("patient")
 
 
 @pytest.fixture
