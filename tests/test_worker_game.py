@@ -41,6 +41,9 @@ class Scripted:
     def prepare(self) -> None:
         self.games += 1
 
+    def settle(self) -> None:
+        pass
+
     def await_ready(self) -> None:
         pass
 

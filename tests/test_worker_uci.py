@@ -129,6 +129,14 @@ def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts)
         running.search(START, IN_TIME)
 
 
+def test_a_second_answer_while_the_next_question_is_unread_is_no_answer(start: Starts) -> None:
+    running = start(fault="again")
+    assert running.search(START, IN_TIME).move == "e2e4"
+    with pytest.raises(EngineFault) as caught:
+        running.search(START, IN_TIME)
+    assert caught.value.reason == "garbage"
+
+
 def test_a_late_move_is_had_by_stop(start: Starts) -> None:
     answer = start(think=30.0).search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 20.0))
     assert answer.move == "e2e4"

@@ -191,6 +191,15 @@ def test_who_answers_twice_at_the_end_of_a_game_is_found_before_the_next(tmp_pat
     assert told(animal, tmp_path) == ("garbage", "minus")
 
 
+@pytest.mark.parametrize("fault", ["twice", "again"])
+def test_who_answers_twice_at_the_end_of_a_pair_spoils_that_pair(
+    fault: str, tmp_path: Path
+) -> None:
+    # ply 2 is its own in the second game only, and there it is its last
+    animal = Animal("garbage", {"fault": fault, "at_ply": 2, "moves": LOSER})
+    assert told(animal, tmp_path) == ("garbage", "minus")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("SPSA_TEST_LONG"), reason="SPSA_TEST_LONG is not set")
 @pytest.mark.timeout(3600)

@@ -5,6 +5,7 @@ It knows chess, and neither SPSA nor SQL nor processes.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from spsa.errors import EngineFault
@@ -27,6 +28,8 @@ class Player(Protocol):
     def name(self) -> str: ...
 
     def prepare(self) -> None: ...
+
+    def settle(self) -> None: ...
 
     def await_ready(self) -> None: ...
 
@@ -125,11 +128,14 @@ def play_pair(
 ) -> Pair:
     """Play both games, with `at_half` between them.
 
-    VoidGame when either has to be thrown away, and then both are.
+    VoidGame when either has to be thrown away, and then both are. Neither counts before both
+    players have been asked whether they had more to say than they should.
     """
     first = play_game(plus, minus, pairing, conditions)
     at_half()
-    return Pair(pairing, first, play_game(minus, plus, pairing, conditions))
+    second = play_game(minus, plus, pairing, conditions)
+    _ask_both((plus, minus), lambda player: player.settle())
+    return Pair(pairing, first, second)
 
 
 def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
@@ -139,7 +145,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
     judge = Judge(conditions.adjudication)
     first, ending, moves = position.turn, None, list[Answer]()
-    _make_ready(players)
+    _ask_both(players, lambda player: player.prepare())
     try:
         while ending is None:
             answer, ending = _move(players[position.turn], position, clock, judge)
@@ -149,10 +155,10 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     return Game(ending, tuple(moves), first)
 
 
-def _make_ready(players: Sequence[Player]) -> None:
+def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:
     # Both are asked before either is waited for: what one forgets, the other forgets meanwhile.
     for player in players:
-        _blaming(player, player.prepare)
+        _blaming(player, partial(ask, player))
     for player in players:
         _blaming(player, player.await_ready)
 

@@ -100,6 +100,10 @@ class UciEngine:
         """Ask for a new game; `await_ready` waits, so that two engines can get ready at once."""
         self._process.write(b"ucinewgame\nisready\n")
 
+    def settle(self) -> None:
+        """Ask whether it has done with its game; `await_ready` hears what it still had to say."""
+        self._process.write(b"isready\n")
+
     def await_ready(self) -> None:
         self._await_line(b"readyok", self._patience.ready, _refuse_stray_move)
 
@@ -138,19 +142,25 @@ class UciEngine:
         return False
 
     def _refuse_unasked_move(self) -> None:
-        stale = self._heard + self._process.unread()
-        if b"bestmove" in stale:
-            raise EngineFault("garbage", "a second bestmove nobody asked for")
-        self._heard = bytearray(b"\n")
+        if said := self._process.unread():
+            self._heard += said
+        if len(self._heard) > 1:
+            if b"bestmove" in self._heard:
+                raise EngineFault("garbage", "a second bestmove nobody asked for")
+            self._heard = bytearray(b"\n")
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
         try:
-            return self._read_search(started + limit.seconds)
+            found = self._read_search(started + limit.seconds)
         except Overdue:
             if not limit.stop_seconds:
                 raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
-        return self._stopped_move(limit.stop_seconds)
+            return self._stopped_move(limit.stop_seconds)
+        # Who has not read the question has answered an older one.
+        if self._process.untaken():
+            raise EngineFault("garbage", "a bestmove before it had read its go")
+        return found
 
     def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
         # Its flag has fallen. Whether it is only late, or hangs, shows in whether it obeys.

@@ -231,6 +231,17 @@ def twice(engine: Engine) -> None:
         pass
 
 
+def again(engine: Engine) -> None:
+    """The same answer once more, when the next question may wait unread."""
+    move = engine.choice(len(engine.moves))
+    say(f"bestmove {move}")
+    time.sleep(0.3)
+    say(f"bestmove {move}")
+    while line := sys.stdin.readline():
+        if line.startswith("isready"):
+            say("readyok")
+
+
 def binary(engine: Engine) -> None:
     os.write(1, bytes(range(256)) * 8 + b"\xff\x00bestmove e7e5\n")
 
@@ -287,6 +298,7 @@ FAULTS = {
     "garbage": answer("bestmove \x01\x02garbage"),
     "wrong-side": wrong_side,
     "twice": twice,
+    "again": again,
     "flood": flood,
     "babble": babble,
     "close-output": close_output,
