@@ -49,6 +49,9 @@ def main() -> None:
 @_slots
 @click.option("--limit", "only", help="One of them, as in 'nodes 1000'.  [default: all]")
 @click.option("--pairs", type=_ONE, help="A slot and run.  [default: by the limit]")
+@click.option(
+    "--max-moves", type=_ONE, default=200, show_default=True, help="Of each side; then a draw."
+)
 @click.option("--with-naive", is_flag=True, help="The python-chess loop too, beside a peer.")
 def speed(
     peer: Path | None,
@@ -57,9 +60,14 @@ def speed(
     slots: Sequence[int],
     only: str | None,
     pairs: int | None,
+    max_moves: int,
     with_naive: bool,
 ) -> None:
-    """Games an hour, CPU of the runner in 1,000 moves, memory, and losses on time."""
+    """Games an hour, CPU of the runner in 1,000 moves, memory, and losses on time.
+
+    Engines that play by time play no two games alike. Where most games are cut at --max-moves, all
+    are about as long, and games an hour tell of the runner.
+    """
     contenders = _contenders(peer, naive_too=with_naive)
     rows = []
     with folder() as place:
@@ -68,18 +76,28 @@ def speed(
                 continue
             for concurrency in slots:
                 matches = plan((engine, engine), place, limit, 1, concurrency)
-                matches = matches.of(pairs=(pairs or usual) * concurrency)
+                matches = matches.of(pairs=(pairs or usual) * concurrency, max_moves=max_moves)
                 rows += _speed_rows(_in_turns(contenders, matches, runs, place), matches)
     click.echo(markdown(SPEED_HEAD, rows))
 
 
-SPEED_HEAD = ("limit", "games at a time", "runner", "games/h", "CPU ms", "MiB", "on time lost")
+SPEED_HEAD = (
+    "limit",
+    "plies a game",
+    "games at a time",
+    "runner",
+    "games/h",
+    "CPU ms",
+    "MiB",
+    "on time lost",
+)
 
 
 def _speed_rows(outcomes: dict[str, list[Outcome]], matches: Plan) -> list[tuple[str, ...]]:
     return [
         (
             str(matches.limit),
+            middle(outcome.games.plies / outcome.games.tally.games for outcome in found),
             str(matches.concurrency),
             name,
             middle((outcome.games_per_hour for outcome in found), ",.0f"),
