@@ -129,11 +129,16 @@ def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts)
         running.search(START, IN_TIME)
 
 
-def test_a_second_answer_while_the_next_question_is_unread_is_no_answer(start: Starts) -> None:
-    running = start(fault="again")
+def test_an_answer_too_many_is_found_at_the_latest_when_the_game_is_over(
+    start: Starts, tmp_path: Path
+) -> None:
+    running = start(fault="again", only_once=tmp_path / "once")
     assert running.search(START, IN_TIME).move == "e2e4"
     with pytest.raises(EngineFault) as caught:
-        running.search(START, IN_TIME)
+        for _ in range(3):
+            assert running.search(START, IN_TIME).move == "e2e4"
+        running.settle()
+        running.await_ready()
     assert caught.value.reason == "garbage"
 
 

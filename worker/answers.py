@@ -28,7 +28,10 @@ class Answer(NamedTuple):
     @classmethod
     def of(cls, line: bytes, info: bytes, seconds: float) -> Self:
         """From the `bestmove` line and the last line with a score before it; EngineFault."""
-        return cls(_move(line), _score(info), seconds, info)
+        found = _BESTMOVE.match(line)
+        if found is None:
+            raise _no_move(line.strip())
+        return cls(found[1].decode(), _score(info), seconds, info)
 
     @property
     def nodes(self) -> int:
@@ -48,13 +51,6 @@ def last_info(heard: bytearray, end: int) -> bytes:
             return line
         end = start
     return b""
-
-
-def _move(line: bytes) -> str:
-    found = _BESTMOVE.match(line)
-    if found is None:
-        raise _no_move(line.strip())
-    return found[1].decode()
 
 
 def _no_move(line: bytes) -> EngineFault:

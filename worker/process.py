@@ -3,13 +3,10 @@
 It knows pipes and process groups, and nothing of UCI.
 """
 
-import fcntl
 import os
 import select
 import signal
 import subprocess
-import sys
-import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +16,6 @@ from worker.spawning import Confinement, spawn
 
 CHUNK = 65_536
 _EXIT_PATIENCE = 1.0
-_INT = bytes(4)
 
 
 class Overdue(Exception):
@@ -123,12 +119,6 @@ class EngineProcess:
     def unread(self) -> bytes:
         """What the engine has written that nobody waited for, at most one chunk of it."""
         return os.read(self._out, CHUNK) if self._glance(0) else b""
-
-    def untaken(self) -> int:
-        """How many bytes of what was written the engine has not read; 0 where nobody knows."""
-        with suppress(OSError):
-            return int.from_bytes(fcntl.ioctl(self._in, termios.FIONREAD, _INT), sys.byteorder)
-        return 0
 
     def close(self, farewell: bytes, patience: float) -> None:
         """Say `farewell`, wait for the end of the output, then kill the group and reap."""

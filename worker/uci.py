@@ -101,7 +101,11 @@ class UciEngine:
         self._process.write(b"ucinewgame\nisready\n")
 
     def settle(self) -> None:
-        """Ask whether it has done with its game; `await_ready` hears what it still had to say."""
+        """Ask whether it has done with its game; `await_ready` hears what it still had to say.
+
+        A second answer may come so late that it is taken for that to the next question. The answer
+        to that one is then left over, and however many follow, one is left when the game is over.
+        """
         self._process.write(b"isready\n")
 
     def await_ready(self) -> None:
@@ -142,25 +146,21 @@ class UciEngine:
         return False
 
     def _refuse_unasked_move(self) -> None:
-        if said := self._process.unread():
-            self._heard += said
-        if len(self._heard) > 1:
-            if b"bestmove" in self._heard:
+        heard = self._heard
+        heard += self._process.unread()
+        if len(heard) > 1:
+            if b"bestmove" in heard:
                 raise EngineFault("garbage", "a second bestmove nobody asked for")
-            self._heard = bytearray(b"\n")
+            del heard[1:]
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
         try:
-            found = self._read_search(started + limit.seconds)
+            return self._read_search(started + limit.seconds)
         except Overdue:
             if not limit.stop_seconds:
                 raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
-            return self._stopped_move(limit.stop_seconds)
-        # Who has not read the question has answered an older one.
-        if self._process.untaken():
-            raise EngineFault("garbage", "a bestmove before it had read its go")
-        return found
+        return self._stopped_move(limit.stop_seconds)
 
     def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
         # Its flag has fallen. Whether it is only late, or hangs, shows in whether it obeys.
@@ -182,8 +182,10 @@ class UciEngine:
                     raise Overdue
             looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
             read(heard, deadline)
-        self._heard = heard[end:]
-        return bytes(heard[start + 1 : end]), last_info(heard, start) or info
+        line = bytes(heard[start + 1 : end])
+        info = last_info(heard, start) or info
+        del heard[:end]
+        return line, info
 
 
 def _refuse_stray_move(line: str) -> None:

@@ -232,14 +232,9 @@ def twice(engine: Engine) -> None:
 
 
 def again(engine: Engine) -> None:
-    """The same answer once more, when the next question may wait unread."""
-    move = engine.choice(len(engine.moves))
-    say(f"bestmove {move}")
-    time.sleep(0.3)
-    say(f"bestmove {move}")
-    while line := sys.stdin.readline():
-        if line.startswith("isready"):
-            say("readyok")
+    """An answer, and when the next question may have been put, the same answer once more."""
+    say(f"bestmove {engine.choice(len(engine.moves))}")
+    time.sleep(0.2)
 
 
 def binary(engine: Engine) -> None:
