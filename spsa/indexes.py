@@ -1,4 +1,4 @@
-"""The indexes of the tables of `schema`, for who makes or compares tables.
+"""The indexes of the tables of `schema`, and its checks, for who makes or compares tables.
 
 They stand apart because SQLAlchemy loads the dialects of both databases to know which rows a
 partial index holds, 3 MiB that a program that only uses the tables has no need of.
@@ -6,6 +6,7 @@ partial index holds, 3 MiB that a program that only uses the tables has no need 
 
 from sqlalchemy import Index
 
+from spsa import soundness
 from spsa.schema import (
     IS_ABANDONED,
     IS_LEASED,
@@ -61,3 +62,5 @@ Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)
 Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
 Index("ix_spsa_struck_worker_id", struck.c.worker_id)
+
+soundness.attach()

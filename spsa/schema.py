@@ -17,7 +17,7 @@ from sqlalchemy.types import TypeDecorator
 
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0007"
+REVISION = "0008"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(

@@ -183,7 +183,7 @@ class Entry:
     ended: float
     method: str
     outcome: str
-    claim_id: str
+    accepted: str
 
     @property
     def seconds(self) -> float:
@@ -206,6 +206,6 @@ def all_answered_since(journal: Path, moment: float, crew: int) -> bool:
 def _written(text: str) -> list[Entry]:
     lines = [line.split() for line in text.splitlines()]
     return [
-        Entry(name, float(began), float(ended), method, outcome, claim_id)
-        for name, began, ended, method, outcome, claim_id in (x for x in lines if len(x) == 6)
+        Entry(name, float(began), float(ended), method, outcome, accepted)
+        for name, began, ended, method, outcome, accepted in (x for x in lines if len(x) == 6)
     ]

@@ -29,7 +29,7 @@ from spsa.errors import DatabaseUnreachable, IllegalTransition, MastershipLost
 from spsa.lifecycle import RunStatus
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
-from spsa.store import Mastership, Run, Store, open_store
+from spsa.store import Exchanged, Mastership, Run, Store, open_store
 from worker.clerk import Clerk, Letter
 from worker.pauses import Pace, Pauses
 
@@ -37,6 +37,7 @@ NAME, SEED = "fleet", 2026
 GAMES, BATCH, IN_FLIGHT = 24, 4, 2
 ENDLESS = 1_000_000
 LEASE_SECONDS = 0.4
+WANTED = (1, 1, 2, 3)  # batches at a time
 IDLE_SECONDS = 0.03  # without it one busy master keeps everybody else from an SQLite file
 AT_ONCE = Pace(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
 
@@ -77,16 +78,17 @@ class Player:
 
     def step(self) -> None:
         with self.clerk.patiently():
-            self.clerk.deliver()
             self.clerk.renew((), None)
-            self._claim()
+            self._exchange()
 
-    def _claim(self) -> None:
-        claim = self.clerk.claim()
-        if claim is not None:
+    def _exchange(self) -> None:
+        claims = self.clerk.exchange(self._chance.choice(WANTED))
+        for claim in claims:
             time.sleep(self._chance.uniform(0, self._pause))
             self.clerk.post(Letter(claim=claim, result=result_of(claim)))
-        elif is_over(self.store):
+        if claims:
+            return
+        if is_over(self.store):
             self.over = True
         else:
             time.sleep(IDLE_SECONDS if self._pause else 0)
@@ -188,7 +190,8 @@ def _reached(post: Post, name: str) -> Any:
 class Journal:
     """A store whose every call is written down, a line each, when it has been answered.
 
-    A line is: name, monotonic begin and end, method, `ok` or the error, and the claim of a report.
+    A line is: name, monotonic begin and end, method, `ok` or the error, and the claims whose
+    reports were accepted.
     """
 
     def __init__(self, store: Store, folder: Path, name: str) -> None:
@@ -200,23 +203,26 @@ class Journal:
         call = getattr(self._store, method)
 
         def written(*args: Any, **kwargs: Any) -> Any:
-            began, outcome = time.monotonic(), "lost"
+            began, outcome, accepted = time.monotonic(), "lost", "-"
             try:
                 answer = call(*args, **kwargs)
                 outcome = "ok"
+                if method == "exchange":
+                    accepted = ",".join(_accepted(args[0], answer)) or "-"
                 return answer
             except Exception as error:
                 outcome = type(error).__name__
                 raise
             finally:
-                self._write(began, method, outcome, args)
+                ended = time.monotonic()
+                self._file.write(f"{self._name} {began} {ended} {method} {outcome} {accepted}\n")
 
         return written
 
-    def _write(self, began: float, method: str, outcome: str, args: tuple[Any, ...]) -> None:
-        claim = args[0].claim_id if method == "report" else "-"
-        line = f"{self._name} {began} {time.monotonic()} {method} {outcome} {claim}\n"
-        self._file.write(line)
+
+def _accepted(reported: Any, found: Exchanged) -> list[str]:
+    pairs = zip(reported, found.answers, strict=True)
+    return [claim.claim_id for (claim, _), answer in pairs if answer == "accepted"]
 
 
 def undisturbed(iterations: int) -> tuple[dict[str, float], Tally]:

@@ -92,11 +92,26 @@ def refuse(error: type[TuningError]) -> Plan:
     return Plan(error=error)
 
 
+def _true_tally(claim: Claim) -> Tally:
+    return tally_of_seed(claim.seed, claim.pairs)
+
+
 NAMES = ("m1", "m1", "m2")
 CUTS = (None, None, None, "before", "after")
 OFTEN = ("claim", "report", "play", "play", "move", "move", "a_worker_sleeps_too_long", "resume")
 RARELY = (
-    *("ask_again", "lie", "release", "fail", "renew", "become_master", "open", "apply", "finish"),
+    *(
+        "exchange",
+        "ask_again",
+        "lie",
+        "release",
+        "fail",
+        "renew",
+        "become_master",
+        "open",
+        "apply",
+        "finish",
+    ),
     *("apply_in_haste", "resign", "look", "pause", "stop", "a_lease_runs_out"),
     *("the_mastership_runs_out", "another_master_takes_over"),
 )
@@ -140,8 +155,8 @@ class Protocol(RuleBasedStateMachine):
         try:
             got = call()
         except DatabaseUnreachable:
-            assert cut is not None and plan.error is None
-            if cut == "after":
+            assert cut is not None
+            if cut == "after" and plan.error is None:
                 plan.effect()
             return None
         except TuningError as error:
@@ -248,6 +263,38 @@ class Protocol(RuleBasedStateMachine):
         if batch.iteration.status != "in_progress":
             return refuse(LeaseLost)
         return Plan(lambda got: got == "accepted", lambda: batch.counted(tally))
+
+    def exchange(self, pick, cut=None):
+        """A worker hands in what it has played and takes out two batches, all in one call."""
+        claim, batch = self._picked(pick)
+        reported = [] if claim is None else [(claim, BatchResult(tally=_true_tally(claim)))]
+        claim_ids = [f"c{len(self.asked) + n}" for n in range(2)]
+        self.asked += claim_ids
+        worker_id = self.workers[pick % WORKERS]
+        self.store.cut_next(cut)
+        try:
+            got = self.store.exchange(reported, claim_ids, worker_id, LEASE)
+        except DatabaseUnreachable:
+            got = None
+            if cut == "before":
+                return
+        except TuningError as error:
+            raise AssertionError(f"{error!r} where each part is answered for itself") from error
+        if claim is not None:
+            answer = None if got is None else got.answers[0]
+            self._answered(self._planned_report(batch, _true_tally(claim)), answer, got is not None)
+        held = {} if got is None else {told.claim_id: told for told in got.claims}
+        for claim_id in claim_ids:
+            self._answered(self._planned_claim(claim_id), held.get(claim_id), got is not None)
+        self.claims |= held
+
+    def _answered(self, plan: Plan, answer: Any, heard: bool) -> None:
+        """One part of an exchange, each for itself: what is refused undoes nothing."""
+        if plan.error is not None:
+            assert not heard or type(answer) is plan.error
+            return
+        assert not heard or plan.answer(answer), f"{answer!r} is not the right answer"
+        plan.effect()
 
     def lie(self, pick, cut=None):
         self.report(pick, cut, honest=False)

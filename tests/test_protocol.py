@@ -15,7 +15,18 @@ from hypothesis.stateful import run_state_machine_as_test
 from protocol import Protocol
 from sqlalchemy.exc import SQLAlchemyError
 
-from spsa.store import claims, database, mastership, moves, opening, reports, runs, turns, view
+from spsa.store import (
+    claims,
+    database,
+    exchange,
+    mastership,
+    moves,
+    opening,
+    reports,
+    runs,
+    turns,
+    view,
+)
 
 LONG = 2_000 if os.environ.get("SPSA_TEST_LONG") else 25
 EXAMPLES = int(os.environ.get("SPSA_TEST_EXAMPLES", LONG))
@@ -45,23 +56,38 @@ def test_any_history_leaves_the_database_as_it_should_be(machine):
 BUGS = {
     "anybody may report": (
         reports,
-        "        batches.c.claim_id == claim_id,\n        batches.c.status == BatchStatus.LEASED",
-        "        batches.c.status == BatchStatus.LEASED",
+        "        batches.c.claim_id == claim_id,\n        status == BatchStatus.LEASED",
+        "        status == BatchStatus.LEASED",
     ),
     "a report needs no status": (
         reports,
-        "        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand"
-        " out again\n        may_become(batches.c.status, BATCH, to),\n",
+        "        status == BatchStatus.LEASED,  # what was reported is a purge's to hand"
+        " out again\n        may_become(status, BATCH, to),\n",
         "",
     ),
     "a report is counted twice": (
-        reports,
-        "                _count(connection, claim, result)\n",
-        "                _count(connection, claim, result)\n" * 2,
+        exchange,
+        "                reports.count(connection, iteration_id, counted[iteration_id])\n",
+        "                reports.count(connection, iteration_id, counted[iteration_id])\n" * 2,
+    ),
+    "a report that is refused is counted": (
+        exchange,
+        "    if iteration_id is None:\n",
+        "    if iteration_id is None:\n        counted[claim.iteration_id] += result\n",
+    ),
+    "two claims get one batch": (
+        claims,
+        '"p_claim_id": wanted.popleft()',
+        '"p_claim_id": wanted[0]',
+    ),
+    "an iteration does not begin": (
+        exchange,
+        "            for iteration_id in sorted(begun):\n",
+        "            for iteration_id in ():\n",
     ),
     "an abandoned iteration counts": (
         reports,
-        "            iterations.c.status == IterationStatus.IN_PROGRESS,\n",
+        "        .where(IS_BEING_PLAYED)\n",
         "",
     ),
     "a live lease is handed on": (
@@ -80,9 +106,9 @@ BUGS = {
         "",
     ),
     "asking again takes another batch": (
-        claims,
-        "            batch_id = _held(connection, claim_id)\n",
-        "            batch_id = None\n",
+        exchange,
+        "wanted = claims.unanswered(connection, claim_ids)",
+        "wanted = list(claim_ids)",
     ),
     "a release costs an attempt": (
         reports,
@@ -101,7 +127,7 @@ BUGS = {
     ),
     "an abandoned batch is renewed": (
         claims,
-        ", _IS_BEING_PLAYED)",
+        ", IS_BEING_PLAYED)",
         ")",
     ),
     "a failed batch stays with its last holder": (
@@ -157,6 +183,10 @@ STORIES = {
     "a report is repeated, and a lie": "claim report report lie ask_again",
     "an answer is lost": "claim:0/after ask_again ask_again report:0/after report",
     "a question is lost": "claim:0/before ask_again report:0/before report",
+    "handed in and taken out": "exchange exchange:1 exchange:1 report look",
+    "an exchange is lost": "exchange:0/before exchange exchange:0/after ask_again report exchange",
+    "a zombie hands in": "claim a_lease_runs_out exchange exchange look",
+    "nothing but what is refused": "claim stop exchange report look",
     "the owner stops it": "claim claim play stop report renew claim look apply open",
     "the owner stops it before anybody came": "stop claim look open",
     "it is stopped while engines are built": "look stop open",

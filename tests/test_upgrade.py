@@ -124,7 +124,9 @@ def test_tables_and_functions_that_are_gone_are_a_sentence(database_url, sql):
             if store.is_file:
                 connection.execute(sa.text("ALTER TABLE spsa_batch RENAME COLUMN seq TO place"))
             else:
-                connection.execute(sa.text("ALTER FUNCTION spsa_claim RENAME TO spsa_claim_2"))
+                connection.execute(
+                    sa.text("ALTER FUNCTION spsa_exchange RENAME TO spsa_exchange_2")
+                )
         engine.dispose()
         with pytest.raises(SchemaMismatch, match="are not those of this program any more"):
             run.claim("a")

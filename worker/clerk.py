@@ -7,15 +7,15 @@ or counted twice. Nothing here waits: games go on while the database is silent.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import uuid4
 
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost
-from spsa.store import BatchResult, Claim, WorkerInfo
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, ReportConflict
+from spsa.store import BatchResult, Claim, Exchanged, WorkerInfo
 from worker.pauses import Pace, Pauses
 
 log = logging.getLogger(__name__)
@@ -28,11 +28,15 @@ class Desk(Protocol):
 
     def touch_worker(self, worker_id: int, nps: float | None) -> None: ...
 
-    def claim(self, claim_id: str, worker_id: int, lease_seconds: float) -> Claim | None: ...
+    def exchange(
+        self,
+        reported: Sequence[tuple[Claim, BatchResult]],
+        claim_ids: Sequence[str],
+        worker_id: int | None,
+        lease_seconds: float,
+    ) -> Exchanged: ...
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]: ...
-
-    def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]: ...
 
     def release(self, claim: Claim) -> None: ...
 
@@ -61,7 +65,7 @@ class Clerk:
         self._outbox: deque[Letter] = deque()
         self._retries = Pauses(reconnect, Random())
         self._worker_id: int | None = None
-        self._claim_id: str | None = None
+        self._asked: list[str] = []
         self.trouble: DatabaseUnreachable | None = None
         self._silent_until = self._renew_at = time.monotonic()
 
@@ -99,12 +103,6 @@ class Clerk:
         """Leave a letter to be delivered as soon as may be."""
         self._outbox.append(letter)
 
-    def deliver(self) -> None:
-        """Deliver all letters in order; ReportConflict is a defect and ends the worker."""
-        while self._outbox:
-            self._hand_over(self._outbox[0])
-            self._outbox.popleft()
-
     def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
         """When it is time, say that the worker lives and lengthen its leases; those lost."""
         now = time.monotonic()
@@ -115,21 +113,48 @@ class Clerk:
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
 
-    def claim(self) -> Claim | None:
-        """One batch, or None when none is free."""
-        self._claim_id = self._claim_id or uuid4().hex
-        claim = self._claimed(self._claim_id)
-        self._claim_id = None
-        return claim
+    def exchange(self, wanted: int) -> list[Claim]:
+        """Deliver all letters and claim so many batches, in one call; those that were free.
 
-    def _claimed(self, claim_id: str) -> Claim | None:
+        What was asked and not answered is asked again by the same names, so that it is done once.
+        ReportConflict is a defect and ends the worker.
+        """
+        self._hand_back()
+        self._asked += [uuid4().hex for _ in range(wanted - len(self._asked))]
+        asked, letters = self._asked[:wanted], list(self._outbox)
+        if not (asked or letters):
+            return []
+        reported = [(each.claim, each.result) for each in letters if each.result is not None]
+        found = self._answer(reported, asked)
+        self._outbox.clear()
+        del self._asked[: len(asked)]
+        for answer in found.answers:
+            if isinstance(answer, ReportConflict):
+                raise answer
+            if isinstance(answer, LeaseLost):
+                log.warning("games dropped: %s", answer)
+        return list(found.claims)
+
+    def _hand_back(self) -> None:
+        """Deliver the letters that tell of no result."""
+        for letter in [letter for letter in self._outbox if letter.result is None]:
+            if letter.failure is not None:
+                self._desk.fail(letter.claim, letter.failure, letter.void_games)
+            else:
+                self._desk.release(letter.claim)
+            self._outbox.remove(letter)
+
+    def _answer(
+        self, reported: Sequence[tuple[Claim, BatchResult]], asked: Sequence[str]
+    ) -> Exchanged:
+        worker_id = self._registered() if asked else self._worker_id
         try:
-            return self._desk.claim(claim_id, self._registered(), self._lease)
+            return self._desk.exchange(reported, asked, worker_id, self._lease)
         except IllegalTransition:
             # a server that crashed may have forgotten the row of this worker: it did not wait for
             # the disk either
             self._worker_id = None
-            return self._desk.claim(claim_id, self._registered(), self._lease)
+            return self._desk.exchange(reported, asked, self._registered(), self._lease)
 
     def work_left(self) -> bool:
         return self._desk.work_left()
@@ -138,19 +163,3 @@ class Clerk:
         if self._worker_id is None:
             self._worker_id = self._desk.register_worker(self._info)
         return self._worker_id
-
-    def _hand_over(self, letter: Letter) -> None:
-        try:
-            self._telling(letter)()
-        except LeaseLost as error:
-            log.warning("games dropped: %s", error)
-
-    def _telling(self, letter: Letter) -> Callable[[], object]:
-        claim = letter.claim
-        if letter.result is not None:
-            result = letter.result
-            return lambda: self._desk.report(claim, result)
-        if letter.failure is not None:
-            failure = letter.failure
-            return lambda: self._desk.fail(claim, failure, letter.void_games)
-        return lambda: self._desk.release(claim)

@@ -5,6 +5,7 @@ The main thread is here, and it alone talks to the database, through the clerk; 
 
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 
@@ -103,7 +104,7 @@ class Worker:
             self._speak()
             if self._finished():
                 return self._verdict()
-            self._hear(self._pool.next_event(self._time_to_next_duty()))
+            self._listen()
 
     def _verdict(self) -> int:
         if self._broken is not None:
@@ -156,44 +157,63 @@ class Worker:
         if self._clerk.silent and not self._breaking_off:
             return
         with self._clerk.patiently():
-            self._clerk.deliver()
             self._drop(self._clerk.renew(self._in_play, self._nps))
-            self._claim()
+            self._exchange()
 
     def _drop(self, lost: frozenset[str]) -> None:
         for key in lost:
             log.warning("%s: lease lost, its games are dropped", self._in_play[key])
             self._pool.stop(key)
 
-    def _claim(self) -> None:
-        while self._wants_more and time.monotonic() >= self._ask_at:
-            claim = self._clerk.claim()
-            if claim is None:
-                self._come_back_later()
-            else:
+    def _exchange(self) -> None:
+        """Hand in what has been played and take out what is wanted, in one call where possible."""
+        while (wanted := self._wanted_now) or self._clerk.unanswered:
+            claims = self._clerk.exchange(wanted)
+            if claims:
                 self._idle = False
                 self._polls.reset()
-                self._claimed += 1
-                self._begin(claim)
+            if len(claims) < wanted:
+                self._come_back_later(expecting=bool(claims))
+            self._begin_all(deque(claims))
 
-    def _come_back_later(self) -> None:
-        if not (self._idle or self._in_play):
+    def _begin_all(self, claims: deque[Claim]) -> None:
+        try:
+            while claims and self._broken is None:
+                self._begin(claims[0])
+                claims.popleft()
+                self._claimed += 1
+        finally:
+            for claim in claims:
+                self._clerk.post(Letter(claim=claim))
+
+    def _come_back_later(self, expecting: bool) -> None:
+        """Nothing more is free; `expecting` is whether something was, and is about to be played."""
+        playing = expecting or bool(self._in_play)
+        if not (self._idle or playing):
             log.info("nothing to play now, waiting for work")
-        self._idle = not self._in_play
+        self._idle = not playing
         self._ask_at = time.monotonic() + self._polls.next()
-        if self._habits.once and not self._in_play:
+        if self._habits.once and not playing:
             self._no_work = not self._clerk.work_left()
 
     @property
-    def _wants_more(self) -> bool:
+    def _wanted_now(self) -> int:
+        return self._wanted if time.monotonic() >= self._ask_at else 0
+
+    @property
+    def _wanted(self) -> int:
         """One batch a slot, and some more while slots are on their last pairs.
 
         So no slot waits for the database, and no more wait here than are soon begun.
         """
+        if self._leaving:
+            return 0
         slots = len(self._pool)
         ending = sum(batch.on_last_pair for batch in self._in_play.values())
-        ahead = min(ending, 1 + slots // 4)
-        return not self._leaving and len(self._in_play) < slots + ahead
+        wanted = slots + min(ending, 1 + slots // 4) - len(self._in_play)
+        if self._habits.max_batches is not None:
+            wanted = min(wanted, self._habits.max_batches - self._claimed)
+        return max(0, wanted)
 
     def _begin(self, claim: Claim) -> None:
         batch = InPlay(claim, time.monotonic())
@@ -205,9 +225,6 @@ class Worker:
             self._broken = error
             self._clerk.post(Letter(claim=claim, failure=str(error)))
             return
-        except DatabaseUnreachable:
-            self._clerk.post(Letter(claim=claim))
-            raise
         self._in_play[claim.claim_id] = batch
         self._pool.submit(job)
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
@@ -217,9 +234,14 @@ class Worker:
             self._books[terms] = load(terms)
         return self._books[terms]
 
-    def _hear(self, event: Event | None) -> None:
-        if event is None:
-            return
+    def _listen(self) -> None:
+        """Wait for the next event, and hear what else has happened, to speak of all at once."""
+        event = self._pool.next_event(self._time_to_next_duty())
+        while event is not None:
+            self._hear(event)
+            event = self._pool.next_event(0)
+
+    def _hear(self, event: Event) -> None:
         batch = self._in_play[event.key]
         match event:
             case PairPlayed(pair=pair, slot=slot):
@@ -250,7 +272,7 @@ class Worker:
     def _duties(self) -> list[float]:
         """When something is next to be done, though no game ends."""
         duties = [self._clerk.next_duty]
-        if self._wants_more and not self._clerk.silent:
+        if self._wanted and not self._clerk.silent:
             duties.append(self._ask_at)
         if self._stop_at is not None and not self._breaking_off:
             duties.append(self._stop_at)

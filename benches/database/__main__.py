@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -21,11 +22,18 @@ _seconds = click.option("--seconds", type=float, default=3.0, show_default=True)
 _connections = click.option(
     "-c", "--connections", "counts", type=int, multiple=True, default=(1, 8, 64, 256)
 )
+_slots = click.option(
+    *("-s", "--slots"),
+    type=int,
+    multiple=True,
+    default=(1, 8),
+    help="Batches that one call hands in and takes out.",
+)
 _fsync = click.option(
     "--fsync", "waits", type=float, multiple=True, default=(0.0, 1.0, 5.0), help="Milliseconds."
 )
 _rounds = click.option("--rounds", type=int, default=2, show_default=True, help="In turns.")
-_batches = click.option("--batches", type=int, default=60_000, show_default=True)
+_batches = click.option("--batches", type=int, default=100_000, show_default=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,6 +44,7 @@ def main() -> None:
 @main.command("cycles")
 @_seconds
 @_connections
+@_slots
 @_fsync
 @_rounds
 @_batches
@@ -44,6 +53,7 @@ def main() -> None:
 def postgresql(
     seconds: float,
     counts: Sequence[int],
+    slots: Sequence[int],
     waits: Sequence[float],
     rounds: int,
     batches: int,
@@ -52,7 +62,7 @@ def postgresql(
 ) -> None:
     """Claims and reports on PostgreSQL, by a client in C and by workers' own code."""
     programs = _programs()
-    plays: dict[str, Callable[[str, str, int, float], Measured]] = {
+    plays: dict[str, Callable[[str, str, int, int, float], Measured]] = {
         "pgbench": partial(c_client.play, programs),
         "the store": loop.play,
     }
@@ -60,17 +70,18 @@ def postgresql(
     for where, folder, wait, shim in _disks(waits, disk):
         with server.running(programs, folder, wait, shim) as (url, _):
             scene.make(server.create(url, "scene"), batches, max(counts))
-            for count in counts:
-                for client, found in cells.items():
-                    play = _on_copies(url, plays[client])
-                    found.append((where, count, *_in_turns(play, count, seconds, rounds)))
-    for client, found in cells.items():
-        click.echo(f"\nPostgreSQL, {client}\n\n{cycles(found)}")
+            for client, count, size in product(clients, counts, slots):
+                play = _on_copies(url, plays[client])
+                found = _in_turns(play, count, size, seconds, rounds)
+                cells[client].append((where, count, size, *found))
+    for client, table in cells.items():
+        click.echo(f"\nPostgreSQL, {client}\n\n{cycles(table)}")
 
 
 @main.command()
 @_seconds
 @_connections
+@_slots
 @_fsync
 @_rounds
 @_batches
@@ -78,6 +89,7 @@ def postgresql(
 def sqlite(
     seconds: float,
     counts: Sequence[int],
+    slots: Sequence[int],
     waits: Sequence[float],
     rounds: int,
     batches: int,
@@ -90,15 +102,16 @@ def sqlite(
             template = Path(place, "scene.db")
             scene.make(f"sqlite:///{template}", batches, max(counts))
 
-            def play(scheme: str, count: int, time: float) -> Measured:
+            def play(scheme: str, count: int, size: int, time: float) -> Measured:
                 # a folder of its own: a log beside it that is another file's would be believed
                 with tempfile.TemporaryDirectory(dir=place) as cell:
                     copy = shutil.copy(template, cell)  # noqa: B023
                     with passed_on(shim, wait):  # noqa: B023
-                        return loop.play(f"sqlite:///{copy}", scheme, count, time)
+                        return loop.play(f"sqlite:///{copy}", scheme, count, size, time)
 
-            for count in counts:
-                cells.append((where, count, *_in_turns(play, count, seconds, rounds)))
+            for count, size in product(counts, slots):
+                found = _in_turns(play, count, size, seconds, rounds)
+                cells.append((where, count, size, *found))
     click.echo(f"\nSQLite, the store\n\n{cycles(cells)}")
 
 
@@ -158,23 +171,25 @@ def _disks(waits: Sequence[float], real: bool) -> Iterator[tuple[str, Path, floa
             yield "this machine's", Path(tempfile.gettempdir()), 0.0, None
 
 
-Play = Callable[[str, int, float], Measured]
+Play = Callable[[str, int, int, float], Measured]
 
 
-def _on_copies(url: str, play: Callable[[str, str, int, float], Measured]) -> Play:
-    def on_copy(scheme: str, count: int, seconds: float) -> Measured:
+def _on_copies(url: str, play: Callable[[str, str, int, int, float], Measured]) -> Play:
+    def on_copy(scheme: str, count: int, size: int, seconds: float) -> Measured:
         with server.fresh_copy(url, "scene") as cell:
-            return play(cell, scheme, count, seconds)
+            return play(cell, scheme, count, size, seconds)
 
     return on_copy
 
 
-def _in_turns(play: Play, count: int, seconds: float, rounds: int) -> tuple[Measured, Measured]:
+def _in_turns(
+    play: Play, count: int, size: int, seconds: float, rounds: int
+) -> tuple[Measured, Measured]:
     """Ours and the bare increment, each the middle of its rounds."""
     found: dict[str, list[Measured]] = {scheme: [] for scheme in SCHEMES}
     for _ in range(rounds):
         for scheme in SCHEMES:
-            found[scheme].append(play(scheme, count, seconds))
+            found[scheme].append(play(scheme, count, size, seconds))
     ours, bare = (_middle(found[scheme]) for scheme in SCHEMES)
     return ours, bare
 

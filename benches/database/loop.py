@@ -3,7 +3,7 @@
 import multiprocessing
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from benches.database.scene import BARE_POLL, BARE_REPORT, LEASE, RESULT
 from spsa.connection import create_engine, parse_url
-from spsa.store import Store, open_store
+from spsa.store import Claim, Store, open_store
 
 PROCESSES = 2
 
@@ -37,23 +37,25 @@ def measured(milliseconds: list[float], seconds: float) -> Measured:
 
 
 class Ours:
-    """Claim a batch and report it."""
+    """Hand in the last batches and take out as many."""
 
-    def __init__(self, url: str, worker_id: int) -> None:
+    def __init__(self, url: str, worker_id: int, slots: int) -> None:
         self._store: Store = open_store(url, durable=False)
-        self._worker_id = worker_id
+        self._worker_id, self._slots = worker_id, slots
+        self._held: tuple[Claim, ...] = ()
 
     def cycle(self) -> None:
-        claim = self._store.claim(uuid4().hex, self._worker_id, LEASE)
-        if claim is None:
+        played = [(claim, RESULT) for claim in self._held]
+        wanted = [uuid4().hex for _ in range(self._slots)]
+        self._held = self._store.exchange(played, wanted, self._worker_id, LEASE).claims
+        if len(self._held) < self._slots:
             raise RuntimeError("the bench has no batch left: it was made with too few")
-        self._store.report(claim, RESULT)
 
 
 class Bare:
     """Look for an iteration that lacks games, and add some to it."""
 
-    def __init__(self, url: str, worker_id: int) -> None:
+    def __init__(self, url: str, worker_id: int, slots: int) -> None:
         self._engine = create_engine(parse_url(url), durable=True)
 
     def cycle(self) -> None:
@@ -66,14 +68,18 @@ class Bare:
 SCHEMES: dict[str, type[Ours] | type[Bare]] = {"ours": Ours, "bare increment": Bare}
 
 
-def play(url: str, scheme: str, connections: int, seconds: float) -> Measured:
-    """As many cycles as `connections` make in so many seconds; each has its own store."""
+def play(url: str, scheme: str, connections: int, slots: int, seconds: float) -> Measured:
+    """As many cycles as `connections` make in so many seconds; each has its own store.
+
+    `slots` is how many batches one call of ours hands in and takes out.
+    """
     processes = min(PROCESSES, connections)
     shares = [range(1 + n, connections + 1, processes) for n in range(processes)]
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes, initializer=_meet, initargs=(context.Barrier(processes),)) as pool:
-        times = pool.map(partial(_process, url, scheme, seconds), shares, chunksize=1)
-    return measured([each for many in times for each in many], seconds)
+        times = pool.map(partial(_process, url, scheme, slots, seconds), shares, chunksize=1)
+    found = measured([each for many in times for each in many], seconds)
+    return found if scheme != "ours" else replace(found, rate=found.rate * slots)
 
 
 class _Meeting:
@@ -84,9 +90,9 @@ def _meet(barrier: threading.Barrier) -> None:
     _Meeting.barrier = barrier
 
 
-def _process(url: str, scheme: str, seconds: float, worker_ids: range) -> list[float]:
-    """One process of several connections; the milliseconds of each cycle."""
-    players = [SCHEMES[scheme](url, worker_id) for worker_id in worker_ids]
+def _process(url: str, scheme: str, slots: int, seconds: float, worker_ids: range) -> list[float]:
+    """One process of several connections; the milliseconds of each call."""
+    players = [SCHEMES[scheme](url, worker_id, slots) for worker_id in worker_ids]
     times: list[float] = []
     for player in players:
         player.cycle()

@@ -11,7 +11,10 @@ from benches.database.server import seconds_of_cpu
 from worker.pauses import POLL
 
 CONNECTIONS = 250
-_POLL = "SELECT * FROM spsa_claim(gen_random_uuid()::text, :client_id + 1, 600, random());\n"
+_POLL = """
+SELECT * FROM spsa_exchange(
+    '[]', ARRAY[gen_random_uuid()::text], ARRAY[random()], :client_id + 1, 600);
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

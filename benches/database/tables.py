@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from benches.database.loop import Measured
 
-Cell = tuple[str, int, Measured, Measured]
-"""Where, connections, ours, the bare increment."""
+Cell = tuple[str, int, int, Measured, Measured]
+"""Where, connections, batches in one call of ours, ours, the bare increment."""
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -15,16 +15,16 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cycles(cells: Iterable[Cell]) -> str:
-    """Cycles a second and their times, ours beside the bare increment."""
+    """Cycles a second and the times of calls, ours beside the bare increment."""
     heads = [
-        *("disk", "connections", "ours, cycles/s", "p50 / p99 ms"),
+        *("disk", "connections", "batches a call", "ours, cycles/s", "p50 / p99 ms"),
         *("bare, cycles/s", "p50 / p99 ms", "ours / bare"),
     ]
     return markdown(
         heads,
         (
-            [where, str(n), *_told(ours), *_told(bare), f"{ours.rate / bare.rate:.2f}"]
-            for where, n, ours, bare in cells
+            [where, str(n), str(slots), *_told(ours), *_told(bare), f"{ours.rate / bare.rate:.2f}"]
+            for where, n, slots, ours, bare in cells
         ),
     )
 

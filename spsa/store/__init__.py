@@ -1,8 +1,8 @@
 """The one place that speaks SQL to a running tuner: one method is one transaction.
 
-A worker uses the verbs of `roster`, `claims` and `reports`, a master those of `mastership`, `view`
-and `moves`, a person those of `runs` and `purging`, and anybody may read the `ledger` and the
-`records` of what was struck.
+A worker uses the verbs of `roster`, `exchange`, `claims` and `reports`, a master those of
+`mastership`, `view` and `moves`, a person those of `runs` and `purging`, and anybody may read the
+`ledger` and the `records` of what was struck.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from spsa.store.entries import (
     Values,
     WorkerInfo,
 )
+from spsa.store.exchange import Exchanged, ExchangeDesk
 from spsa.store.ledger import Ledger
 from spsa.store.moves import MasterDesk
 from spsa.store.purging import PurgeDesk
@@ -49,6 +50,7 @@ from spsa.store.view import ViewDesk
 
 class Store(
     Roster,
+    ExchangeDesk,
     ClaimDesk,
     ReportDesk,
     ViewDesk,
@@ -97,6 +99,7 @@ __all__ = [
     "Engine",
     "EngineRow",
     "Event",
+    "Exchanged",
     "Failure",
     "Iteration",
     "Judgement",

@@ -1,29 +1,30 @@
 """A worker's verbs on a PostgreSQL server: each is a call of one of its `functions`."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.exc import DBAPIError
 
-from spsa.errors import LeaseLost, ReportConflict, TuningError
 from spsa.store import turns
-from spsa.store.claims import ClaimDesk, telling
+from spsa.store.claims import ClaimDesk
+from spsa.store.database import tally_from
 from spsa.store.entries import BatchResult, WorkerInfo
-from spsa.store.functions import CONFLICT, LOST
-from spsa.store.reading import claim_of
-from spsa.store.reports import ReportDesk, place_of, reported
+from spsa.store.exchange import Exchanged, ExchangeDesk, Report, exchanged
+from spsa.store.exchange_function import TOLD
+from spsa.store.reports import Answer, ReportDesk, answer_again, told
 from spsa.store.roster import FACTS, Roster
 from spsa.store.rows import Claim
 
-_REFUSED: dict[str, type[TuningError]] = {LOST: LeaseLost, CONFLICT: ReportConflict}
-_TOLD = [sa.column(c.name, c.type) for c in telling(sa.literal(0)).selected_columns]
+_ANSWERED: list[sa.ColumnClause[Any]] = [
+    sa.column("outcome", sa.Text),
+    sa.column("known", ARRAY(sa.Integer)),
+    *(sa.column(column.name, column.type) for column in TOLD.selected_columns),
+]
 
 
-class CallDesk(Roster, ClaimDesk, ReportDesk):
+class CallDesk(Roster, ExchangeDesk, ClaimDesk, ReportDesk):
     """The desk of a worker that may call functions, and need not be allowed anything else."""
 
     def register_worker(self, info: WorkerInfo) -> int:
@@ -38,12 +39,27 @@ class CallDesk(Roster, ClaimDesk, ReportDesk):
         with self._call() as connection:
             connection.execute(sa.select(func.spsa_touch_worker(worker_id, nps)))
 
-    def _claim(self, claim_id: str, worker_id: int, lease_seconds: float) -> Claim | None:
-        lot = turns.lot_of(claim_id)
-        asked = func.spsa_claim(claim_id, worker_id, lease_seconds, lot).table_valued(*_TOLD)
-        with self._call() as connection, _refusals():
-            row = connection.execute(sa.select(asked)).one_or_none()
-            return None if row is None else claim_of(row, lease_seconds)
+    def _exchange(
+        self,
+        reported: Sequence[Report],
+        claim_ids: Sequence[str],
+        worker_id: int | None,
+        lease_seconds: float,
+    ) -> Exchanged:
+        call: Any = func.spsa_exchange(
+            sa.cast([_sent(*report) for report in reported], sa.JSON),
+            sa.cast(list(claim_ids), ARRAY(sa.Text)),
+            sa.cast([turns.lot_of(claim_id) for claim_id in claim_ids], ARRAY(sa.Double)),
+            worker_id,
+            lease_seconds,
+        )
+        with self._call() as connection:
+            rows = connection.execute(sa.select(call.table_valued(*_ANSWERED))).all()
+        answers = [
+            _answer(claim, result, row)
+            for (claim, result), row in zip(reported, rows, strict=False)
+        ]
+        return exchanged(answers, rows[len(answers) :], lease_seconds)
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
         """As in ClaimDesk."""
@@ -52,15 +68,6 @@ class CallDesk(Roster, ClaimDesk, ReportDesk):
         mine = sa.cast(list(claim_ids), ARRAY(sa.Text))
         with self._call() as connection:
             return frozenset(connection.scalars(sa.select(func.spsa_renew(mine, lease_seconds))))
-
-    def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]:
-        """As in ReportDesk."""
-        voids, results = sum(result.voids.values()), reported(result)
-        results["voids"] = sa.cast(results["voids"], sa.JSON)
-        told = func.spsa_report(claim.batch_id, claim.claim_id, voids, *results.values())
-        with self._call() as connection, _refusals(place_of(claim)):
-            answer: Any = connection.scalar(sa.select(told))
-            return "accepted" if answer == "accepted" else "already"
 
     def release(self, claim: Claim) -> None:
         """As in ReportDesk."""
@@ -85,14 +92,11 @@ class CallDesk(Roster, ClaimDesk, ReportDesk):
             return bool(connection.scalar(sa.select(func.spsa_work_left())))
 
 
-@contextmanager
-def _refusals(place: str = "") -> Iterator[None]:
-    """What a function says no to, as the error that it means."""
-    try:
-        yield
-    except DBAPIError as error:
-        refused = _REFUSED.get(getattr(error.orig, "pgcode", None) or "")
-        if refused is None:
-            raise
-        said = str(error.orig).splitlines()[0]
-        raise refused(place + said) from None
+def _sent(claim: Claim, result: BatchResult) -> dict[str, Any]:
+    return {"batch_id": claim.batch_id, "claim_id": claim.claim_id, **told(result)}
+
+
+def _answer(claim: Claim, result: BatchResult, row: Any) -> Answer:
+    if row.outcome == "accepted":
+        return "accepted"
+    return answer_again(claim, result, None if row.known is None else tally_from(row.known))

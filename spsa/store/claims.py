@@ -1,4 +1,4 @@
-"""Work is claimed and kept: claim, renew.
+"""Work is claimed and kept.
 
 The claim's id is made by the worker before it asks and is the fencing token of everything after:
 only the holder of a batch's present claim may change it, and asking twice is answered once.
@@ -7,13 +7,13 @@ Every step is a statement made by a function of its own: here they are run one b
 way of SQLite, and `functions` makes the functions of a PostgreSQL server from the same statements.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.errors import IllegalTransition, LeaseLost
 from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, RunStatus
 from spsa.schema import (
     IS_LEASED,
@@ -26,14 +26,12 @@ from spsa.schema import (
 )
 from spsa.store import turns
 from spsa.store.database import Database, may_become
-from spsa.store.reading import claim_of
-from spsa.store.rows import Claim
 from spsa.store.turns import IS_PLAYABLE
 
 Given = sa.ColumnElement[Any]
 """A value, bound as a parameter, or the name that a function of the database knows it by."""
 
-_IS_BEING_PLAYED = (
+IS_BEING_PLAYED = (
     select(iterations.c.id)
     .where(
         iterations.c.id == batches.c.iteration_id,
@@ -45,21 +43,21 @@ _IS_BEING_PLAYED = (
 
 def holding(claim_id: Given) -> sa.Select[Any]:
     """The batch that a claim has, or has reported."""
-    return select(batches.c.id, batches.c.status).where(batches.c.claim_id == claim_id)
+    return select(batches.c.id).where(batches.c.claim_id == claim_id)
 
 
-def expired(iteration_id: Given) -> sa.Select[Any]:
-    """A batch whose worker went away; it goes before fresh ones, because others wait for it."""
+def expired(iteration_id: Given, at_most: Given) -> sa.Select[Any]:
+    """Batches whose workers went away; they go before fresh ones, because others wait for them."""
     lapsed = sa.and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))
-    return _one(iteration_id, lapsed)
+    return _first(iteration_id, lapsed, at_most)
 
 
-def ready(iteration_id: Given) -> sa.Select[Any]:
-    """A batch that nobody has."""
-    return _one(iteration_id, IS_READY)
+def ready(iteration_id: Given, at_most: Given) -> sa.Select[Any]:
+    """Batches that nobody has."""
+    return _first(iteration_id, IS_READY, at_most)
 
 
-def _one(iteration_id: Given, free: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _first(iteration_id: Given, free: sa.ColumnElement[bool], at_most: Given) -> sa.Select[Any]:
     return (
         select(batches.c.id)
         .where(
@@ -68,7 +66,7 @@ def _one(iteration_id: Given, free: sa.ColumnElement[bool]) -> sa.Select[Any]:
             batches.c.attempt < batches.c.max_attempts,
         )
         .order_by(batches.c.seq)
-        .limit(1)
+        .limit(at_most)
         .with_for_update(skip_locked=True)
     )
 
@@ -101,15 +99,25 @@ def beginning(iteration_id: Given) -> sa.Update:
     )
 
 
-_TOLD = ("id", "claim_id", "iteration_id", "seq", "attempt", "first_pair", "games", "seed")
+_TOLD = (
+    "id",
+    "status",
+    "claim_id",
+    "iteration_id",
+    "seq",
+    "attempt",
+    "first_pair",
+    "games",
+    "seed",
+)
 _TOLD_OF_ITERATION = (
     *("run_id", "iteration_number", "purpose", "signature", "plus_sha256", "plus_engine_path"),
     *("plus_options", "minus_sha256", "minus_engine_path", "minus_options", "terms"),
 )
 
 
-def telling(batch_id: Given) -> sa.Select[Any]:
-    """All that whoever holds a batch has to know."""
+def telling(its_own: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """All that whoever holds a batch has to know, of those that are its own."""
     return (
         select(
             *(batches.c[name] for name in _TOLD),
@@ -119,7 +127,7 @@ def telling(batch_id: Given) -> sa.Select[Any]:
         )
         .join(iterations, iterations.c.id == batches.c.iteration_id)
         .join(runs, runs.c.id == iterations.c.run_id)
-        .where(batches.c.id == batch_id)
+        .where(its_own)
     )
 
 
@@ -127,7 +135,7 @@ def renewing(held: sa.ColumnElement[bool], lease_seconds: Given) -> sa.Update:
     """Lengthen the leases of the claims that meet `held`."""
     return (
         update(batches)
-        .where(held, batches.c.status == BatchStatus.LEASED, _IS_BEING_PLAYED)
+        .where(held, batches.c.status == BatchStatus.LEASED, IS_BEING_PLAYED)
         .values(lease_expires_at=seconds_from_now(lease_seconds))
         .returning(batches.c.claim_id)
     )
@@ -158,39 +166,15 @@ def given(name: str, kind: Any) -> sa.BindParameter[Any]:
 
 _CLAIM_ID, _BATCH_ID = given("claim_id", sa.Text), given("batch_id", sa.BigInteger)
 _ITERATION_ID, _WORKER_ID = given("iteration_id", sa.BigInteger), given("worker_id", sa.BigInteger)
-_HOLDING, _TELLING = holding(_CLAIM_ID), telling(_BATCH_ID)
-_EXPIRED, _READY = expired(_ITERATION_ID), ready(_ITERATION_ID)
+_AT_MOST = given("at_most", sa.Integer)
+_HOLDING, _TELLING = holding(_CLAIM_ID), telling(batches.c.claim_id == _CLAIM_ID)
+_EXPIRED, _READY = expired(_ITERATION_ID, _AT_MOST), ready(_ITERATION_ID, _AT_MOST)
 _TAKING = taking(_BATCH_ID, _CLAIM_ID, _WORKER_ID, given("lease_seconds", sa.Double))
 _BEGINNING = beginning(_ITERATION_ID)
 
 
 class ClaimDesk(Database):
     """Where a worker gets something to play."""
-
-    def claim(self, claim_id: str, worker_id: int, lease_seconds: float) -> Claim | None:
-        """The first free batch, for `lease_seconds`; None when there is no work now.
-
-        Called again with the same `claim_id`, as after an unknown outcome, it answers with the
-        batch that this claim already holds.
-
-        Raises:
-            LeaseLost: the batch of this claim was reported already.
-        """
-        try:
-            return self._claim(claim_id, worker_id, lease_seconds)
-        except IllegalTransition:
-            # the same question, cut off on its way, was answered only now: that answer holds
-            return self._claim(claim_id, worker_id, lease_seconds)
-
-    def _claim(self, claim_id: str, worker_id: int, lease_seconds: float) -> Claim | None:
-        with self._write() as connection:
-            batch_id = _held(connection, claim_id)
-            if batch_id is None:
-                batch_id = _take(connection, claim_id, worker_id, lease_seconds)
-            if batch_id is None:
-                return None
-            told = connection.execute(_TELLING, {"p_batch_id": batch_id}).one()
-            return claim_of(told, lease_seconds)
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
         """Lengthen the leases of these claims; those that are still held.
@@ -215,33 +199,60 @@ class ClaimDesk(Database):
             return bool(connection.scalar(unfinished()))
 
 
-def _held(connection: sa.Connection, claim_id: str) -> int | None:
-    row = connection.execute(_HOLDING, {"p_claim_id": claim_id}).one_or_none()
-    if row is not None and row.status == BatchStatus.DONE:
-        raise LeaseLost(f"claim {claim_id} has been reported; new work takes a new claim")
-    return None if row is None else int(row.id)
+def unanswered(connection: sa.Connection, claim_ids: Iterable[str]) -> list[str]:
+    """Those of the claims that hold no batch, and have reported none."""
+    return [
+        claim_id
+        for claim_id in claim_ids
+        if connection.scalar(_HOLDING, {"p_claim_id": claim_id}) is None
+    ]
 
 
-def _take(
-    connection: sa.Connection, claim_id: str, worker_id: int, lease_seconds: float
-) -> int | None:
-    """The first batch that is free of all that may be handed out."""
-    wanted = turns.uncontested()
-    if connection.scalar(turns.is_contested()):
-        wanted = turns.playable(sa.literal(turns.lot_of(claim_id)))
-    for iteration_id in connection.scalars(wanted).all():
-        where = {"p_iteration_id": iteration_id}
-        batch_id = connection.scalar(_EXPIRED, where) or connection.scalar(_READY, where)
-        if batch_id is not None:
-            connection.execute(
-                _TAKING,
-                {
-                    "p_batch_id": batch_id,
-                    "p_claim_id": claim_id,
-                    "p_worker_id": worker_id,
-                    "p_lease_seconds": lease_seconds,
-                },
-            )
-            connection.execute(_BEGINNING, where)
-            return int(batch_id)
-    return None
+def take(
+    connection: sa.Connection, claim_ids: Sequence[str], worker_id: int, lease_seconds: float
+) -> set[int]:
+    """Lease a batch to each claim, as long as any is free; the iterations that thereby begin."""
+    if not claim_ids:
+        return set()
+    lease = {"p_worker_id": worker_id, "p_lease_seconds": lease_seconds}
+    open_ones = connection.execute(turns.uncontested()).all()
+    if not any(one.contested for one in open_ones):
+        return _take_from(connection, open_ones, deque(claim_ids), lease)
+    begun: set[int] = set()
+    for claim_id in claim_ids:
+        playable = connection.execute(turns.playable(sa.literal(turns.lot_of(claim_id)))).all()
+        begun |= _take_from(connection, playable, deque([claim_id]), lease)
+    return begun
+
+
+def _take_from(
+    connection: sa.Connection, open_ones: Sequence[Any], wanted: deque[str], lease: dict[str, Any]
+) -> set[int]:
+    begun = set()
+    for iteration in open_ones:
+        for batch_id in _free(connection, iteration.id, len(wanted)):
+            given_to = {"p_batch_id": batch_id, "p_claim_id": wanted.popleft()}
+            connection.execute(_TAKING, given_to | lease)
+            if iteration.status == IterationStatus.PENDING:
+                begun.add(iteration.id)
+        if not wanted:
+            break
+    return begun
+
+
+def _free(connection: sa.Connection, iteration_id: int, wanted: int) -> list[int]:
+    where = {"p_iteration_id": iteration_id, "p_at_most": wanted}
+    left_behind = list(connection.scalars(_EXPIRED, where))
+    where["p_at_most"] = wanted - len(left_behind)
+    return left_behind + (list(connection.scalars(_READY, where)) if where["p_at_most"] else [])
+
+
+def begin(connection: sa.Connection, iteration_id: int) -> None:
+    """Say that an iteration is being played."""
+    connection.execute(_BEGINNING, {"p_iteration_id": iteration_id})
+
+
+def tell(connection: sa.Connection, claim_ids: Iterable[str]) -> list[Any]:
+    """What there is to be known of the batch of each claim that has one."""
+    rows = (connection.execute(_TELLING, {"p_claim_id": id}).one_or_none() for id in claim_ids)
+    return [row for row in rows if row is not None]

@@ -1,6 +1,6 @@
 """One database, opened: transactions, the schema check, and the guard of every lifecycle."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -89,6 +89,12 @@ def tally_of(row: Any) -> Tally:
     """The counts of an iteration's or a batch's row."""
     pentanomial = (row.ptnml_0, row.ptnml_1, row.ptnml_2, row.ptnml_3, row.ptnml_4)
     return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
+
+
+def tally_from(counts: Sequence[int]) -> Tally:
+    """The tally whose counts these are, in the order of `COUNTS`."""
+    wins, losses, draws, ll, ld, even, wd, ww = counts
+    return Tally(wins, losses, draws, (ll, ld, even, wd, ww))
 
 
 COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))

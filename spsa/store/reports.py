@@ -5,19 +5,24 @@ its own.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.errors import LeaseLost, ReportConflict
+from spsa.errors import IllegalTransition, LeaseLost, ReportConflict
 from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
 from spsa.schema import batches, iterations, seconds_from_now
-from spsa.store.claims import Given, given
+from spsa.scoring import Tally
+from spsa.store.claims import IS_BEING_PLAYED, Given, given
 from spsa.store.database import COUNTS, Database, counts_of, may_become, tally_of
 from spsa.store.entries import BatchResult
 from spsa.store.halting import lock_run, pause_for_failure
 from spsa.store.rows import Claim
+
+Answer = Literal["accepted", "already"] | LeaseLost | ReportConflict
+"""What becomes of a report; the errors are values here, because others may go with it."""
 
 REPORTED = (
     *COUNTS,
@@ -33,6 +38,7 @@ def settling(
     """Write a result into its batch; answers with the iteration it counts for."""
     return (
         _own(batch_id, claim_id, BatchStatus.DONE)
+        .where(IS_BEING_PLAYED)
         .values(
             status=BatchStatus.DONE,
             void_games=batches.c.void_games + void_games,
@@ -107,11 +113,14 @@ def adding_voids(iteration_id: Given, void_games: Given) -> sa.Update:
 
 
 def _own(batch_id: Given, claim_id: Given, to: BatchStatus) -> sa.Update:
+    # so spelled that PostgreSQL does not read all of the index of leased batches for it, which it
+    # takes for empty: it looks at the one batch
+    status = batches.c.status.concat(sa.literal_column("''", sa.Text))
     return update(batches).where(
         batches.c.id == batch_id,
         batches.c.claim_id == claim_id,
-        batches.c.status == BatchStatus.LEASED,  # what was reported is a purge's to hand out again
-        may_become(batches.c.status, BATCH, to),
+        status == BatchStatus.LEASED,  # what was reported is a purge's to hand out again
+        may_become(status, BATCH, to),
     )
 
 
@@ -126,21 +135,6 @@ _COUNTING = counting(
 
 class ReportDesk(Database):
     """Where a worker says what became of its claim."""
-
-    def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]:
-        """Count a batch, once: its row and the iteration's counts in one transaction.
-
-        A lease that has run out but was not given to anybody else still counts.
-
-        Raises:
-            LeaseLost: the batch is somebody else's now; the games do not count.
-            ReportConflict: this claim was reported before with other counts.
-        """
-        with self._write() as connection:
-            if _settle(connection, claim, result):
-                _count(connection, claim, result)
-                return "accepted"
-            return _answer_again(connection, claim, result)
 
     def release(self, claim: Claim) -> None:
         """Give a batch back unplayed; the attempt does not count. Nothing if it is not held."""
@@ -166,10 +160,11 @@ class ReportDesk(Database):
                 pause_for_failure(connection, claim.run_id, "worker", f"{place}: {reason}")
 
 
-def reported(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch that a result fills."""
+def told(result: BatchResult) -> dict[str, Any]:
+    """The columns of a batch that a result fills, and the void games that it adds."""
     others = {name: getattr(result, name) for name in REPORTED if name not in (*COUNTS, "voids")}
-    return {**counts_of(result.tally), "voids": dict(result.voids), **others}
+    voids = {"voids": dict(result.voids), "void_games": sum(result.voids.values())}
+    return {**counts_of(result.tally), **voids, **others}
 
 
 def place_of(claim: Claim) -> str:
@@ -185,28 +180,50 @@ def _given_by(claim: Claim, result: BatchResult) -> dict[str, Any]:
     return {
         "p_batch_id": claim.batch_id,
         "p_claim_id": claim.claim_id,
-        "p_iteration_id": claim.iteration_id,
-        "p_void_games": sum(result.voids.values()),
-        **{f"p_{name}": value for name, value in reported(result).items()},
+        **{f"p_{name}": value for name, value in told(result).items()},
     }
 
 
-def _settle(connection: sa.Connection, claim: Claim, result: BatchResult) -> bool:
-    return connection.scalar(_SETTLING, _given_by(claim, result)) is not None
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is to be added to an iteration."""
+
+    tally: Tally = field(default_factory=Tally)
+    void_games: int = 0
+
+    def __add__(self, result: BatchResult) -> "Counted":
+        return Counted(self.tally + result.tally, self.void_games + sum(result.voids.values()))
 
 
-def _count(connection: sa.Connection, claim: Claim, result: BatchResult) -> None:
-    if connection.scalar(_COUNTING, _given_by(claim, result)) is None:
-        raise LeaseLost(f"{place_of(claim)}: the iteration was abandoned")
+def settle(connection: sa.Connection, claim: Claim, result: BatchResult) -> int | None:
+    """Write a result into its batch, if it is this claim's; the iteration that it counts for."""
+    iteration_id: int | None = connection.scalar(_SETTLING, _given_by(claim, result))
+    return iteration_id
 
 
-def _answer_again(
-    connection: sa.Connection, claim: Claim, result: BatchResult
-) -> Literal["already"]:
+def count(connection: sa.Connection, iteration_id: int, counted: Counted) -> None:
+    """Add what was settled to its iteration.
+
+    Raises:
+        IllegalTransition: it has been abandoned meanwhile; what was settled must not be kept.
+    """
+    numbers = counts_of(counted.tally) | {"void_games": counted.void_games}
+    values = {"p_iteration_id": iteration_id} | {f"p_{name}": n for name, n in numbers.items()}
+    if connection.scalar(_COUNTING, values) is None:
+        raise IllegalTransition(f"iteration row {iteration_id} was abandoned meanwhile")
+
+
+def known(connection: sa.Connection, claim: Claim) -> Tally | None:
+    """The counts that this claim has reported before; None where it did not, and has no batch."""
     row = connection.execute(reported_by(*_names(claim))).one_or_none()
-    name = place_of(claim)
-    if row is None:
-        raise LeaseLost(f"{name} is no longer held by claim {claim.claim_id}")
-    if tally_of(row) != result.tally:
-        raise ReportConflict(f"{name}: reported as {tally_of(row)}, and now as {result.tally}")
+    return None if row is None else tally_of(row)
+
+
+def answer_again(claim: Claim, result: BatchResult, before: Tally | None) -> Answer:
+    """What is said to a report that was not settled, from what the claim had reported before."""
+    place = place_of(claim)
+    if before is None:
+        return LeaseLost(f"{place} is no longer held by claim {claim.claim_id}, or abandoned")
+    if before != result.tally:
+        return ReportConflict(f"{place}: reported as {before}, and now as {result.tally}")
     return "already"

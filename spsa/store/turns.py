@@ -37,10 +37,15 @@ IS_PLAYABLE = and_(
         ),
     ),
 )
-# made once, as every claim asks them
-_IS_CONTESTED = select(func.count(iterations.c.run_id.distinct()) > 1).join(runs).where(IS_PLAYABLE)
+# made once, as every claim asks it
 _UNCONTESTED = (
-    select(iterations.c.id)
+    select(
+        iterations.c.id,
+        iterations.c.status,
+        (func.max(iterations.c.run_id).over() > func.min(iterations.c.run_id).over()).label(
+            "contested"
+        ),
+    )
     .join(runs)
     .where(IS_PLAYABLE)
     # by run first, though there is but one: in this order they stand in the index of open ones
@@ -55,13 +60,12 @@ def lot_of(claim_id: str) -> float:
     return Random(claim_id).random()
 
 
-def is_contested() -> sa.Select[Any]:
-    """Whether more than one run may be served; where none but one may, nothing has to be drawn."""
-    return _IS_CONTESTED
-
-
 def uncontested() -> sa.Select[Any]:
-    """The iterations of which something may be handed out, where one run alone has any."""
+    """The iterations of which something may be handed out, where one run alone has any.
+
+    Where several have, each row says that they are `contested`, and what counts is `playable`;
+    where none but one may be served, nothing has to be drawn.
+    """
     return _UNCONTESTED
 
 
@@ -72,7 +76,7 @@ def playable(lot: sa.ColumnElement[float]) -> sa.Select[Any]:
     """
     whose_turn = _drawn(_lacking(_contenders()), lot).scalar_subquery()
     return (
-        select(iterations.c.id)
+        select(iterations.c.id, iterations.c.status)
         .join(runs, runs.c.id == iterations.c.run_id)
         .where(IS_PLAYABLE)
         # false sorts before true
