@@ -138,15 +138,17 @@ def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
     if database == "postgresql":
         tuner.url = request.getfixturevalue("postgresql_url")
     chance = random.Random(11)
-    for _ in range(KILLS):
+    for masters in range(KILLS):
         master = tuner.master()
         tuner.wait_for_tables()
         workers = [tuner.worker(), tuner.worker()]
-        time.sleep(chance.uniform(0.5, 4.0))
+        wait_until(lambda led=masters: outcome(tuner)[0].epoch > led)
+        time.sleep(chance.uniform(0.0, 2.0))
         for victim in chance.sample([master, *workers], 3):
             victim.send_signal(signal.SIGKILL)
             time.sleep(chance.uniform(0.0, 0.3))
         tuner.kill_all()
+        tuner.expire()
         if outcome(tuner)[0].status == "finished":
             break
     if outcome(tuner)[0].status != "finished":
@@ -240,6 +242,7 @@ def test_params_toml_is_repaired_from_the_database(
     worker = tuner.worker()
     tuner.wait_until("iterations_applied", 1)
     tuner.kill_all()
+    tuner.expire()
     assert {master.returncode, worker.returncode} == {-signal.SIGKILL}
     tuner.write_files()  # as if the master had died before it could write its theta
     finish(tuner, workers=1)

@@ -146,6 +146,7 @@ def tuner(tmp_path):
 
 def end_soon(tuner):
     """Let a run that nobody moves now end one iteration after what it has opened."""
+    tuner.expire()  # its master could not hand it back
     with open_store(tuner.url) as store:
         run = store.run()
         store.extend(run.name, "test", max(it.k for it in store.iterations(run.id)) + 1)

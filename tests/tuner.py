@@ -7,9 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from shell import Shell
 
 from spsa.errors import TuningError
 from spsa.report.status import status as status_of
@@ -142,6 +145,11 @@ class Tuner:
         except subprocess.TimeoutExpired:
             late = _command_of(process)
         raise AssertionError(f"`{late}` had not ended after {seconds:g} s\n{self.account()}")
+
+    def expire(self) -> None:
+        """Time passes for the lease of a master that was killed."""
+        with open_store(self.url) as store, closing(Shell(self.url)) as sql:
+            sql.expire(run_id=store.run(None).id)
 
     def kill_all(self) -> None:
         for process in self.processes:
