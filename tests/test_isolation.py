@@ -228,7 +228,10 @@ def test_so_does_a_daemon_that_it_left(folder: Path, user: str, wanted: bool) ->
 SPY = """
 import os
 def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    try:
+        return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended since it was listed
+        return 0
 worker = os.getppid()
 others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
 warden, = [pid for pid in others if pid != os.getpid() and parent(pid) == worker]
