@@ -18,7 +18,7 @@ from worker.rules import Ending, Position, Termination, can_move, is_dead
 
 START = Opening(chess.STARTING_FEN)
 ENDGAMES = (
-    "8/8/4k3/8/8/3K4/4R3/8 w - - 0 1",
+    "8/8/5k2/8/8/3K4/4R3/8 w - - 0 1",
     "8/8/4k3/8/2b5/3K4/8/6N1 w - - 90 60",
     "8/P7/4k3/8/8/3K4/7p/8 b - - 0 1",
     "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",

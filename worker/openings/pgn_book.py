@@ -26,6 +26,7 @@ def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
 
 def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
     board = game.board()
+    check(board)
     start = board.fen()
     moves = []
     for move in islice(game.mainline_moves(), plies):
