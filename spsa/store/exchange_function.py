@@ -38,7 +38,7 @@ def body() -> str:
     return f"""DECLARE
     v_told RECORD; v_known RECORD; v_sum RECORD; v_counted BIGINT; v_place INTEGER; v_batch BIGINT;
     v_open BIGINT[]; v_statuses TEXT[]; v_found BIGINT[];
-    v_iteration_id BIGINT; v_status TEXT; v_contested BOOLEAN; v_lot DOUBLE PRECISION;
+    v_iteration_id BIGINT; v_counts_for BIGINT; v_contested BOOLEAN; v_lot DOUBLE PRECISION;
     v_settled BIGINT[] := '{{}}'; v_begun BIGINT[] := '{{}}'; v_wanted TEXT[] := '{{}}';
     v_waiting TEXT[]; v_lots DOUBLE PRECISION[] := '{{}}';
 BEGIN
@@ -55,13 +55,13 @@ FOR v_place IN 1 .. cardinality(p_claim_ids) LOOP
     END IF;
 END LOOP;
 {_take()}
+IF cardinality(p_claim_ids) > 0 THEN
+    RETURN QUERY SELECT NULL::TEXT, NULL::INTEGER[], told.* FROM ({sql(TOLD)}) AS told;
+END IF;
 {_count()}
 FOREACH v_iteration_id IN ARRAY v_begun LOOP
     {sql(beginning(variable("v_iteration_id")))};
 END LOOP;
-IF cardinality(p_claim_ids) > 0 THEN
-    RETURN QUERY SELECT NULL::TEXT, NULL::INTEGER[], told.* FROM ({sql(TOLD)}) AS told;
-END IF;
 END
 """  # noqa: S608
 
@@ -73,7 +73,7 @@ def _settle() -> str:
     IF v_iteration_id IS NOT NULL THEN
         outcome := 'accepted';
         v_settled := v_settled || v_told.batch_id;
-        v_sum := v_told;
+        v_sum := v_told; v_counts_for := v_iteration_id;
     ELSE
         {sql(reported_by(*_OWN))} INTO v_known;
         IF NOT FOUND THEN
@@ -141,7 +141,7 @@ def _count() -> str:
     sums = ", ".join(f"sum(t.{name})::INTEGER AS {name}" for name in (*COUNTS, "void_games"))
     iteration_id = "spsa_batch.iteration_id"
     return f"""IF cardinality(v_settled) = 1 THEN
-    SELECT {iteration_id} FROM spsa_batch WHERE spsa_batch.id = v_settled[1] INTO v_iteration_id;
+    v_iteration_id := v_counts_for;
     {_count_one()}
 ELSIF cardinality(v_settled) > 1 THEN
     FOR v_sum IN
