@@ -11,7 +11,7 @@ import pytest
 from invariants import broken
 from shell import Shell
 from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
-from tuner import Tuner
+from tuner import ENDLESS, Tuner
 
 from spsa.config import says
 from spsa.lifecycle import RunStatus
@@ -19,12 +19,10 @@ from spsa.store import open_store
 
 pytestmark = pytest.mark.timeout(1200)
 
-ITERATIONS = 10
-
 
 @pytest.fixture
 def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
-    config = CONFIG.replace("max_iterations = 3", f"max_iterations = {ITERATIONS}")
+    config = CONFIG.replace("max_iterations = 3", f"max_iterations = {ENDLESS}")
     (tmp_path / "config.toml").write_text(config)
     (tmp_path / "params.toml").write_text(PARAMS)
     engine = tmp_path / "optional"
@@ -47,17 +45,18 @@ def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> 
     for number in (1, 4):
         kill_in_the_middle(tuner, dice.uniform(0.2, 1.2), "--iteration", str(number), "--yes")
     assert tuner.ask("doctor").returncode == 0, tuner.ask("doctor").stdout
+    last = tuner.end_soon()
     ended = [tuner.ended(process) for process in (master, *workers)]
     # a worker that never was the first to ask had nothing to do, and says so
     assert ended[0] == 0 and set(ended[1:]) in ({0}, {0, 3}), tuner.account()
-    last = str(ITERATIONS)
-    assert tuner.ask("purge", "--iteration", last, "--yes").returncode == 0
+    purged = tuner.ask("purge", "--iteration", str(last), "--yes")
+    assert purged.returncode == 0, purged.stderr
     doctor = tuner.ask("doctor")
     assert doctor.returncode == 0, doctor.stdout
     assert broken(sql) == []
     with open_store(tuner.url) as store:
         run = store.run()
-        assert (run.status, run.applied) == (RunStatus.FINISHED, ITERATIONS)
+        assert (run.status, run.applied) == (RunStatus.FINISHED, last)
         assert 2 <= run.purges <= 4
         assert says(tuner.folder / "params.toml", run.theta)
         theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from builders import LEASE, result_of, stage
+from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
 from spsa import migrate
@@ -132,24 +133,12 @@ def test_tables_and_functions_that_are_gone_are_a_sentence(database_url, sql):
             run.claim("a")
 
 
-ENDLESS = 1000
-"""Iterations, which nobody plays before somebody else has changed the tables."""
-
-
 @pytest.fixture
 def tuner(tmp_path):
     folder = tmp_path / "tuner"
     made = uci_tuner(folder, f"sqlite:///{tmp_path / 'spsa.db'}", iterations=ENDLESS)
     yield made
     made.kill_all()
-
-
-def end_soon(tuner):
-    """Let a run that nobody moves now end one iteration after what it has opened."""
-    tuner.expire()  # its master could not hand it back
-    with open_store(tuner.url) as store:
-        run = store.run()
-        store.extend(run.name, "test", max(it.k for it in store.iterations(run.id)) + 1)
 
 
 @pytest.mark.timeout(600)
@@ -168,7 +157,8 @@ def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(
     assert refused.returncode == 3
     assert f"is at schema {NEXT}, newer than this program's {REVISION}" in refused.stderr
     later(tuner.url, command.downgrade, REVISION)
-    end_soon(tuner)
+    tuner.expire()  # its master could not hand the run back
+    tuner.end_soon()
     master, worker = tuner.master(), tuner.worker()
     assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
     assert tuner.ask("doctor").returncode == 0
