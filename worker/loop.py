@@ -6,16 +6,16 @@ The main thread is here, and it alone talks to the database, through the clerk; 
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput, NotSigned, TuningError
 from spsa.store import Claim
 from spsa.terms import Book
 from worker.artifacts import EngineCache
-from worker.batch import job_of, result_of
+from worker.batch import job_of
 from worker.clerk import Clerk, Letter
-from worker.count import Count
+from worker.in_play import InPlay
 from worker.interrupts import Interrupts
 from worker.openings import OpeningBook, load
 from worker.pauses import POLL, Pace, Pauses
@@ -39,34 +39,6 @@ class Habits:
     idle_timeout: float | None = None
     max_batches: int | None = None
     poll: Pace = POLL
-
-
-@dataclass(slots=True)
-class InPlay:
-    """A claimed batch while its games are played."""
-
-    claim: Claim
-    started: float
-    count: Count = field(default_factory=Count)
-    slot: int | None = None
-
-    @property
-    def on_last_pair(self) -> bool:
-        return self.claim.pairs - self.count.tally.pairs <= 1
-
-    def letter(self, end: Ended) -> Letter:
-        """What the database has to hear of how it ended."""
-        if isinstance(end, JobDone):
-            seconds = time.monotonic() - self.started
-            return Letter(claim=self.claim, result=result_of(self.count, seconds, self.slot))
-        if isinstance(end, JobFailed):
-            voids = self.count.voids.total()
-            return Letter(claim=self.claim, failure=end.reason, void_games=voids)
-        return Letter(claim=self.claim)
-
-    def __str__(self) -> str:
-        claim = self.claim
-        return f"{claim.run_name} it {claim.iteration_number} batch {claim.seq}"
 
 
 class Worker:

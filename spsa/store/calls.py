@@ -59,7 +59,7 @@ class CallDesk(Roster, ExchangeDesk, ClaimDesk, ReportDesk):
             _answer(claim, result, row)
             for (claim, result), row in zip(reported, rows, strict=False)
         ]
-        return exchanged(answers, rows[len(answers) :], lease_seconds)
+        return exchanged(answers, rows[len(answers) :], claim_ids, lease_seconds)
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
         """As in ClaimDesk."""

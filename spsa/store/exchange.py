@@ -102,17 +102,21 @@ class ExchangeDesk(Database):
                 reports.count(connection, iteration_id, counted[iteration_id])
             for iteration_id in sorted(begun):
                 claims.begin(connection, iteration_id)
-            return exchanged(answers, claims.tell(connection, claim_ids), lease_seconds)
+            told = claims.tell(connection, claim_ids)
+            return exchanged(answers, told, claim_ids, lease_seconds)
 
 
-def exchanged(answers: Iterable[Answer], told: Iterable[Any], lease_seconds: float) -> Exchanged:
+def exchanged(
+    answers: Iterable[Answer], told: Iterable[Any], claim_ids: Sequence[str], lease_seconds: float
+) -> Exchanged:
     """The answer, from the rows that tell of the claims."""
-    rows = list(told)
+    by_claim = {row.claim_id: row for row in told}
+    rows = [by_claim[claim_id] for claim_id in claim_ids if claim_id in by_claim]
     held = [row for row in rows if row.status == BatchStatus.LEASED]
     return Exchanged(
         answers=tuple(answers),
         claims=tuple(claim_of(row, lease_seconds) for row in held),
-        spent=frozenset(row.claim_id for row in rows) - {row.claim_id for row in held},
+        spent=frozenset(by_claim) - {row.claim_id for row in held},
     )
 
 
