@@ -7,6 +7,7 @@ on the server's side and on this one. A password never leaves this module.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from spsa.errors import (
     IllegalTransition,
     NotPermitted,
     SchemaMismatch,
+    UnusableState,
 )
 from spsa.tls import advice, secured
 
@@ -173,6 +175,11 @@ def translated(url: sa.URL) -> Iterator[None]:
         raise DatabaseUnreachable(_unreachable(url, error)) from None
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
+    except JSONDecodeError as error:
+        raise UnusableState(
+            f"{displayed(url)}: a column of JSON holds something else ({error}): somebody has "
+            "changed it; put back what was there, or the database from a backup"
+        ) from error
     except DBAPIError as error:
         if error.connection_invalidated or _only_reads(error):
             raise DatabaseUnreachable(_unreachable(url, error)) from None

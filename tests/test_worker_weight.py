@@ -33,7 +33,7 @@ NEVER = frozenset(
     }
 )
 OF_A_FILE = frozenset({"sqlite3", "sqlalchemy.dialects.sqlite", "spsa.sqlite_file"})
-OF_A_SERVER = frozenset({"psycopg2", "sqlalchemy.dialects.postgresql", "spsa.store.functions"})
+OF_A_SERVER = frozenset({"psycopg2", "sqlalchemy.dialects.postgresql", "spsa.store.server"})
 
 START = """
 import atexit, json, sys

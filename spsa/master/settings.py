@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Self
 
 from spsa.terms import Terms
+from spsa.written import as_written, built
 
 Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"
@@ -35,7 +36,9 @@ class RunSettings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], terms: Terms) -> Self:
-        return cls(terms=terms, **data)
+        """What `to_json` gave; UnusableState where it is anything else."""
+        with as_written("a column `settings`"):
+            return built(cls, data, terms=terms)
 
     def differences(self, wanted: "RunSettings") -> list[str]:
         """A sentence for every single thing that the files now say differently."""

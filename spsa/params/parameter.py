@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import spsa.params.placement as placement
 from spsa.params.placement import Placement
+from spsa.written import built
 
 Number = int | float
 
@@ -90,7 +91,8 @@ class Parameter:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{**data, "place": placement.from_json(data["place"])})
+        rest = {name: value for name, value in data.items() if name != "place"}
+        return built(cls, rest, place=placement.from_json(data["place"]))
 
 
 # 0.29 * 100 is 28.999999999999996: a value that was written on the grid must count as on it.

@@ -15,6 +15,7 @@ import numpy as np
 from spsa.params.constraint import Bounds, Constraint, enforce, feasible
 from spsa.params.parameter import Number, Parameter
 from spsa.params.perturbation import Grid, Vector, round_together, straddle
+from spsa.written import as_written
 
 Values = dict[str, Number]
 
@@ -111,10 +112,12 @@ class Space:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            tuple(Parameter.from_json(parameter) for parameter in data["parameters"]),
-            tuple(Constraint.parse(constraint) for constraint in data["constraints"]),
-        )
+        """What `to_json` gave; UnusableState where it is anything else."""
+        with as_written("a column `space`"):
+            return cls(
+                tuple(Parameter.from_json(parameter) for parameter in data["parameters"]),
+                tuple(Constraint.parse(constraint) for constraint in data["constraints"]),
+            )
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.text import START_A_WORKER, duration, number, plural, score
 from spsa.scoring import Tally
 from spsa.store import Iteration, RunView
+from spsa.written import as_written
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +155,8 @@ class Progress:
         else:
             what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
             what += f", {plural(tally.games, 'game')}"
-            wanted = run.max_iterations * int(run.settings["games_per_iteration"])
+            with as_written("a column `settings`"):
+                wanted = run.max_iterations * int(run.settings["games_per_iteration"])
             left = max(0, wanted - tally.games)
         reason = f"; {run.reason}" if run.reason else ""
         return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}"

@@ -11,6 +11,7 @@ from spsa.params import Space
 from spsa.report.standings import live, to_json
 from spsa.scoring import Estimate, Tally, elo
 from spsa.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
+from spsa.written import as_written
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -220,7 +221,8 @@ def _seconds_left(
 ) -> float | None:
     if rate <= 0.0:
         return None
-    wanted = run.max_iterations * int(run.settings["games_per_iteration"])
+    with as_written("a column `settings`"):
+        wanted = run.max_iterations * int(run.settings["games_per_iteration"])
     left = max(0, wanted - games) if run.finished_at is None else 0
     matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate

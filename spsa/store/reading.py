@@ -8,11 +8,15 @@ from spsa.store.estimating import estimates_of
 from spsa.store.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
 from spsa.store.struck import Match, Purge, Struck
 from spsa.terms import Terms
+from spsa.written import as_written, finite
 
 
 def run_of(row: Any) -> Run:
     """The value of a row of `spsa_run`."""
     values = _named(row, Run, without={"status", "terms", "estimates"})
+    with as_written("a column `theta` or `start_theta`"):
+        if finite(row.theta).keys() != finite(row.start_theta).keys():
+            raise KeyError("not the same parameters")
     return Run(
         status=RunStatus(row.status),
         terms=Terms.from_json(row.terms),

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from spsa.written import as_written, built
+
 
 class TimeKind(StrEnum):
     MOVETIME = "movetime"
@@ -98,17 +100,20 @@ class Terms:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        adjudication = data["adjudication"]
-        time_control = dict(data["time_control"])
-        kind = TimeKind(time_control.pop("kind"))
-        draw, resign = adjudication["draw"], adjudication["resign"]
-        return cls(
-            time_control=TimeControl(kind=kind, **time_control),
-            adjudication=Adjudication(
-                draw=None if draw is None else DrawRule(**draw),
-                resign=None if resign is None else ResignRule(**resign),
-                max_moves=adjudication["max_moves"],
-            ),
-            book=Book(**data["book"]),
-            engine_options=dict(data["engine_options"]),
-        )
+        """What `to_json` gave; UnusableState where it is anything else."""
+        with as_written("a column `terms`"):
+            adjudication = dict(data["adjudication"])
+            time_control = dict(data["time_control"])
+            kind = TimeKind(time_control.pop("kind"))
+            draw, resign = adjudication.pop("draw"), adjudication.pop("resign")
+            return cls(
+                time_control=built(TimeControl, time_control, kind=kind),
+                adjudication=built(
+                    Adjudication,
+                    adjudication,
+                    draw=None if draw is None else built(DrawRule, draw),
+                    resign=None if resign is None else built(ResignRule, resign),
+                ),
+                book=built(Book, data["book"]),
+                engine_options=dict(data["engine_options"]),
+            )
