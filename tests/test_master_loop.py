@@ -114,6 +114,7 @@ def brought_to_an_end(house, desk):
 
 @pytest.mark.parametrize("dies", [False, True], ids=["goes on", "is killed"])
 @pytest.mark.parametrize("cut", ["before", "after"])
+@pytest.mark.timeout(900)
 def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, sql, cut, dies):
     with MortalStore(database_url) as desk:
         house = House(store, "undisturbed", iterations=3)
