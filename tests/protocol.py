@@ -48,6 +48,7 @@ class Batch:
     holder: str | None = None
     expired: bool = False
     tally: Tally = field(default_factory=Tally)
+    voids: int = 0
 
     def taken(self, claim_id: str) -> None:
         self.status, self.holder, self.expired = "leased", claim_id, False
@@ -328,6 +329,7 @@ class Protocol(RuleBasedStateMachine):
             if batch is None or batch.status != "leased":
                 return
             batch.iteration.voids += voids
+            batch.voids += voids
             if batch.attempt >= ATTEMPTS:
                 self._give_up(batch)
             else:

@@ -105,7 +105,7 @@ WRONG = {
             for text in _swapped(PLAYED["time_control"], "low")
         ),
     ],
-    "theta": [*_swapped({"margin": 200.0, "depth": 3.0}, "depth")],
+    "theta": [*_swapped({"margin": 200.0, "depth": 3.0}, "depth")][1:],
 }
 COMMANDS = ("status", "doctor", "run")
 
@@ -135,6 +135,17 @@ def test_a_damaged_run(
     assert code == 2, said
     assert "a column " in said and "changed it" in said
     assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("column", ["theta", "start_theta"])
+@pytest.mark.parametrize("command", ["status", "run"])
+def test_a_theta_without_a_parameter(
+    command: str, column: str, damage: Damage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage("spsa_run", column, '{"margin": 200.0}')
+    code, said = told(command, capsys)
+    assert code == 2, said
+    assert "'depth'" in said and "changed it" in said
 
 
 def test_the_rows_that_are_damaged_above_are_right(

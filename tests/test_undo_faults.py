@@ -145,7 +145,8 @@ class Purged(Protocol):
         for batch in meant:
             if batch.status == "done":
                 batch.left("ready" if is_open else "struck", batch.attempt - is_open)
-                batch.tally = Tally()
+                batch.iteration.voids -= batch.voids
+                batch.tally, batch.voids = Tally(), 0
             elif batch.status == "leased" and is_open:
                 batch.left("ready", batch.attempt - 1)
         self.theta, self.purged = new.theta_after, self.purged + 1

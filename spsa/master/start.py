@@ -27,6 +27,7 @@ from spsa.params import Space, differences
 from spsa.planning.supply import bearable_depth
 from spsa.store import NewRun, Run, Store
 from spsa.tuning import Tuning, tuning
+from spsa.written import as_written
 
 FREE_DEPTH = 8
 """More iterations in flight from the start cost part of the gain in runs of any length."""
@@ -91,6 +92,9 @@ def prepare(
 def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepared:
     """A run that exists, by its own copy of everything; `file_space` is compared with it."""
     space = Space.from_json(run.space)
+    with as_written("a column `theta` or `start_theta`"):
+        for theta in (run.theta, run.start_theta):
+            space.steps(theta)
     settings = RunSettings.from_json(run.settings, run.terms)
     edited = () if file_space is None else _edited(config, run, settings, space, file_space)
     delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spsa.algorithms.observing import noted
 from spsa.lifecycle import Purpose
-from spsa.params import Space
+from spsa.params import Parameter, Space
 from spsa.report.standings import live, to_json
 from spsa.scoring import Estimate, Tally, elo
 from spsa.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
@@ -173,22 +173,24 @@ def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
 def parameters(run: Run) -> tuple[Tuned, ...]:
     """Every parameter of a run with its start and its present value."""
     space = Space.from_json(run.space)
-    played: Mapping[str, float] = space.rounded(space.steps(run.theta))
-    estimates = {name: values or {} for name, values in run.estimates.by_name().items()}
-    return tuple(
-        Tuned(
-            name=p.name,
-            group=p.group,
-            active=p.active,
-            start=run.start_theta[p.name],
-            value=run.theta[p.name],
-            played=played[p.name],
-            **{what: values.get(p.name) for what, values in estimates.items()},
-            minimum=p.minimum,
-            maximum=p.maximum,
-            step=p.step,
-        )
-        for p in space.parameters
+    with as_written("a column `theta` or `start_theta`"):
+        played: Mapping[str, float] = space.rounded(space.steps(run.theta))
+        return tuple(_tuned(run, p, played[p.name]) for p in space.parameters)
+
+
+def _tuned(run: Run, parameter: Parameter, played: float) -> Tuned:
+    name, known = parameter.name, run.estimates.by_name()
+    return Tuned(
+        name=name,
+        group=parameter.group,
+        active=parameter.active,
+        start=run.start_theta[name],
+        value=run.theta[name],
+        played=played,
+        **{what: (values or {}).get(name) for what, values in known.items()},
+        minimum=parameter.minimum,
+        maximum=parameter.maximum,
+        step=parameter.step,
     )
 
 

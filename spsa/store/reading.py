@@ -15,8 +15,8 @@ def run_of(row: Any) -> Run:
     """The value of a row of `spsa_run`."""
     values = _named(row, Run, without={"status", "terms", "estimates"})
     with as_written("a column `theta` or `start_theta`"):
-        if finite(row.theta).keys() != finite(row.start_theta).keys():
-            raise KeyError("not the same parameters")
+        for theta in (row.theta, row.start_theta):
+            finite(theta)
     return Run(
         status=RunStatus(row.status),
         terms=Terms.from_json(row.terms),
