@@ -4,7 +4,9 @@ They stand apart because SQLAlchemy loads the dialects of both databases to know
 partial index holds, 3 MiB that a program that only uses the tables has no need of.
 """
 
-from sqlalchemy import Index
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Index
 
 from spsa import soundness
 from spsa.schema import (
@@ -21,43 +23,25 @@ from spsa.schema import (
 
 __all__ = ["metadata"]
 
-Index(
-    "ix_spsa_iteration_open",
-    iterations.c.run_id,
-    iterations.c.id,
-    sqlite_where=IS_OPEN,
-    postgresql_where=IS_OPEN,
-)
-Index(
-    "ix_spsa_iteration_abandoned",
-    iterations.c.run_id,
-    sqlite_where=IS_ABANDONED,
-    postgresql_where=IS_ABANDONED,
-)
-Index(
+
+def _partial(name: str, rows: ColumnElement[bool], *columns: Column[Any]) -> None:
+    """An index of some rows only, the same on both databases."""
+    Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
+
+
+_partial("ix_spsa_iteration_open", IS_OPEN, iterations.c.run_id, iterations.c.id)
+_partial("ix_spsa_iteration_abandoned", IS_ABANDONED, iterations.c.run_id)
+_partial(
     "ix_spsa_iteration_validation",
+    IS_VALIDATION,
     iterations.c.run_id,
     iterations.c.iteration_number,
-    sqlite_where=IS_VALIDATION,
-    postgresql_where=IS_VALIDATION,
 )
 Index("ix_spsa_iteration_completed", iterations.c.run_id, iterations.c.completed_at)
 # two, so that neither who looks for a free batch reads all that are being played, nor who looks
 # for one that was left behind
-Index(
-    "ix_spsa_batch_ready",
-    batches.c.iteration_id,
-    batches.c.seq,
-    sqlite_where=IS_READY,
-    postgresql_where=IS_READY,
-)
-Index(
-    "ix_spsa_batch_leased",
-    batches.c.iteration_id,
-    batches.c.lease_expires_at,
-    sqlite_where=IS_LEASED,
-    postgresql_where=IS_LEASED,
-)
+_partial("ix_spsa_batch_ready", IS_READY, batches.c.iteration_id, batches.c.seq)
+_partial("ix_spsa_batch_leased", IS_LEASED, batches.c.iteration_id, batches.c.lease_expires_at)
 Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)
 Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)

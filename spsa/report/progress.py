@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.report.status import wanted_games
 from spsa.report.text import START_A_WORKER, duration, number, plural, score
 from spsa.scoring import Tally
 from spsa.store import Iteration, RunView
-from spsa.written import as_written
 
 log = logging.getLogger(__name__)
 
@@ -155,9 +155,7 @@ class Progress:
         else:
             what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
             what += f", {plural(tally.games, 'game')}"
-            with as_written("a column `settings`"):
-                wanted = run.max_iterations * int(run.settings["games_per_iteration"])
-            left = max(0, wanted - tally.games)
+            left = max(0, wanted_games(run) - tally.games)
         reason = f"; {run.reason}" if run.reason else ""
         return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}"
 

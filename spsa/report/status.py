@@ -199,6 +199,12 @@ def estimate(tally: Tally) -> Estimate | None:
     return elo(tally) if tally.pairs else None
 
 
+def wanted_games(run: Run) -> int:
+    """The games of all its iterations."""
+    with as_written("a column `settings`"):
+        return run.max_iterations * int(run.settings["games_per_iteration"])
+
+
 def _is_present(worker: WorkerRow) -> bool:
     return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
 
@@ -223,9 +229,7 @@ def _seconds_left(
 ) -> float | None:
     if rate <= 0.0:
         return None
-    with as_written("a column `settings`"):
-        wanted = run.max_iterations * int(run.settings["games_per_iteration"])
-    left = max(0, wanted - games) if run.finished_at is None else 0
+    left = max(0, wanted_games(run) - games) if run.finished_at is None else 0
     matches = [it for it in open_ones if it.purpose is Purpose.VALIDATE]
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 

@@ -21,9 +21,8 @@ ELO_PER_SCORE = 800 / log(10)
 
 PRIOR_VARIANCE = 0.8
 PRIOR_WEIGHT = 2.0
-_HALF_WIDTH = (
-    1.9599639845400536  # in standard deviations; the normal distribution's 97.5 % quantile
-)
+# the 97.5 % quantile of the normal distribution
+_HALF_WIDTH = 1.9599639845400536
 
 
 @dataclass(frozen=True, slots=True)
