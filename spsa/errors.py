@@ -109,6 +109,24 @@ class IllegalTransition(TuningError):
     """A row was not in a state from which the wanted one can be reached: a race was lost."""
 
 
+class BatchFailed(TuningError):
+    """A batch could not be played on this machine; the message has the engine's fault."""
+
+
+class OutOfRange(TuningError):
+    """A number or a text of a worker lies outside `limits`; the message names the column."""
+
+
+class NameTaken(TuningError):
+    """The name of a worker belongs to another machine."""
+
+    exit_code = 2
+
+
+class DatabaseRefused(TuningError):
+    """The database refused a statement; nothing of its transaction is kept."""
+
+
 class MastershipLost(TuningError):
     """Another master moves this run now; this one must stop touching it."""
 

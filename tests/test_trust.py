@@ -13,6 +13,7 @@ from console import call, master, worker, write_project
 from engines.zoo import LOSER, PATIENT, WINNER, engine, start_book
 from hypothesis import given
 from hypothesis import strategies as st
+from worker.clerk import Clerk
 
 from spsa.cargo.commands import Commands
 from spsa.errors import InvalidInput, NotSigned, TuningError
@@ -23,7 +24,6 @@ from spsa.store import NewEngine, Store
 from spsa.store.orders import order_of
 from spsa.terms import Adjudication, Book, Terms, TimeControl, TimeKind
 from worker.artifacts import EngineCache
-from worker.clerk import Clerk
 from worker.interrupts import Interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import Pace

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from builders import LEASE, Stage, new_engine, new_worker, stage
 from engines.zoo import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+from worker.clerk import Clerk, Desk
 
 from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput
 from spsa.lifecycle import BatchStatus, RunStatus
@@ -21,7 +22,6 @@ from spsa.store import Exchanged, NewEngine, Store, open_store
 from spsa.terms import Book, Terms, TimeControl, TimeKind
 from worker.artifacts import EngineCache
 from worker.batch import Binaries, job_of
-from worker.clerk import Clerk, Desk
 from worker.interrupts import Interrupts
 from worker.loop import NOTHING_TO_DO, Habits, Worker
 from worker.openings import drawn_time, load

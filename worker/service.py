@@ -15,10 +15,12 @@ from spsa.errors import DatabaseUnreachable, TablesMissing
 from spsa.keys import TrustKey
 from spsa.store import Store, WorkerInfo, open_store
 from worker.artifacts import EngineCache, default_folder
-from worker.clerk import Clerk
+from worker.cache import cache_folder
 from worker.cores import usable_cores
+from worker.database_client import DatabaseClient
 from worker.interrupts import Interrupts, interrupts
 from worker.loop import Habits, Worker
+from worker.machine_secret import machine_secret
 from worker.pauses import RECONNECT, Pauses
 from worker.pool import Pool
 from worker.promptness import be_prompt
@@ -62,7 +64,7 @@ def _pool(service: Service) -> Pool:
 def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
     folder = service.engines_cache or default_folder()
     return Worker(
-        Clerk(store, _info(service), service.lease, RECONNECT),
+        DatabaseClient(store, _info(service), service.lease, RECONNECT),
         pool,
         EngineCache(folder, store.engine_bytes, service.trust_key),
         service.habits,
@@ -101,4 +103,5 @@ def _info(service: Service) -> WorkerInfo:
         concurrency=service.concurrency,
         version=__version__,
         confinement=str(service.confinement),
+        secret=machine_secret(cache_folder()),
     )

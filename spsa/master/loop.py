@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 from spsa.errors import TuningError
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.decide import Apply, Build, Finish, Leave, Move, Open, Wait, next_move
+from spsa.master.decide import (
+    Apply,
+    Build,
+    Finish,
+    Leave,
+    Move,
+    Open,
+    Wait,
+    machines_to_set_aside,
+    next_move,
+)
 from spsa.master.delivery import Delivery
 from spsa.master.making import Building, Builds
 from spsa.master.pacing import Pacer
@@ -86,6 +96,7 @@ class Master:
             self._draw_consequences(view.run)
         self._builds.drop_outdated(view)
         self._tell_of_shortage(view)
+        self._set_machines_aside(view)
         show(self.watcher.saw, view)
         return view
 
@@ -183,6 +194,15 @@ class Master:
         if shortage is not None and self._shortage is None:
             log.warning(shortage)
             self._shortage = shortage
+
+    def _set_machines_aside(self, view: RunView) -> None:
+        for bad in machines_to_set_aside(view):
+            run_id = view.run.id
+            if self.store.set_aside(
+                bad.machine, bad.reason[:2000], "master", sha256=bad.sha256, run_id=run_id
+            ):
+                which = "every binary" if bad.sha256 is None else f"the binary {bad.sha256[:12]}"
+                log.warning("machine %s is set aside for %s: %s", bad.machine, which, bad.reason)
 
     def _project(self, run: Run) -> None:
         try:
