@@ -38,6 +38,7 @@ class Habits:
     idle_timeout: float | None = None
     max_batches: int | None = None
     poll: Pace = POLL
+    after_failure: Pace = FAILURE
 
 
 class Worker:
@@ -62,7 +63,7 @@ class Worker:
         self._nps: float | None = None
         self._played = False
         self._trouble: TuningError | None = None  # the last batch that could not be played
-        self._failures = Pauses(FAILURE, Random())
+        self._failures = Pauses(habits.after_failure, Random())
         self._no_work = False
         self._idle = False
         self._stop_at: float | None = None
@@ -158,7 +159,8 @@ class Worker:
         self._idle = not self._in_play
         self._ask_at = time.monotonic() + self._polls.next()
         if self._habits.once and not self._in_play:
-            self._no_work = not self._client.work_left()
+            useless = self._trouble is not None and not self._played
+            self._no_work = useless or not self._client.work_left()
 
     @property
     def _wanted_now(self) -> int:
