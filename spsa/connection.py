@@ -2,7 +2,10 @@
 
 SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
 it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
-on the server's side and on this one. A password never leaves this module.
+on the server's side and on this one. Nothing is kept in a session, because behind a transaction
+pooler the next transaction has another one: settings are SET LOCAL, and a single statement in
+autocommit mode has those of its role and of the function that it calls. A password never leaves
+this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -135,6 +138,10 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
 def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:
     from spsa import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
 
+    settings = (
+        f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s';"
+        f" SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
+    )
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
@@ -145,13 +152,11 @@ def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.E
         },
     )
 
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: object) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = '{deadline.STATEMENT_SECONDS}s'")
-            cursor.execute("SET TIME ZONE 'UTC'")
-            cursor.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        connection.commit()
+    @event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        if not driver.autocommit:
+            connection.exec_driver_sql(settings)
 
     event.listen(engine, "checkout", deadline.begin)
     event.listen(engine, "checkin", deadline.rest)
