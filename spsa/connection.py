@@ -24,6 +24,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import OperationalError as DriverError
 
+from spsa import tls
 from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
 from spsa.errors import (
     DatabaseUnreachable,
@@ -32,7 +33,6 @@ from spsa.errors import (
     SchemaMismatch,
     UnusableState,
 )
-from spsa.tls import advice, secured
 
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
@@ -47,7 +47,7 @@ def parse_url(text: str) -> sa.URL:
             which may hold a password.
     """
     url = parsed(text)
-    return _file_url(url) if isinstance(url, FileUrl) else _server_url(secured(url))
+    return _file_url(url) if isinstance(url, FileUrl) else _server_url(tls.secured(url))
 
 
 def _file_url(url: FileUrl) -> sa.URL:
@@ -126,6 +126,7 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": sqlite_file.BUSY_SECONDS})
     event.listen(engine, "do_connect", file.look)
     event.listen(engine, "connect", file.configure)
+    event.listen(engine, "checkin", file.leave)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
@@ -196,7 +197,15 @@ def translated(url: sa.URL) -> Iterator[None]:
 
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     words = _first_line(error)
-    return f"{displayed(url)}: {words}{advice(words)}"
+    return f"{displayed(url)}: {words}{_advice(url, words)}"
+
+
+def _advice(url: sa.URL, words: str) -> str:
+    if url.get_backend_name() != "sqlite":
+        return tls.advice(words)
+    from spsa import sqlite_file  # loads SQLite, which a server's client needs not
+
+    return sqlite_file.advice(Path(str(url.database)), words)
 
 
 def _refuse_the_user(url: sa.URL, error: DBAPIError) -> None:
