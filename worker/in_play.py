@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from spsa.store import Claim
+from spsa.text import FAILURE_LENGTH, printable
 from worker.batch import result_of
 from worker.clerk import Letter
 from worker.count import Count
@@ -30,7 +31,8 @@ class InPlay:
             return Letter(claim=self.claim, result=result_of(self.count, seconds, self.slot))
         if isinstance(end, JobFailed):
             voids = self.count.voids.total()
-            return Letter(claim=self.claim, failure=end.reason, void_games=voids)
+            reason = printable(end.reason, FAILURE_LENGTH)
+            return Letter(claim=self.claim, failure=reason, void_games=voids)
         return Letter(claim=self.claim)
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from spsa import __version__
 from spsa.errors import DatabaseUnreachable, TablesMissing
 from spsa.keys import TrustKey
 from spsa.store import Store, WorkerInfo, open_store
+from spsa.text import NAME_LENGTH, printable
 from worker.artifacts import EngineCache, default_folder
 from worker.clerk import Clerk
 from worker.cores import usable_cores
@@ -92,11 +93,11 @@ def _waited_enough(habits: Habits, began: float) -> bool:
 
 
 def _info(service: Service) -> WorkerInfo:
-    host = gethostname()
+    host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
         name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
         host=host,
-        platform=f"{platform.system()} {platform.machine()}",
+        platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
         cores=usable_cores(),
         concurrency=service.concurrency,
         version=__version__,
