@@ -105,9 +105,12 @@ def confinement(given: Mapping[str, Any]) -> Confinement:
 
 def engine_names(first: Path, second: Path) -> tuple[str, str]:
     """File names, or as much of the paths as tells the two apart; printable as they go far."""
-    for one, other in ((first.name, second.name), (str(first), str(second))):
+    shown = [(first.name, second.name)]
+    if first.resolve() != second.resolve():
+        shown.append((str(first), str(second)))
+    for one, other in shown:
         names = printable(one, NAME_LENGTH), printable(other, NAME_LENGTH)
-        if names[0] != names[1] and first.resolve() != second.resolve():
+        if names[0] != names[1]:
             return names
     name = printable(first.name, NAME_LENGTH - len(" (1)"))
     return f"{name} (1)", f"{name} (2)"
