@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
+
+_FILE_LENGTH = 500
+_FOUND_LENGTH = 1_000
+
 
 class TuningError(Exception):
     """Something that the person running the tuner has to know; never shown as a traceback."""
 
     exit_code = 1
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentences that a person is shown; line breaks inside one come from elsewhere."""
+        return (str(self),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +40,10 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return _on_one_line(f"{place}: [{self.name}] {self.found}; {self.remedy}")
-
-
-def _on_one_line(text: str) -> str:
-    """With escapes for what would break a line, or do worse to a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        file = printable(self.file, _FILE_LENGTH)
+        place = file if self.line is None else f"{file}:{self.line}"
+        said = f"[{self.name}] {self.found}; {self.remedy}"
+        return f"{place}: {printable(said, _FOUND_LENGTH)}"
 
 
 class InvalidInput(TuningError):
@@ -46,7 +53,11 @@ class InvalidInput(TuningError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(str(fault) for fault in self.faults)
 
 
 class NothingToDo(TuningError):
@@ -59,6 +70,11 @@ class BuildFailed(TuningError):
     """The compiler refused a source; the message has its own words and the values given."""
 
     exit_code = 4
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The compiler's words or the engine's have several lines."""
+        return tuple(str(self).split("\n"))
 
 
 class SmokeTestFailed(BuildFailed):
@@ -140,11 +156,14 @@ class ReportConflict(TuningError):
 
 
 class EngineFault(TuningError):
-    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason."""
+    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason.
+
+    What the engine itself wrote may be in both texts, which are printable and bounded therefore.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason}: {detail}")
+        self.reason = printable(reason, VOID_REASON_LENGTH)
+        super().__init__(printable(f"{reason}: {detail}", FAILURE_LENGTH))
 
 
 def tell_defect(
@@ -152,10 +171,12 @@ def tell_defect(
 ) -> None:
     """The programs' `sys.excepthook`: a sentence for what nobody caught; an interrupt needs none.
 
-    A program with SPSA_DEBUG in its environment leaves Python's own in place.
+    A program with SPSA_DEBUG in its environment leaves Python's own in place. Only the first line
+    of the error is shown: below it a database driver quotes the statement and its values.
     """
     if not issubclass(kind, KeyboardInterrupt):
+        said = printable(str(error).partition("\n")[0], FAILURE_LENGTH)
         sys.stderr.write(
-            f"a defect of this program: {kind.__name__}: {error}\n"
+            f"a defect of this program: {kind.__name__}: {said}\n"
             "set SPSA_DEBUG=1 for its traceback, and please report it\n"
         )

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from spsa.errors import OutOfRange
+from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
@@ -30,16 +31,16 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
 """Table -> column -> the least and the greatest number; where NULL is allowed it stays allowed."""
 
 LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
-    "spsa_machine": {"name": (1, 220)},
+    "spsa_machine": {"name": (1, NAME_LENGTH + 20)},
     "spsa_worker": {
-        "name": (1, 200),
-        "platform": (0, 200),
-        "version": (0, 200),
-        "confinement": (0, 200),
+        "name": (1, NAME_LENGTH),
+        "platform": (0, NAME_LENGTH),
+        "version": (0, NAME_LENGTH),
+        "confinement": (0, NAME_LENGTH),
     },
-    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 10_000), "last_error": (0, 2_000)},
-    "spsa_failure": {"reason": (0, 2_000), "sha256": (64, 64)},
-    "spsa_set_aside": {"reason": (1, 2_000), "sha256": (64, 64)},
+    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 50_000), "last_error": (0, FAILURE_LENGTH)},
+    "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
+    "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }
 """Table -> column -> the least and the greatest number of characters."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import MOST_TEXT, content
 
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
@@ -23,7 +24,7 @@ def anchored(url: str, folder: Path) -> str:
 def url_in(path: Path) -> str:
     """The URL in a file of one line, as secrets are handed to services."""
     try:
-        text = path.read_text(encoding="utf-8").strip()
+        text = content(path, MOST_TEXT).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {reason}") from None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import MOST_TEXT, content
 from spsa.tls import cautions
 from spsa.url_source import anchored, caution_of_command_line, url_in
 
@@ -41,10 +42,10 @@ def warnings(url: str, flag: str | None) -> list[str]:
 
 def _configured(config: Path) -> str | None:
     try:
-        table = tomllib.loads(config.read_text(encoding="utf-8")).get("database", {})
+        table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or 5,000 digits
         raise _fault(str(config), f"it is no TOML: {error}") from None
     url = table.get("url") if isinstance(table, dict) else None
     return url if isinstance(url, str) and url else None

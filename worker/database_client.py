@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, TuningError
 from spsa.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
+from spsa.text import FAILURE_LENGTH, printable
 from worker.pauses import Pace, Pauses
 
 log = logging.getLogger(__name__)
@@ -192,7 +193,8 @@ class DatabaseClient:
         if report.result is None:
             return  # the lease runs out by itself
         try:
-            self._store.fail(report.claim, f"the database refused the result: {refusal}"[:2000])
+            reason = printable(f"the database refused the result: {refusal}", FAILURE_LENGTH)
+            self._store.fail(report.claim, reason)
         except DatabaseUnreachable:
             raise
         except TuningError as error:

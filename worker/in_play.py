@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from spsa.store import Claim
+from spsa.text import FAILURE_LENGTH, printable
 from worker.batch import result_of
 from worker.count import Count
 from worker.database_client import PendingReport
@@ -33,7 +34,7 @@ class InPlay:
             voids = self.count.voids.total()
             return PendingReport(
                 claim=self.claim,
-                failure=end.reason[:2000],
+                failure=printable(end.reason, FAILURE_LENGTH),
                 void_games=voids,
                 sha256=self._blamed(),
             )

@@ -11,6 +11,7 @@ from random import Random
 from spsa.errors import BatchFailed, DatabaseUnreachable, TuningError
 from spsa.store import Claim
 from spsa.terms import Book
+from spsa.text import FAILURE_LENGTH, printable
 from worker.artifacts import EngineCache
 from worker.batch import job_of
 from worker.database_client import DatabaseClient, PendingReport
@@ -192,7 +193,9 @@ class Worker:
         except TuningError as error:
             # It costs this batch; others may play it. This worker goes on with what it can play.
             log.error("%s: cannot be played here, %s", batch, error)
-            self._failed(PendingReport(claim=claim, failure=str(error)[:2000]), error)
+            self._failed(
+                PendingReport(claim=claim, failure=printable(str(error), FAILURE_LENGTH)), error
+            )
             return
         self._in_play[claim.claim_id] = batch
         self._pool.submit(job)

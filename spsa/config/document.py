@@ -10,6 +10,7 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import MOST_TEXT, content
 
 Key = tuple[str, ...]
 
@@ -39,16 +40,15 @@ def read_document(path: Path) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = content(path, MOST_TEXT)
     except FileNotFoundError:
         raise _unreadable(
             path, "does not exist", "write it, or let `spsa-master init` do it"
         ) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder", "name the file in it") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(path, f"cannot be read: {reason}", "make it readable") from None
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read: {error.strerror}", "make it readable") from None
     if data.startswith(b"\xef\xbb\xbf"):
         raise _unreadable(path, "starts with a byte order mark", "save it as UTF-8 without one", 1)
     try:

@@ -5,7 +5,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spsa.config.section import Section, as_number, shown
+from spsa.regular_file import MOST_BOOK, content
 from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.terms.limits import (
+    MOST_CENTIPAWNS,
+    MOST_DEPTH_TO_SEARCH,
+    MOST_IN_A_ROW,
+    MOST_MOVES,
+    MOST_NODES_TO_SEARCH,
+    MOST_OPTION_LENGTH,
+    MOST_PLIES,
+    MOST_SECONDS,
+)
+from spsa.text import is_printable
 
 BUILTIN = "builtin"
 
@@ -16,11 +28,12 @@ def read_time_control(section: Section) -> TimeControl:
     if not section.sound:
         return _unknown_kind(section)
     timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    low, high = _seconds(section) if timed else _counts(section)
+    most = MOST_DEPTH_TO_SEARCH if kind is TimeKind.DEPTH else MOST_NODES_TO_SEARCH
+    low, high = _seconds(section) if timed else _counts(section, most)
     clocked = kind is TimeKind.CLOCK
-    increment = section.number("increment", 0.0, least=0.0) if clocked else 0.0
-    moves = section.whole("moves", 0, least=1) if clocked else 0
-    margin = section.number("margin", 0.05, least=0.0) if timed else 0.05
+    increment = section.number("increment", 0.0, least=0.0, most=MOST_SECONDS) if clocked else 0.0
+    moves = section.whole("moves", 0, least=1, most=MOST_MOVES) if clocked else 0
+    margin = section.number("margin", 0.05, least=0.0, most=MOST_SECONDS) if timed else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
@@ -38,13 +51,13 @@ def _unknown_kind(section: Section) -> TimeControl:
 
 
 def _seconds(section: Section) -> tuple[float, float]:
-    low = float(section.number("timelow", 0.25, above=0.0))
-    return low, float(section.number("timehigh", max(low, 1.0), above=0.0))
+    low = float(section.number("timelow", 0.25, above=0.0, most=MOST_SECONDS))
+    return low, float(section.number("timehigh", max(low, 1.0), above=0.0, most=MOST_SECONDS))
 
 
-def _counts(section: Section) -> tuple[int, int]:
-    low = section.whole("low", least=1)
-    return low, section.whole("high", low or 1, least=1)
+def _counts(section: Section, most: int) -> tuple[int, int]:
+    low = section.whole("low", least=1, most=most)
+    return low, section.whole("high", low or 1, least=1, most=most)
 
 
 def _refuse_others(section: Section, kind: TimeKind) -> None:
@@ -74,11 +87,23 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
 def read_book(section: Section, folder: Path) -> Book:
     """`book` and `plies` of [games]. A file that is there is hashed; `check_files` misses it."""
     name = section.text("book", BUILTIN)
-    plies = section.whole("plies", 0, least=1) or None
+    plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
         return Book(name=name, sha256=_digest(_builtin()), plies=plies)
     path = (folder / name).resolve()
-    return Book(name=str(path), sha256=_digest(path), plies=plies)
+    return Book(name=str(path), sha256=_digest_of(path, section), plies=plies)
+
+
+def _digest_of(path: Path, section: Section) -> str:
+    """Empty where a command that plays nothing may not need the file, as on another machine."""
+    try:
+        return _digest(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except OSError as error:
+        found = f"book = {shown(str(path))} cannot be read: {error.strerror}"
+        section.fault("book", found, f'name an EPD, FEN or PGN file, or "{BUILTIN}"')
+        return ""
 
 
 def _builtin() -> Path:
@@ -89,14 +114,7 @@ def _builtin() -> Path:
 
 
 def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            digest = sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError:
-        return ""
-    return digest.hexdigest()
+    return sha256(content(path, MOST_BOOK)).hexdigest()
 
 
 def read_adjudication(section: Section) -> Adjudication:
@@ -104,7 +122,7 @@ def read_adjudication(section: Section) -> Adjudication:
     usual = Adjudication()
     moves = usual.max_moves if section.get("max_moves") is not False else None
     if "max_moves" in section and moves is not None:
-        moves = section.whole("max_moves", moves, least=1)
+        moves = section.whole("max_moves", moves, least=1, most=MOST_MOVES)
     adjudication = Adjudication(draw=_draw(section), resign=_resign(section), max_moves=moves)
     section.close()
     return adjudication
@@ -115,9 +133,9 @@ def _draw(section: Section) -> DrawRule | None:
         return None
     usual, rule = DrawRule(), section.section("draw")
     draw = DrawRule(
-        move_number=rule.whole("move_number", usual.move_number, least=0),
-        count=rule.whole("count", usual.count, least=1),
-        score=rule.whole("score", usual.score, least=0),
+        move_number=rule.whole("move_number", usual.move_number, least=0, most=MOST_MOVES),
+        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=0, most=MOST_CENTIPAWNS),
     )
     rule.close()
     return draw
@@ -128,8 +146,8 @@ def _resign(section: Section) -> ResignRule | None:
         return None
     usual, rule = ResignRule(), section.section("resign")
     resign = ResignRule(
-        count=rule.whole("count", usual.count, least=1),
-        score=rule.whole("score", usual.score, least=1),
+        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=1, most=MOST_CENTIPAWNS),
     )
     rule.close()
     return resign
@@ -140,10 +158,13 @@ def read_options(section: Section) -> dict[str, str]:
     options: dict[str, str] = {}
     for name in section.keys:
         value = section.get(name)
-        if _is_value(value) and not _breaks_lines(f"{name}{value}"):
+        if _is_value(value) and all(_is_sendable(text) for text in (name, str(value))):
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            remedy = "write a number, a text or true on one line"
+            remedy = (
+                "write a number, a text or true on one line, "
+                f"of at most {MOST_OPTION_LENGTH} printable characters"
+            )
             section.fault(name, f"{name} = {shown(value)} is no value of an option", remedy)
     return options
 
@@ -152,5 +173,6 @@ def _is_value(value: object) -> bool:
     return isinstance(value, bool | str) or as_number(value) is not None
 
 
-def _breaks_lines(text: str) -> bool:
-    return any(mark in text for mark in "\r\n\0")
+def _is_sendable(text: str) -> bool:
+    """UCI has one line for an option, and no way to quote a line break."""
+    return text == "" or is_printable(text, MOST_OPTION_LENGTH)

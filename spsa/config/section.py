@@ -102,8 +102,12 @@ class Section:
         *,
         least: float | None = None,
         above: float | None = None,
+        most: float | None = None,
     ) -> float:
-        """A finite number, at least `least`, greater than `above`. Required without a default."""
+        """A finite number, from `least` to `most`, greater than `above`.
+
+        Required without a default.
+        """
         value = self._present(key, default, "a number")
         if value is None:
             return default or 0.0
@@ -116,6 +120,8 @@ class Section:
             self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least:g}")
         elif above is not None and number <= above:
             self.fault(key, f"{key} = {shown(value)} is too small", f"use more than {above:g}")
+        elif most is not None and number > most:
+            self.fault(key, f"{key} = {shown(value)} is too large", f"use at most {most:g}")
         else:
             return value if isinstance(value, int) else number
         return default or 0.0
@@ -208,9 +214,16 @@ def shown(value: object) -> str:
         if isinstance(value, bool)
         else f'"{value}"'
         if isinstance(value, str)
-        else str(value)
+        else _decimal(value)
     )
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _decimal(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a hexadecimal number of thousands of decimal digits
+        return "a number of thousands of digits"
 
 
 def suggestion(word: str, known: Sequence[str] | set[str]) -> str:

@@ -32,6 +32,7 @@ from spsa.master.workbench import Workbench
 from spsa.replay import games_of
 from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
+from spsa.text import FAILURE_LENGTH, printable
 from spsa.tuning import Answer, Tuning
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
@@ -199,7 +200,11 @@ class Master:
         for bad in machines_to_set_aside(view):
             run_id = view.run.id
             if self.store.set_aside(
-                bad.machine, bad.reason[:2000], "master", sha256=bad.sha256, run_id=run_id
+                bad.machine,
+                printable(bad.reason, FAILURE_LENGTH),
+                "master",
+                sha256=bad.sha256,
+                run_id=run_id,
             ):
                 which = "every binary" if bad.sha256 is None else f"the binary {bad.sha256[:12]}"
                 log.warning("machine %s is set aside for %s: %s", bad.machine, which, bad.reason)
