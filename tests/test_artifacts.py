@@ -153,15 +153,33 @@ def test_a_cache_behind_a_link_is_refused(binary: Path, cache: Path, tmp_path: P
         fetch(binary, SHA, cache)
 
 
-def test_a_cache_whose_parent_anybody_can_write_is_refused(binary: Path, tmp_path: Path) -> None:
-    """Whoever can rename the cache can put another one in its place between check and use."""
-    open_to_all = tmp_path / "shared"
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    with pytest.raises(TuningError, match=r"anybody may write .*shared"):
-        fetch(binary, SHA, open_to_all / "cache")
-    open_to_all.chmod(0o1777)  # as /tmp is: only the owner of a file may rename it
-    assert fetch(binary, SHA, open_to_all / "cache").path.read_bytes() == CONTENT
+@pytest.mark.parametrize(
+    ("permissions", "writer"),
+    [(0o777, "every user"), (0o757, "every user"), (0o775, r"group \d+"), (0o2770, r"group \d+")],
+)
+@pytest.mark.parametrize("cache", ["cache", "made/cache"])
+def test_a_cache_under_a_folder_that_others_can_write_is_refused(
+    cache: str, permissions: int, writer: str, binary: Path, tmp_path: Path
+) -> None:
+    """A user who can rename the cache can replace it between the check and the use."""
+    shared = tmp_path / "shared"
+    (shared / "made").mkdir(parents=True)
+    shared.chmod(permissions)
+    with pytest.raises(TuningError, match=rf"{writer} may write .*shared .*chmod"):
+        fetch(binary, SHA, shared / cache)
+    shared.chmod(permissions | 0o1000)  # as /tmp is: only the owner of a file may rename it
+    assert fetch(binary, SHA, shared / cache).path.read_bytes() == CONTENT
+
+
+def test_folders_that_are_made_for_a_cache_are_private_under_any_umask(
+    binary: Path, tmp_path: Path
+) -> None:
+    before = os.umask(0)
+    try:
+        fetch(binary, SHA, tmp_path / "made" / "deeper" / "cache")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "made") == mode(tmp_path / "made" / "deeper") == 0o700
 
 
 @as_root

@@ -14,9 +14,9 @@ from spsa.params import (
     Location,
     Parameter,
     Space,
+    circle,
     differences,
     feasible,
-    in_circles,
 )
 
 
@@ -263,8 +263,10 @@ def test_impossible_constraints_are_recognised():
     narrow = (replace(DEPTH, minimum=5), replace(DEPTH, name="other", maximum=5))
     low, high = feasible(narrow, (Constraint("depth", "other"),))["depth"]
     assert low > high
-    circle = (Constraint("a", "b"), Constraint("b", "c", strict=False), Constraint("c", "a"))
-    assert in_circles((*circle, Constraint("a", "x"))) == {"a", "b", "c"}
+    round_trip = (Constraint("a", "b"), Constraint("b", "c", strict=False), Constraint("c", "a"))
+    assert set(circle((*round_trip, Constraint("a", "x")))) == {"a", "b", "c"}
+    assert circle((Constraint("a", "a"),)) == ("a",)
+    assert circle((Constraint("a", "b"), Constraint("a", "c"))) == ()
 
 
 @pytest.mark.parametrize("text", ["a", "a < b < c", "a = b", "a < 3.5", "< b", ""])

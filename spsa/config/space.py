@@ -14,9 +14,9 @@ from spsa.params import (
     Space,
     TableKnob,
     TableRole,
+    circle,
     conflicts,
     feasible,
-    in_circles,
     target,
 )
 
@@ -184,9 +184,8 @@ def _check_options(space: Space, faults: Faults) -> None:
 
 
 def _check_order(space: Space, faults: Faults) -> None:
-    circle = sorted(in_circles(space.constraints))
-    if circle:
-        found = f"{', '.join(circle)} are in a circle"
+    if names := sorted(circle(space.constraints)):
+        found = f"{', '.join(names)} are in a circle"
         faults.note(("constraints",), "constraints", found, "leave one of the constraints away")
         return
     for name, (low, high) in feasible(space.parameters, space.constraints).items():

@@ -1,8 +1,8 @@
 """The parameter space. Pure: it reads no file and no clock, and draws no random number."""
 
 from spsa.params.assignment import Elements, assignments, conflicts
-from spsa.params.constraint import Constraint, feasible, in_circles
-from spsa.params.location import Access, Location
+from spsa.params.constraint import Constraint, circle, feasible
+from spsa.params.location import MOST_ACCESSES, MOST_SCOPES, Access, Location
 from spsa.params.parameter import Number, Parameter
 from spsa.params.perturbation import Vector
 from spsa.params.placement import (
@@ -18,6 +18,8 @@ from spsa.params.snapshot import differences
 from spsa.params.space import Played, Space, Values
 
 __all__ = [
+    "MOST_ACCESSES",
+    "MOST_SCOPES",
     "Access",
     "ArrayKnob",
     "ArrayRole",
@@ -35,9 +37,9 @@ __all__ = [
     "Values",
     "Vector",
     "assignments",
+    "circle",
     "conflicts",
     "differences",
     "feasible",
-    "in_circles",
     "target",
 ]

@@ -1,10 +1,11 @@
 """What has to be written where in the source so that the engine has given values."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from math import floor
 from statistics import fmean
 
-from spsa.params.location import Location
+from spsa.params.location import Access, Location
 from spsa.params.parameter import Number, Parameter
 from spsa.params.placement import ArrayKnob, ArrayRole, Constant, TableKnob, TableRole, target
 from spsa.params.space import Space
@@ -76,20 +77,57 @@ def _by_target(space: Space) -> dict[Location, list[Parameter]]:
 
 
 def conflicts(space: Space) -> Iterator[tuple[Parameter, Parameter]]:
-    """The pairs (earlier, later) of parameters that would write over each other."""
-    for i, later in enumerate(space.parameters):
-        for earlier in space.parameters[:i]:
-            if target(earlier.place).overlaps(target(later.place)) and not _partners(
-                earlier, later
-            ):
-                yield earlier, later
+    """Pairs (earlier, later) of parameters that write over each other, one a later parameter."""
+    taken: dict[_Place, Parameter] = {}
+    for later in space.parameters:
+        earlier = next((taken[place] for place in _reached(later) if place in taken), None)
+        if earlier is not None:
+            yield earlier, later
+        for place in _covered(later):
+            taken.setdefault(place, later)
 
 
-def _partners(first: Parameter, second: Parameter) -> bool:
-    """Whether the two are the two knobs of one array or table."""
-    return (
-        type(first.place) is type(second.place)
-        and target(first.place) == target(second.place)
-        and not isinstance(first.place, Constant)
-        and _role(first) != _role(second)
-    )
+_Place = tuple[str | None, str, tuple[Access, ...], tuple[str, ...], bool, bool, str]
+"""A place in a source, as it is kept in a table of the places that are written to.
+
+File, name, the first accesses, the last scopes, whether those are all of the accesses and all of
+the scopes, and the role. Two locations overlap if one's accesses begin with the other's and one's
+scopes end with the other's: then a place that one covers is a place that the other reaches. A
+look-up a place keeps the search linear in the number of parameters.
+"""
+
+
+def _covered(parameter: Parameter) -> Iterator[_Place]:
+    where, role = target(parameter.place), _role(parameter)
+    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
+        whole = accesses == where.accesses, scope == where.scope
+        yield where.file, where.name, accesses, scope, *whole, role
+
+
+def _reached(parameter: Parameter) -> Iterator[_Place]:
+    """Every place at which an earlier parameter is in the way, those of its partner left out."""
+    where, partner = target(parameter.place), _PARTNERS.get(_role(parameter))
+    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
+        all_accesses = (True, False) if accesses == where.accesses else (True,)
+        all_scopes = (True, False) if scope == where.scope else (True,)
+        here = (accesses, scope) == (where.accesses, where.scope)
+        for *whole, role in product(all_accesses, all_scopes, _ROLES):
+            if not (here and all(whole) and role == partner):
+                yield where.file, where.name, accesses, scope, whole[0], whole[1], role
+
+
+_PARTNERS: dict[str, str] = {
+    ArrayRole.BASE: ArrayRole.PER_INDEX,
+    ArrayRole.PER_INDEX: ArrayRole.BASE,
+    TableRole.AMPLITUDE: TableRole.BIAS,
+    TableRole.BIAS: TableRole.AMPLITUDE,
+}
+_ROLES = ("value", *_PARTNERS)
+
+
+def _beginnings(accesses: tuple[Access, ...]) -> list[tuple[Access, ...]]:
+    return [accesses[:size] for size in range(len(accesses) + 1)]
+
+
+def _endings(scope: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [scope[size:] for size in range(len(scope) + 1)]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Self
 
 from spsa.params.parameter import Number, Parameter
@@ -41,25 +42,44 @@ class Constraint:
 def feasible(parameters: Iterable[Parameter], constraints: Iterable[Constraint]) -> Bounds:
     """The part of each parameter's range that its constraints leave, frozen ones at their value.
 
-    A lower bound above its upper bound means that no set of values keeps the constraints.
+    A lower bound above its upper bound means that no set of values keeps the constraints. These
+    must have no circle.
     """
     named = {parameter.name: parameter for parameter in parameters}
-    bounds = {name: _range(parameter) for name, parameter in named.items()}
-    constraints = tuple(constraints)
-    # As in Bellman-Ford: without a cycle len(named) rounds reach the fixed point; with one, the
-    # ranges only shrink further.
-    for _ in range(len(named) + 1):
-        for constraint in constraints:
-            _tighten(bounds, named, constraint)
-    return bounds
+    low = {name: _range(parameter)[0] for name, parameter in named.items()}
+    high = {name: _range(parameter)[1] for name, parameter in named.items()}
+    rising = upwards(constraints)
+    for rule in rising:
+        least = named[rule.greater].above(low[rule.less], strictly=rule.strict)
+        low[rule.greater] = max(low[rule.greater], least)
+    for rule in reversed(rising):
+        most = named[rule.less].below(high[rule.greater], strictly=rule.strict)
+        high[rule.less] = min(high[rule.less], most)
+    return {name: (low[name], high[name]) for name in named}
 
 
-def in_circles(constraints: Iterable[Constraint]) -> frozenset[str]:
-    """The parameters that a chain of constraints leads back to."""
-    above: dict[str, set[str]] = {}
+def upwards(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """The constraints in such an order that one pass settles the lesser sides first.
+
+    Each one stands behind all those whose greater side is its lesser side. Raises CycleError for a
+    circle.
+    """
+    below: dict[str, list[Constraint]] = {}
     for constraint in constraints:
-        above.setdefault(constraint.less, set()).add(constraint.greater)
-    return frozenset(name for name in above if name in _reachable(above, name))
+        below.setdefault(constraint.greater, []).append(constraint)
+    edges = {name: [constraint.less for constraint in rules] for name, rules in below.items()}
+    order = TopologicalSorter(edges).static_order()
+    return tuple(constraint for name in order for constraint in below.get(name, ()))
+
+
+def circle(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+    """The parameters of one circle of constraints; empty if there is none."""
+    try:
+        upwards(constraints)
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return tuple(found[:-1])  # its last is its first
+    return ()
 
 
 def enforce(
@@ -71,16 +91,15 @@ def enforce(
     """`values` moved as little as needed so that every constraint holds.
 
     First into the `feasible` bounds; then the lesser side gives way, which those bounds allow it
-    to do whatever the greater one is.
+    to do whatever the greater one is. `constraints` are in the order of `upwards`.
     """
     named = {parameter.name: parameter for parameter in parameters}
     kept = {
         name: min(max(value, bounds[name][0]), bounds[name][1]) for name, value in values.items()
     }
-    constraints = tuple(constraints)
-    while broken := [constraint for constraint in constraints if not constraint.holds(kept)]:
-        for less, greater, strict in ((c.less, c.greater, c.strict) for c in broken):
-            kept[less] = min(kept[less], named[less].below(kept[greater], strictly=strict))
+    for rule in reversed(tuple(constraints)):
+        if not rule.holds(kept):
+            kept[rule.less] = named[rule.less].below(kept[rule.greater], strictly=rule.strict)
     return kept
 
 
@@ -89,24 +108,3 @@ def _range(parameter: Parameter) -> tuple[Number, Number]:
         return parameter.nearest(parameter.minimum), parameter.nearest(parameter.maximum)
     frozen = parameter.nearest(parameter.value)
     return frozen, frozen
-
-
-def _tighten(
-    bounds: dict[str, tuple[Number, Number]], named: Mapping[str, Parameter], rule: Constraint
-) -> None:
-    less, greater = bounds[rule.less], bounds[rule.greater]
-    highest = named[rule.less].below(greater[1], strictly=rule.strict)
-    lowest = named[rule.greater].above(less[0], strictly=rule.strict)
-    bounds[rule.less] = (less[0], min(less[1], highest))
-    bounds[rule.greater] = (max(greater[0], lowest), greater[1])
-
-
-def _reachable(edges: Mapping[str, set[str]], start: str) -> set[str]:
-    seen: set[str] = set()
-    waiting = list(edges.get(start, ()))
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting.extend(edges.get(name, ()))
-    return seen

@@ -4,11 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+MOST_SCOPES = 8
+MOST_ACCESSES = 8
+
 _LOCATION = re.compile(
     r"(?:(?P<file>[^:]+\.rs)::)?"
-    r"(?P<scope>(?:\w+::)*)"
+    rf"(?P<scope>(?:\w+::){{0,{MOST_SCOPES}}})"
     r"(?P<name>[^\W\d]\w*)"
-    r"(?P<accesses>(?:\[[0-9]{1,6}\]|\.[0-9]{1,6})*)"
+    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}){{0,{MOST_ACCESSES}}})"
 )
 _ACCESS = re.compile(r"\[(\d+)\]|\.(\d+)")
 
@@ -42,7 +45,8 @@ class Location:
     def parse(cls, text: str) -> Self:
         """Read `NAME`, `NAME[2]`, `NAME.1`, `scope::NAME` or `path/to/file.rs::NAME`.
 
-        Raises ValueError, with a sentence, for anything else.
+        With at most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError,
+        with a sentence, for anything else.
         """
         found = _LOCATION.fullmatch(text.strip())
         if found is None:
@@ -64,17 +68,3 @@ class Location:
     def at(self, position: int, *, field: bool = False) -> "Location":
         """The location of one element of this one."""
         return Location(self.name, (*self.accesses, Access(position, field)), self.scope, self.file)
-
-    def overlaps(self, other: "Location") -> bool:
-        """Whether writing one of them may change the other."""
-        shared = min(len(self.accesses), len(other.accesses))
-        return (
-            (self.file, self.name) == (other.file, other.name)
-            and _one_ends_the_other(self.scope, other.scope)
-            and self.accesses[:shared] == other.accesses[:shared]
-        )
-
-
-def _one_ends_the_other(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    shared = min(len(first), len(second))
-    return shared == 0 or first[-shared:] == second[-shared:]

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spsa.params.constraint import Bounds, Constraint, enforce, feasible
+from spsa.params.constraint import Bounds, Constraint, enforce, feasible, upwards
 from spsa.params.parameter import Number, Parameter
 from spsa.params.perturbation import Grid, Vector, round_together, straddle
 from spsa.written import as_written
@@ -114,10 +114,12 @@ class Space:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """What `to_json` gave; UnusableState where it is anything else."""
         with as_written("a column `space`"):
-            return cls(
+            space = cls(
                 tuple(Parameter.from_json(parameter) for parameter in data["parameters"]),
                 tuple(Constraint.parse(constraint) for constraint in data["constraints"]),
             )
+            space._bounds, space._upwards  # noqa: B018 - a constraint of unknown names, a circle
+            return space
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -126,6 +128,10 @@ class Space:
     @cached_property
     def _bounds(self) -> Bounds:
         return feasible(self.parameters, self.constraints)
+
+    @cached_property
+    def _upwards(self) -> tuple[Constraint, ...]:
+        return upwards(self.constraints)
 
     def _vector(self, attribute: str) -> Vector:
         values = [getattr(parameter, attribute) for parameter in self.active]
@@ -142,7 +148,7 @@ class Space:
         return values
 
     def _kept(self, values: Values) -> Values:
-        return enforce(values, self.parameters, self.constraints, self._bounds)
+        return enforce(values, self.parameters, self._upwards, self._bounds)
 
 
 def _fixed(vector: Vector) -> Vector:

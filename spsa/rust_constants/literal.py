@@ -7,9 +7,13 @@ from math import isfinite
 from spsa.params import Number
 
 _LITERAL = re.compile(
-    r"(?P<digits>0[xob][0-9a-fA-F_]+?|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?_*[0-9][0-9_]*)?)"
+    # the digits of a hexadecimal number go on for as long as they can: 0x1f32 is no f32
+    r"(?P<digits>0x[0-9a-fA-F_]*[0-9a-fA-F]|0o[0-7_]*[0-7]|0b[01_]*[01]"
+    r"|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?_*[0-9][0-9_]*)?)"
     r"_*(?P<suffix>[iu](?:8|16|32|64|128|size)|f(?:32|64))?"
 )
+_LONGEST = 400
+"""Characters of a literal: the longest f64 that is not written with zeros to no purpose."""
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -35,10 +39,13 @@ def read(text: str) -> Number:
     Raises ValueError for what is no number literal.
     """
     sign, digits = (-1, text[1:].strip()) if text.startswith("-") else (1, text)
-    found = _LITERAL.fullmatch(digits)
+    found = _LITERAL.fullmatch(digits) if len(digits) <= _LONGEST else None
     if found is None:
         raise ValueError(f"{text!r} is not a number")
-    return sign * _magnitude(found["digits"].replace("_", ""), found["suffix"] or "")
+    number = sign * _magnitude(found["digits"].replace("_", ""), found["suffix"] or "")
+    if not isfinite(number):
+        raise ValueError(f"{text!r} is not finite")
+    return number
 
 
 def write(number: Number, like: str, *, real: bool) -> str:

@@ -12,6 +12,9 @@ from spsa.rust_constants.shape import Group, Opaque, Shape
 from spsa.rust_constants.syntax import RustConstant, RustFile
 from spsa.rust_constants.types import INTEGERS, REALS, Named, element_type, holds
 
+_MOST_COMPARED = 5000
+"""Names among which a misspelt one is looked for."""
+
 
 class ConstantRefused(TuningError):
     """A constant cannot be read or written as asked; `found` and `remedy` are as in a Fault."""
@@ -66,7 +69,7 @@ def constant(file: RustFile, location: Location) -> RustConstant:
         raise ConstantRefused(
             f"{file.name}:{file.broken} is not valid Rust", "mend the file; does it compile?"
         )
-    found = [c for c in file.constants if c.name == location.name and _matches(c, location.scope)]
+    found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
     shipped = [c for c in found if not c.test_only]
     if len(shipped) == 1:
         return shipped[0]
@@ -158,10 +161,8 @@ def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -
             f"{location} is only in tests, {file.name}:{found[0].line}",
             "name a constant that the engine itself uses",
         )
-    names = sorted({c.name for c in file.constants})
-    close = get_close_matches(location.name, names, n=1)
-    elsewhere = [c for c in file.constants if c.name == location.name]
-    if elsewhere:
+    close = get_close_matches(location.name, [*file.by_name][:_MOST_COMPARED], n=1)
+    if elsewhere := file.by_name.get(location.name):
         remedy = f'write constant = "{_path(elsewhere[0])}"'
     elif close:
         remedy = f"did you mean {close[0]}?"

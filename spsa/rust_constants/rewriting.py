@@ -61,15 +61,17 @@ def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
 
 
 def _splice(text: str, numbers: Mapping[Element, Number]) -> str:
-    """Tree-sitter counts bytes, so the cutting is done on them; from the end, so ranges stay."""
+    """Tree-sitter counts bytes, so the cutting is done on them."""
     source = text.encode("utf-8", "surrogatepass")
-    for place in sorted(numbers, key=lambda place: place.literal.start, reverse=True):
+    parts, kept = [], 0
+    for place in sorted(numbers, key=lambda place: place.literal.start):
         old = place.literal
         if old.number == numbers[place]:
             continue  # 0xFF stays as it is written
         new = literal.write(numbers[place], old.text, real=place.real)
-        source = source[: old.start] + new.encode() + source[old.end :]
-    return source.decode("utf-8", "surrogatepass")
+        parts += [source[kept : old.start], new.encode()]
+        kept = old.end
+    return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
 
 
 def _compare(before: RustFile, after: RustFile, numbers: Mapping[Element, Number]) -> None:

@@ -39,14 +39,20 @@ _WHAT = {
 }
 
 
-def shape_of(node: Node) -> Shape:
-    """The shape of the value that `node` writes."""
+DEEPEST = 32
+"""Levels of brackets in a value or a type that are looked into."""
+
+
+def shape_of(node: Node, depth: int = 0) -> Shape:
+    """The shape of the value that `node` writes, inside `depth` brackets."""
+    if depth > DEEPEST:
+        return Opaque("nested too deeply", text_of(node))
     if node.type in _BRACKETS:
-        return _inner(node)
+        return _inner(node, depth + 1)
     if node.type == "array_expression":
-        return _array(node)
+        return _array(node, depth + 1)
     if node.type == "tuple_expression":
-        return Group(_items(node), tuple_=True)
+        return Group(_items(node, depth + 1), tuple_=True)
     return _number(node) or _opaque(node)
 
 
@@ -69,19 +75,19 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _inner(node: Node) -> Shape:
+def _inner(node: Node, depth: int) -> Shape:
     inner = content(node)
-    return shape_of(inner[-1]) if inner else _opaque(node)
+    return shape_of(inner[-1], depth) if inner else _opaque(node)
 
 
-def _items(node: Node) -> tuple[Shape, ...]:
-    return tuple(shape_of(item) for item in content(node))
+def _items(node: Node, depth: int) -> tuple[Shape, ...]:
+    return tuple(shape_of(item, depth) for item in content(node))
 
 
-def _array(node: Node) -> Shape:
+def _array(node: Node, depth: int) -> Shape:
     if node.child_by_field_name("length") is not None:
         return Opaque("one number repeated", text_of(node))
-    return Group(_items(node), tuple_=False)
+    return Group(_items(node, depth), tuple_=False)
 
 
 def _number(node: Node) -> Literal | None:
@@ -104,7 +110,10 @@ def _opaque(node: Node) -> Opaque:
 
 def _names(node: Node) -> Iterator[str]:
     """The constants an expression mentions: its upper-case identifiers."""
-    if node.type == "identifier" and text_of(node).isupper():
-        yield text_of(node)
-    for child in node.named_children if node.type != "scoped_identifier" else ():
-        yield from _names(child)
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current.type == "identifier" and text_of(current).isupper():
+            yield text_of(current)
+        if current.type != "scoped_identifier":
+            waiting.extend(reversed(current.named_children))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from spsa.params import Access, Number
-from spsa.rust_constants.shape import content, text_of
+from spsa.rust_constants.shape import DEEPEST, content, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,16 @@ REALS = frozenset({"f32", "f64"})
 NOT_NUMBERS = frozenset({"bool", "char", "str"})
 
 
-def type_of(node: Node) -> RustType:
-    """The type that `node` writes; references are looked through."""
+def type_of(node: Node, depth: int = 0) -> RustType:
+    """The type that `node` writes, inside `depth` brackets; references are looked through."""
+    if depth > DEEPEST:
+        return Named("nested too deeply")
     if node.type == "reference_type":
-        return type_of(content(node)[-1])
+        return type_of(content(node)[-1], depth + 1)
     if node.type == "array_type" and (element := node.child_by_field_name("element")) is not None:
-        return ArrayOf(type_of(element))
+        return ArrayOf(type_of(element, depth + 1))
     if node.type == "tuple_type":
-        return TupleOf(tuple(type_of(field) for field in content(node)))
+        return TupleOf(tuple(type_of(field, depth + 1) for field in content(node)))
     return Named(text_of(node).rsplit("::", 1)[-1])
 
 
