@@ -27,6 +27,7 @@ from sqlalchemy.exc import OperationalError as DriverError
 from spsa import tls
 from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
 from spsa.errors import (
+    DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
     NotPermitted,
@@ -192,7 +193,7 @@ def translated(url: sa.URL) -> Iterator[None]:
         _refuse_other_tables(error)
         _refuse_the_url(error)
         _refuse_the_user(url, error)
-        raise
+        raise DatabaseRefused(f"{displayed(url)}: {_first_line(error)}") from error
 
 
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:

@@ -75,6 +75,8 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
             raise OutOfRange(
                 f"{table}.{column} has {len(text)} characters; {least} to {most} are allowed"
             )
+        if text is not None and not text.isprintable():
+            raise OutOfRange(f"{table}.{column} has characters that no terminal shows: {text!a}")
 
 
 def check_lease(seconds: float) -> None:

@@ -421,7 +421,7 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "length(CAST(version AS TEXT)) BETWEEN 0 AND 200", name=op.f("ck_spsa_worker_version")
         ),
-        sa.CheckConstraint("nps BETWEEN 0 AND 5000000000000", name=op.f("ck_spsa_worker_nps")),
+        sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_worker")),
         sa.UniqueConstraint("name", name=op.f("uq_spsa_worker_name")),
@@ -475,7 +475,7 @@ def upgrade() -> None:
             name=op.f("ck_spsa_batch_status"),
         ),
         sa.CheckConstraint("attempt >= 0 AND failures >= 0", name=op.f("ck_spsa_batch_attempt")),
-        sa.CheckConstraint("draws BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_draws")),
+        sa.CheckConstraint("draws BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_draws")),
         sa.CheckConstraint("games > 0 AND games % 2 = 0", name=op.f("ck_spsa_batch_whole_pairs")),
         sa.CheckConstraint(
             "length(CAST(claim_id AS TEXT)) BETWEEN 1 AND 64", name=op.f("ck_spsa_batch_claim_id")
@@ -488,34 +488,34 @@ def upgrade() -> None:
             "length(CAST(voids AS TEXT)) BETWEEN 0 AND 50000", name=op.f("ck_spsa_batch_voids")
         ),
         sa.CheckConstraint(
-            "minus_nodes BETWEEN 0 AND 5000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")
+            "minus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")
         ),
         sa.CheckConstraint(
-            "minus_time_losses BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_minus_time_losses")
+            "minus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_minus_time_losses")
         ),
         sa.CheckConstraint(
-            "minus_wins BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_minus_wins")
+            "minus_wins BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_minus_wins")
         ),
-        sa.CheckConstraint("moves BETWEEN 0 AND 5000000000", name=op.f("ck_spsa_batch_moves")),
+        sa.CheckConstraint("moves BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_moves")),
         sa.CheckConstraint(
-            "plus_nodes BETWEEN 0 AND 5000000000000000000", name=op.f("ck_spsa_batch_plus_nodes")
-        ),
-        sa.CheckConstraint(
-            "plus_time_losses BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_plus_time_losses")
-        ),
-        sa.CheckConstraint("plus_wins BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_plus_wins")),
-        sa.CheckConstraint("ptnml_0 BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_ptnml_0")),
-        sa.CheckConstraint("ptnml_1 BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_ptnml_1")),
-        sa.CheckConstraint("ptnml_2 BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_ptnml_2")),
-        sa.CheckConstraint("ptnml_3 BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_ptnml_3")),
-        sa.CheckConstraint("ptnml_4 BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_ptnml_4")),
-        sa.CheckConstraint("seconds BETWEEN 0 AND 5000000000", name=op.f("ck_spsa_batch_seconds")),
-        sa.CheckConstraint("slot BETWEEN 0 AND 500000", name=op.f("ck_spsa_batch_slot")),
-        sa.CheckConstraint(
-            "think_seconds BETWEEN 0 AND 5000000000", name=op.f("ck_spsa_batch_think_seconds")
+            "plus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_plus_nodes")
         ),
         sa.CheckConstraint(
-            "void_games BETWEEN 0 AND 5000000", name=op.f("ck_spsa_batch_void_games")
+            "plus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_time_losses")
+        ),
+        sa.CheckConstraint("plus_wins BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_wins")),
+        sa.CheckConstraint("ptnml_0 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_0")),
+        sa.CheckConstraint("ptnml_1 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_1")),
+        sa.CheckConstraint("ptnml_2 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_2")),
+        sa.CheckConstraint("ptnml_3 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_3")),
+        sa.CheckConstraint("ptnml_4 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_4")),
+        sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
+        sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
+        sa.CheckConstraint(
+            "think_seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_think_seconds")
+        ),
+        sa.CheckConstraint(
+            "void_games BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_void_games")
         ),
         sa.ForeignKeyConstraint(
             ["iteration_id"], ["spsa_iteration.id"], name=op.f("fk_spsa_batch_iteration_id")
