@@ -108,6 +108,12 @@ class Tuner:
         usual = ("--spsa", "-c", "1", "--lease", "5", "--engines-cache", self.cache)
         return self._start("worker", *usual, *(arguments or ("--once",)))
 
+    def worker_on(self, machine: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """A worker with the caches, and so the secret, of a machine of its own."""
+        caches = (self.folder / machine).as_posix()
+        usual = ("--spsa", "-c", "1", "--lease", "5", "--engines-cache", f"{caches}/engines")
+        return self._start("worker", *usual, *arguments, XDG_CACHE_HOME=caches)
+
     @property
     def cache(self) -> str:
         """Where the workers keep what they run."""
@@ -210,12 +216,12 @@ class Tuner:
     def _logs(self) -> list[Path]:
         return sorted(self.folder.glob("*.log"))
 
-    def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, module: str, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{module}-{len(self.processes)}.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
                 cwd=self.folder,
-                env=self._environment(),
+                env=self._environment() | env,
                 stdout=log,
                 stderr=log,
             )
