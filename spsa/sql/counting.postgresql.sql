@@ -5,7 +5,7 @@
 -- Nothing else changes the counts of an iteration.
 
 CREATE OR REPLACE FUNCTION spsa_count() RETURNS trigger
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     more INTEGER := (NEW.plus_wins + NEW.minus_wins + NEW.draws)
                   - (OLD.plus_wins + OLD.minus_wins + OLD.draws);
@@ -42,10 +42,11 @@ CREATE TRIGGER spsa_count AFTER UPDATE ON spsa_batch FOR EACH ROW
     EXECUTE FUNCTION spsa_count();
 
 -- The last word: a transaction that leaves an iteration with other counts than the sums over its
--- batches is refused when it commits, whatever the defect was.
+-- batches is refused when it commits, whatever the defect was. Both functions run with the rights of
+-- the owner, because a worker's login may not read the tables itself.
 
 CREATE OR REPLACE FUNCTION spsa_check_counts() RETURNS trigger
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM FROM spsa_miscounted WHERE iteration_id = NEW.id;
     IF FOUND THEN

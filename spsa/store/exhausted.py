@@ -58,9 +58,12 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
 
 
 def _tried_enough() -> sa.ColumnElement[bool]:
-    tried = select(_TRIED.c.machine).where(_TRIED.c.batch_id == batches.c.id)
-    failed = select(failures.c.machine).where(failures.c.batch_id == batches.c.id)
-    machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
+    its_own = _TRIED.c.batch_id == batches.c.id
+    tried = select(_TRIED.c.machine).where(its_own).correlate(batches)
+    machines = select(func.count()).where(its_own).correlate(batches).scalar_subquery()
+    failed = (
+        select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
+    )
     able = _able()
     several = select(func.count()).select_from(able).scalar_subquery() >= 2
     nobody_else = ~select(able.c.host).where(able.c.host.not_in(tried)).exists()

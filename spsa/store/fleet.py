@@ -1,10 +1,10 @@
 """Machines are set aside, and released again: by a master, or by a person."""
 
 import sqlalchemy as sa
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select, update
 
 from spsa.errors import NothingToDo
-from spsa.schema import failures, machines, set_aside, workers
+from spsa.schema import batches, failures, machines, set_aside, workers
 from spsa.store.database import Database
 from spsa.store.halting import write_event
 from spsa.store.rows import SetAside
@@ -51,7 +51,7 @@ class FleetQueries(Database):
         """
         with self._write() as connection:
             name = _machine(connection, machine)
-            connection.execute(delete(failures).where(failures.c.machine == name))
+            _forget_failures(connection, name)
             released = connection.execute(delete(set_aside).where(set_aside.c.machine == name))
             if released.rowcount:
                 write_event(connection, None, "release", actor, {"machine": name})
@@ -71,6 +71,14 @@ class FleetQueries(Database):
                 )
                 for row in connection.execute(statement)
             ]
+
+
+def _forget_failures(connection: sa.Connection, machine: str) -> None:
+    forgotten = connection.scalars(
+        delete(failures).where(failures.c.machine == machine).returning(failures.c.batch_id)
+    ).all()
+    left = select(func.count()).where(failures.c.batch_id == batches.c.id).scalar_subquery()
+    connection.execute(update(batches).where(batches.c.id.in_(forgotten)).values(failures=left))
 
 
 def _machine(connection: sa.Connection, name: str) -> str:

@@ -72,7 +72,7 @@ class OwnerDesk(Database):
         with self._write() as connection:
             run_id = move_run(connection, name, RunStatus.RUNNING, actor)
             mine = select(iterations.c.id).where(iterations.c.run_id == run_id)
-            connection.execute(
+            again = connection.scalars(
                 update(batches)
                 .where(
                     batches.c.iteration_id.in_(mine),
@@ -80,11 +80,9 @@ class OwnerDesk(Database):
                     batches.c.status == BatchStatus.FAILED,
                 )
                 .values(status=BatchStatus.READY, attempt=0, failures=0)
-            )
-            tried = select(batches.c.id).where(
-                batches.c.iteration_id.in_(mine), batches.c.status == BatchStatus.READY
-            )
-            connection.execute(delete(failures).where(failures.c.batch_id.in_(tried)))
+                .returning(batches.c.id)
+            ).all()
+            connection.execute(delete(failures).where(failures.c.batch_id.in_(again)))
 
     def stop(self, name: str, actor: str, reason: str) -> None:
         """End a run early: its open iterations are abandoned, what was applied stays."""
