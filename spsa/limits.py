@@ -5,7 +5,6 @@ before it asks the database. What lies outside is refused with the name of its c
 """
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 from spsa.errors import OutOfRange
@@ -67,8 +66,8 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
     """
     for column, (least, most) in RANGES.get(table, {}).items():
         number = values.get(column)
-        if number is not None and not (isfinite(number) and least <= number <= most):
-            raise OutOfRange(f"{table}.{column} is {number:.6g}; it has to be {least} to {most}")
+        if number is not None and not least <= number <= most:  # as nan is not, either
+            raise OutOfRange(f"{table}.{column} is {_told(number)}; it has to be {least} to {most}")
     for column, (least, most) in LENGTHS.get(table, {}).items():
         text = values.get(column)
         if text is not None and not least <= len(text) <= most:
@@ -77,6 +76,23 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
             )
         if text is not None and not text.isprintable():
             raise OutOfRange(f"{table}.{column} has characters that no terminal shows: {text!a}")
+
+
+def _told(number: float) -> str:
+    try:
+        return f"{number:.6g}"
+    except OverflowError:
+        return "a number of hundreds of digits"
+
+
+def check_renewed(leases: int) -> None:
+    """Refuse to renew more leases at once than any worker has.
+
+    Raises:
+        OutOfRange: there are more than `RENEWED_AT_ONCE`.
+    """
+    if leases > RENEWED_AT_ONCE:
+        raise OutOfRange(f"{leases} leases to be renewed; at most {RENEWED_AT_ONCE} are at once")
 
 
 def check_lease(seconds: float) -> None:
