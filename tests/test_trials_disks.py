@@ -152,6 +152,35 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
         fill(small_disk)
         unlucky = on.worker("--once", "--engines-cache", str(small_disk / "cache"))
         assert unlucky.wait(60) == 1, on.words()
-        assert "cannot be written: No space left on device" in on.words()
+        assert "cannot be written: No space left on device" in on.words(), on.words()
         assert on.worker().wait(60) == 0, on.words()
         on.assert_counted()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where a worker makes the folders of its engines."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    return made
+
+
+def test_an_engine_that_fills_its_folder_spoils_its_game_only(
+    sqlite_url: str, tmp_path: Path, temporary: Path
+) -> None:
+    once = {"fault": "fill", "at_ply": 2, "only_once": tmp_path / "filled"}
+    with trial(tmp_path / "trial", sqlite_url, **once) as on:
+        assert on.worker(TMPDIR=str(temporary)).wait(60) == 0, on.words()
+        assert "killed because it filled its working folder" in on.words(), on.words()
+        on.assert_counted()
+        assert not list(temporary.iterdir())
+
+
+def test_a_killed_worker_leaves_no_folders(
+    sqlite_url: str, tmp_path: Path, temporary: Path
+) -> None:
+    with trial(tmp_path / "trial", sqlite_url, gate=tmp_path / "closed") as on:
+        worker = on.worker(TMPDIR=str(temporary))
+        wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, seconds=60)
+        worker.kill()
+        wait_until(lambda: not list(temporary.iterdir()), seconds=60)

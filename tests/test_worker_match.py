@@ -387,7 +387,7 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     assert box is not None
 
     def allowed(**given: Any) -> Confinement:
-        return confinement({"isolation": None, "warden": None, **given})
+        return confinement({"isolation": None, "warden": None, "folders": None, **given})
 
     assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
     assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20

@@ -28,6 +28,7 @@ from engines.zoo import (
 )
 
 from spsa.terms import Adjudication, TimeControl, TimeKind
+from worker.folders import working_folders
 from worker.game import Conditions, Pairing
 from worker.openings import Opening
 from worker.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
@@ -100,6 +101,7 @@ ANIMALS = {
     "writes a huge file": Animal(
         "crash", {"fault": "write", "at_ply": 1, "log": "log"}, budget=2.0
     ),
+    "fills its folder": Animal("crash", {"fault": "fill", "at_ply": 1}, budget=2.0),
     "refuses an option": Animal("refused option", {}, options={"Nonsense": "1"}),
 }
 
@@ -135,11 +137,11 @@ def events(pool: Pool, job: Job) -> Iterator[Event]:
 @contextmanager
 def cage(slots: int, patience: Patience) -> Iterator[Pool]:
     """A pool whose engines have little and leave nothing."""
-    with (
-        warden(None) as watched,
-        Pool(slots, patience, Confinement(memory=2**28, file_size=2**20, warden=watched)) as pool,
-    ):
-        yield pool
+    with working_folders(most_bytes=2**20) as folders, warden(None, folders) as watched:
+        limits = Confinement(memory=2**28, file_size=2**20, warden=watched, folders=folders)
+        with Pool(slots, patience, limits) as pool:
+            yield pool
+        assert folders is not None and not list(folders.root.iterdir())
 
 
 def told(animal: Animal, folder: Path) -> tuple[str, str]:

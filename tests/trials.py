@@ -11,14 +11,16 @@ from console import environment, worker
 from engines.zoo import LOSER, WINNER, engine, start_book, wait_until
 from invariants import broken
 from shell import Shell
-from test_worker_loop import NODES, published
+from test_worker_loop import published
 
 from spsa.doctor import check_run
 from spsa.migrate import upgrade
 from spsa.store import open_store
-from spsa.terms import Book, Terms
+from spsa.terms import Book, Terms, TimeControl
 
 GAMES = 8
+UNHURRIED = TimeControl(low=30.0, high=30.0)
+"""Its engines move at once, however long they may think."""
 
 
 @dataclass
@@ -81,7 +83,7 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
             minus=published(engine(folder, "minus", moves=LOSER)),
             plus_options={},
             minus_options={},
-            terms=Terms(time_control=NODES, book=Book(name=str(start_book(folder)))),
+            terms=Terms(time_control=UNHURRIED, book=Book(name=str(start_book(folder)))),
         )
         made = Trial(folder, url, staged)
         try:

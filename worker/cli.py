@@ -16,6 +16,7 @@ from spsa.errors import TuningError, tell_defect
 from spsa.output import echo, echo_error, echo_usage_error
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
+from worker.folders import working_folders
 from worker.isolation import isolation, keep_to_oneself
 from worker.warden import warden
 
@@ -43,7 +44,8 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
         raise click.UsageError("give two engines for a match, or --spsa for a worker")
     with (
         isolation(wanted=not given["no_sandbox"]) as given["isolation"],
-        warden(given["isolation"]) as given["warden"],
+        working_folders(wanted=given["spsa"]) as given["folders"],
+        warden(given["isolation"], given["folders"]) as given["warden"],
     ):
         return _serve(given) if given["spsa"] else _match(engines, given)
 

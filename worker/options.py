@@ -100,6 +100,7 @@ def confinement(given: Mapping[str, Any]) -> Confinement:
         cores=pinning_order() if pin else (),
         isolation=given["isolation"],
         warden=given["warden"],
+        folders=given["folders"],
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spsa.errors import EngineFault
+from worker.folders import remove
 from worker.spawning import Confinement, spawn
 
 CHUNK = 65_536
@@ -65,7 +66,9 @@ class EngineProcess:
     def __init__(self, path: str, alarm: Alarm, confinement: Confinement) -> None:
         self._warden = confinement.warden
         self._mark = self._warden.mark() if self._warden else ""
-        self._process = spawn(path, confinement, self._mark)
+        self._folders = confinement.folders
+        self._folder = self._folders.make(self._mark) if self._folders else None
+        self._process = self._started(path, confinement)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -77,6 +80,13 @@ class EngineProcess:
         self._poll = _poll(self._out, self._alarm, self._end)
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
+
+    def _started(self, path: str, confinement: Confinement) -> "subprocess.Popen[bytes]":
+        try:
+            return spawn(path, confinement, self._mark, self._folder)
+        except EngineFault:
+            self._clear()
+            raise
 
     @property
     def pid(self) -> int:
@@ -144,6 +154,7 @@ class EngineProcess:
         self._process.wait()
         if self._warden is not None:
             self._warden.gone(self._mark)
+        self._clear()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -151,12 +162,26 @@ class EngineProcess:
             os.close(self._end)
             self._end = None
 
+    def _clear(self) -> None:
+        if self._folder is not None:
+            remove(self._folder)
+            self._folder = None
+
+    @property
+    def _is_overfull(self) -> bool:
+        """Whether it wrote more into its working folder than it may."""
+        if self._folders is None or self._folder is None:
+            return False
+        return self._folders.is_overfull(self._folder)
+
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
         try:
             status = self._process.wait(_EXIT_PATIENCE)
         except subprocess.TimeoutExpired:
             return EngineFault("exit", "it closed its output and runs on")
+        if status == -signal.SIGKILL and self._is_overfull:
+            return EngineFault("crash", "killed because it filled its working folder")
         if status < 0:
             return EngineFault("crash", f"killed by {_signal_name(-status)}")
         if status > 0:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self, TypedDict
 
 from spsa.errors import EngineFault
+from worker.folders import WorkingFolders
 from worker.isolation import Isolation
 from worker.warden import VARIABLE, Warden
 
@@ -35,7 +36,8 @@ class Confinement:
     """What one engine may have: bytes of memory and of each file it writes, and logical cores.
 
     No memory is no limit, no cores are all of them, no isolation is the worker's own network;
-    without a warden nobody looks for what has left an engine's group.
+    without a warden nobody looks for what has left an engine's group, and without folders engines
+    work where the worker does.
     Memory is what a process can write to itself (RLIMIT_DATA), so that files that are only mapped,
     as tablebases, do not count.
     """
@@ -45,6 +47,7 @@ class Confinement:
     cores: tuple[int, ...] = ()
     isolation: Isolation | None = None
     warden: Warden | None = None
+    folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
         """As a worker's row has it: `no network, rlimits`."""
@@ -68,16 +71,19 @@ def _lowered(what: int, limit: int) -> int:
     return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
 
 
-def spawn(path: str, confinement: Confinement, mark: str = "") -> "subprocess.Popen[bytes]":
+def spawn(
+    path: str, confinement: Confinement, mark: str = "", folder: Path | None = None
+) -> "subprocess.Popen[bytes]":
     """The running program, its standard streams piped, its errors unheard.
 
-    `mark` is what a warden knows it by, and all that it starts.
+    `mark` is what a warden knows it by, and all that it starts; `folder` is where it works and puts
+    its temporary files.
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
     prepare = partial(_prepare, os.getpid(), confinement, confinement.limits())
     for _ in range(_BUSY_TRIES):
         try:
-            return _popen(path, mark, prepare)
+            return _popen(path, mark, folder, prepare)
         except OSError as error:
             # A child that another thread is forking may hold a fresh binary open for writing.
             if error.errno != errno.ETXTBSY:
@@ -88,14 +94,20 @@ def spawn(path: str, confinement: Confinement, mark: str = "") -> "subprocess.Po
     raise EngineFault("cannot start", f"{path}: it is still open for writing")
 
 
-def _popen(path: str, mark: str, prepare: Callable[[], None]) -> "subprocess.Popen[bytes]":
+def _popen(
+    path: str, mark: str, folder: Path | None, prepare: Callable[[], None]
+) -> "subprocess.Popen[bytes]":
+    given = {VARIABLE: mark} if mark else {}
+    if folder is not None:
+        given["TMPDIR"] = str(folder)
     return subprocess.Popen(
         [path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         bufsize=0,
-        env=clean_environment(os.environ) | ({VARIABLE: mark} if mark else {}),
+        cwd=folder,
+        env=clean_environment(os.environ) | given,
         preexec_fn=prepare,
         **_apart(),
     )

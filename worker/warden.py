@@ -11,6 +11,7 @@ children of others in its process, and would reap those. Linux only; elsewhere t
 
 import gc
 import os
+import select
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from worker.folders import WorkingFolders, remove
 from worker.isolation import Isolation, keep_to_oneself
 
 VARIABLE = "SPSA_ENGINE"
@@ -27,6 +29,7 @@ VARIABLE = "SPSA_ENGINE"
 _CHUNK = 65_536
 _PATIENCE = 5.0  # seconds for what was killed to be gone, and for its children's children
 _PAUSE = 0.005
+_LOOK_SECONDS = 1.0  # between two looks at what engines have written
 _UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -53,9 +56,13 @@ class Warden:
 
 
 @contextmanager
-def warden(isolation: Isolation | None) -> Iterator[Warden | None]:
+def warden(
+    isolation: Isolation | None, folders: WorkingFolders | None = None
+) -> Iterator[Warden | None]:
     """A warden for the engines of this process; None where there is no /proc to find them in.
 
+    It kills an engine that has filled its working folder, too, and removes all of them when the
+    worker is gone.
     To be entered before the process has threads. Leaving waits until nothing of them is left.
     """
     if sys.platform != "linux":
@@ -65,7 +72,7 @@ def warden(isolation: Isolation | None) -> Iterator[Warden | None]:
     heard, orders = os.pipe()
     child = os.fork()
     if child == 0:
-        _live(heard, worker, isolation)
+        _live(heard, worker, isolation, folders)
     os.close(heard)
     os.set_blocking(orders, False)
     try:
@@ -75,16 +82,21 @@ def warden(isolation: Isolation | None) -> Iterator[Warden | None]:
         os.waitpid(child, 0)
 
 
-def _live(heard: int, worker: str, isolation: Isolation | None) -> None:
+def _live(
+    heard: int, worker: str, isolation: Isolation | None, folders: WorkingFolders | None
+) -> None:
     """The whole life of the warden."""
     with suppress(BaseException):
         network = None if isolation is None else os.fstat(isolation.namespaces[-1])
         _withdraw(heard)
-        for marks in _orders(heard):
-            _end_all(_bearing(marks))
+        for marks in _orders(heard, folders):
+            if marks:
+                _end_all(_bearing(marks))
         _end_all(_bearing({f"{worker}."}, whole=False))
         if network is not None:
             _end_all(_inside(network))
+        if folders is not None:
+            remove(folders.root)
     os._exit(0)
 
 
@@ -99,10 +111,16 @@ def _withdraw(heard: int) -> None:
     os.closerange(heard + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _orders(heard: int) -> Iterator[set[str]]:
-    """The marks of engines that are gone, as many as have been named, until the worker is."""
+def _orders(heard: int, folders: WorkingFolders | None) -> Iterator[set[str]]:
+    """The marks of engines that are gone, or have to go, until the worker is gone."""
     rest = b""
-    while chunk := os.read(heard, _CHUNK):
+    while True:
+        if folders is not None:
+            yield folders.overfull()
+            if not select.select([heard], [], [], _LOOK_SECONDS)[0]:
+                continue
+        if not (chunk := os.read(heard, _CHUNK)):
+            return
         *lines, rest = (rest + chunk).split(b"\n")
         yield {line.decode() for line in lines}
 

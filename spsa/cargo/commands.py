@@ -67,6 +67,8 @@ class Commands:
         """
         logs.mkdir(parents=True, exist_ok=True)
         out, err = logs / "stdout.log", logs / "stderr.log"
+        for old in (out, err):
+            old.unlink(missing_ok=True)  # which may be a link by now
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
         status = self._finish(process, argv, timeout)

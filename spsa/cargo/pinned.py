@@ -47,6 +47,8 @@ class Pinned:
 
     def verify(self) -> None:
         """SourceChanged, with the files, if anybody has written into the pinned copy."""
+        if self.path.is_symlink():
+            raise SourceChanged(f"the pinned source {self.path} is a symbolic link: delete it")
         now = tree.manifest(self.tree())
         if tree.digest(now) != self.sha256:
             changed = tree.differences(_recorded(self.path), now)

@@ -125,5 +125,7 @@ def _write(draft: Path, engine: BuiltEngine) -> None:
 
 
 def _read(place: Path) -> BuiltEngine:
+    if place.is_symlink():
+        raise ValueError(f"{place} is a symbolic link")
     fields = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
-    return BuiltEngine(**(fields | {"path": place / fields["path"]}))
+    return BuiltEngine(**(fields | {"path": place / Path(fields["path"]).name}))

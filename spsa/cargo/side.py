@@ -53,6 +53,7 @@ class Side:
 
         The lock goes with its process, so a killed builder leaves none behind.
         """
+        _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as lock:
             while not _taken(lock.fileno()):
@@ -84,6 +85,15 @@ class Side:
         target = self.tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(target)
+
+
+def _remove_links(home: Path) -> None:
+    """Nothing here is a link but in the tree: another's would have other files overwritten."""
+    if home.is_symlink():
+        home.unlink()
+    for path in home.glob("*"):
+        if path.is_symlink():
+            path.unlink()
 
 
 def _generation(target: Path) -> int:

@@ -270,6 +270,12 @@ def write(engine: Engine) -> None:
             file.write(bytes(2**20))
 
 
+def fill(engine: Engine) -> None:
+    """Many files, none of which is large."""
+    for number in range(10**9):
+        Path(f"{number}").write_bytes(b"some")
+
+
 def close_output(engine: Engine) -> None:
     os.close(1)
     hang()
@@ -303,6 +309,7 @@ FAULTS = {
     "liar": liar,
     "eat": eat,
     "write": write,
+    "fill": fill,
 }
 AT_START = {
     "crash-at-start": crash,
