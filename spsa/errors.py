@@ -4,6 +4,7 @@ A message carries the names and numbers a person needs to act. The class carries
 Nothing else in the project decides how a failure ends.
 """
 
+import errno
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,14 @@ class Fault:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return _on_one_line(f"{place}: [{self.name}] {self.found}; {self.remedy}")
+        return _on_one_line(f"{place}: [{_cut(self.name)}] {_cut(self.found)}; {_cut(self.remedy)}")
+
+
+_LONGEST = 1000
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _on_one_line(text: str) -> str:
@@ -39,8 +47,12 @@ def _on_one_line(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+MOST_FAULTS = 100
+"""Of one file in one go; a reader of more would begin at the first one, too."""
+
+
 class InvalidInput(TuningError):
-    """A file, option or variable is wrong: all its faults in one go, nothing built or played."""
+    """A file, option or variable is wrong: its faults in one go, nothing built or played."""
 
     exit_code = 2
 
@@ -127,6 +139,15 @@ class EngineFault(TuningError):
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
         super().__init__(f"{reason}: {detail}")
+
+
+def told(error: OSError) -> tuple[str, int]:
+    """What to say of a file that a program could not use, and the code it exits with.
+
+    A name that no system takes is bad input; anything else is a failure of this machine.
+    """
+    where = _on_one_line(_cut(str(error.filename or "output")))
+    return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
 
 
 def tell_defect(

@@ -6,6 +6,10 @@ from pathlib import Path
 from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
 
+DEFAULT_URL = "sqlite:///spsa.db"
+"""What every program takes where config.toml names no database: a file beside it."""
+
+_LONGEST_FILE = 64 << 10
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
@@ -20,10 +24,16 @@ def anchored(url: str, folder: Path) -> str:
     return f"sqlite:///{(folder / found['path']).resolve().as_posix()}{found['query'] or ''}"
 
 
+def url_beside(folder: Path, written: str | None) -> str:
+    """The database of a config.toml in `folder`; `written` is the url of its [database], if any."""
+    return anchored(DEFAULT_URL if written is None else written.strip(), folder)
+
+
 def url_in(path: Path) -> str:
     """The URL in a file of one line, as secrets are handed to services."""
     try:
-        text = path.read_text(encoding="utf-8").strip()
+        with path.open("rb") as file:
+            text = file.read(_LONGEST_FILE).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {reason}") from None

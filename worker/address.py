@@ -7,7 +7,9 @@ from pathlib import Path
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.tls import cautions
-from spsa.url_source import anchored, caution_of_command_line, url_in
+from spsa.url_source import caution_of_command_line, url_beside, url_in
+
+_LONGEST = 4 << 20
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
@@ -26,10 +28,7 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
     config = Path(named or "config.toml")
     if named is None and not config.exists():
         raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
-    url = _configured(config)
-    if url is None:
-        raise _fault(str(config), "it has no url in [database] and DATABASE_URL is not set")
-    return anchored(url.strip(), config.resolve().parent)
+    return url_beside(config.resolve().parent, _configured(config))
 
 
 def warnings(url: str, flag: str | None) -> list[str]:
@@ -40,14 +39,18 @@ def warnings(url: str, flag: str | None) -> list[str]:
 
 
 def _configured(config: Path) -> str | None:
+    """The url in its [database]; None where there is none."""
     try:
-        table = tomllib.loads(config.read_text(encoding="utf-8")).get("database", {})
+        with config.open("rb") as file:
+            table = tomllib.loads(file.read(_LONGEST).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets
         raise _fault(str(config), f"it is no TOML: {error}") from None
-    url = table.get("url") if isinstance(table, dict) else None
-    return url if isinstance(url, str) and url else None
+    url = table.get("url", None) if isinstance(table, dict) else table
+    if not isinstance(url, str | None):
+        raise _fault(str(config), "its [database] url is not a text")
+    return url
 
 
 def _fault(file: str, found: str) -> InvalidInput:

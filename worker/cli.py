@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spsa import __version__
-from spsa.errors import TuningError, tell_defect
+from spsa.errors import TuningError, tell_defect, told
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.isolation import isolation, keep_to_oneself
@@ -128,6 +128,6 @@ def main() -> None:
         click.echo(f"compete: {error}", err=True)
         code = error.exit_code
     except OSError as error:
-        click.echo(f"compete: {error.filename or 'output'}: {error.strerror}", err=True)
-        code = 1
+        sentence, code = told(error)
+        click.echo(f"compete: {sentence}", err=True)
     sys.exit(code)

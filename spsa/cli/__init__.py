@@ -9,7 +9,7 @@ import click
 
 from spsa import __version__
 from spsa.cli.lazy import LazyGroup, Table
-from spsa.errors import InvalidInput, TuningError, tell_defect
+from spsa.errors import InvalidInput, TuningError, tell_defect, told
 
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
@@ -68,8 +68,9 @@ def run(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except OSError as error:
-        click.echo(f"spsa-master: {error.filename or 'output'}: {error.strerror}", err=True)
-        return 1
+        sentence, code = told(error)
+        click.echo(f"spsa-master: {sentence}", err=True)
+        return code
     return result if isinstance(result, int) else 0
 
 

@@ -15,7 +15,11 @@ Key = tuple[str, ...]
 
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
-_LONG_NUMBER = re.compile(r"[\d_]{1000}")
+_LONG_NUMBER = re.compile(r"[\da-fA-F_]{1000}")
+_LONGEST = 4 << 20
+_DEEPEST = 16
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_DEEP_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_PART}[ \t]*\.[ \t]*){{{_DEEPEST}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,9 @@ class Document:
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput when there is none or it is none."""
     text = _text(path)
+    if found := _DEEP_KEY.search(text):  # which would take tomllib a time quadratic in its parts
+        line = text.count("\n", 0, found.end()) + 1
+        raise _unreadable(path, "has a key of too many parts", "write plain tables", line)
     try:
         return Document(path, text, _data(path, text), _lines(text))
     except RecursionError:
@@ -39,7 +46,8 @@ def read_document(path: Path) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_LONGEST + 1)
     except FileNotFoundError:
         raise _unreadable(
             path, "does not exist", "write it, or let `spsa-master init` do it"
@@ -49,6 +57,8 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _unreadable(path, f"cannot be read: {reason}", "make it readable") from None
+    if len(data) > _LONGEST:
+        raise _unreadable(path, f"is longer than {_LONGEST >> 20} MB", "name a file of settings")
     if data.startswith(b"\xef\xbb\xbf"):
         raise _unreadable(path, "starts with a byte order mark", "save it as UTF-8 without one", 1)
     try:
@@ -60,11 +70,13 @@ def _text(path: Path) -> str:
 
 def _data(path: Path, text: str) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
+        data = tomllib.loads(text)
+        repr(data)  # a hexadecimal number may be read that Python refuses to print
+    except ValueError as error:  # TOMLDecodeError, or what int() and repr() say of 5000 digits
         line = _line_of(text, str(error))
         message = _LINE.sub("", str(error)).strip()
         raise _unreadable(path, f"is not TOML: {message}", "mend this line", line) from None
+    return data
 
 
 def _line_of(text: str, message: str) -> int | None:

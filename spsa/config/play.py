@@ -3,11 +3,19 @@
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_ISREG
 
-from spsa.config.section import Section, as_number, shown
+from spsa.config.section import Section, as_number, is_plain, shown
 from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
 
 BUILTIN = "builtin"
+
+
+MOST_SECONDS = 86_400
+_MOST_NODES = 10**12
+_MOST_DEPTH = 1000
+_MOST_MOVES = 10_000
+_MOST_SCORE = 1_000_000  # centipawns
 
 
 def read_time_control(section: Section) -> TimeControl:
@@ -16,11 +24,11 @@ def read_time_control(section: Section) -> TimeControl:
     if not section.sound:
         return _unknown_kind(section)
     timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    low, high = _seconds(section) if timed else _counts(section)
+    low, high = _seconds(section) if timed else _counts(section, kind)
     clocked = kind is TimeKind.CLOCK
-    increment = section.number("increment", 0.0, least=0.0) if clocked else 0.0
-    moves = section.whole("moves", 0, least=1) if clocked else 0
-    margin = section.number("margin", 0.05, least=0.0) if timed else 0.05
+    increment = _span(section, "increment", 0.0) if clocked else 0.0
+    moves = section.whole("moves", 0, least=1, most=_MOST_MOVES) if clocked else 0
+    margin = _span(section, "margin", 0.05) if timed else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
@@ -38,13 +46,23 @@ def _unknown_kind(section: Section) -> TimeControl:
 
 
 def _seconds(section: Section) -> tuple[float, float]:
-    low = float(section.number("timelow", 0.25, above=0.0))
-    return low, float(section.number("timehigh", max(low, 1.0), above=0.0))
+    low = _time(section, "timelow", 0.25)
+    return low, _time(section, "timehigh", max(low, 1.0))
 
 
-def _counts(section: Section) -> tuple[int, int]:
-    low = section.whole("low", least=1)
-    return low, section.whole("high", low or 1, least=1)
+def _time(section: Section, key: str, default: float) -> float:
+    """At least the millisecond in which UCI counts."""
+    return float(section.number(key, default, above=0.0, least=0.001, most=MOST_SECONDS))
+
+
+def _span(section: Section, key: str, default: float) -> float:
+    return section.number(key, default, least=0.0, most=MOST_SECONDS)
+
+
+def _counts(section: Section, kind: TimeKind) -> tuple[int, int]:
+    most = _MOST_DEPTH if kind is TimeKind.DEPTH else _MOST_NODES
+    low = section.whole("low", least=1, most=most)
+    return low, section.whole("high", low or 1, least=1, most=most)
 
 
 def _refuse_others(section: Section, kind: TimeKind) -> None:
@@ -74,11 +92,22 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
 def read_book(section: Section, folder: Path) -> Book:
     """`book` and `plies` of [games]. A file that is there is hashed; `check_files` misses it."""
     name = section.text("book", BUILTIN)
-    plies = section.whole("plies", 0, least=1) or None
+    plies = section.whole("plies", 0, least=1, most=_MOST_MOVES) or None
     if name == BUILTIN:
         return Book(name=name, sha256=_digest(_builtin()), plies=plies)
-    path = (folder / name).resolve()
+    path = section.path("book", folder)
+    if section.sound and _is_special(path):
+        section.fault("book", f"book = {shown(name)} is no file", "name a file of openings")
+        return Book()
     return Book(name=str(path), sha256=_digest(path), plies=plies)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a folder, or a device or pipe whose end may never come."""
+    try:
+        return not S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _builtin() -> Path:
@@ -104,7 +133,7 @@ def read_adjudication(section: Section) -> Adjudication:
     usual = Adjudication()
     moves = usual.max_moves if section.get("max_moves") is not False else None
     if "max_moves" in section and moves is not None:
-        moves = section.whole("max_moves", moves, least=1)
+        moves = section.whole("max_moves", moves, least=1, most=_MOST_MOVES)
     adjudication = Adjudication(draw=_draw(section), resign=_resign(section), max_moves=moves)
     section.close()
     return adjudication
@@ -115,9 +144,9 @@ def _draw(section: Section) -> DrawRule | None:
         return None
     usual, rule = DrawRule(), section.section("draw")
     draw = DrawRule(
-        move_number=rule.whole("move_number", usual.move_number, least=0),
-        count=rule.whole("count", usual.count, least=1),
-        score=rule.whole("score", usual.score, least=0),
+        move_number=rule.whole("move_number", usual.move_number, least=0, most=_MOST_MOVES),
+        count=rule.whole("count", usual.count, least=1, most=_MOST_MOVES),
+        score=rule.whole("score", usual.score, least=0, most=_MOST_SCORE),
     )
     rule.close()
     return draw
@@ -128,8 +157,8 @@ def _resign(section: Section) -> ResignRule | None:
         return None
     usual, rule = ResignRule(), section.section("resign")
     resign = ResignRule(
-        count=rule.whole("count", usual.count, least=1),
-        score=rule.whole("score", usual.score, least=1),
+        count=rule.whole("count", usual.count, least=1, most=_MOST_MOVES),
+        score=rule.whole("score", usual.score, least=1, most=_MOST_SCORE),
     )
     rule.close()
     return resign
@@ -140,7 +169,7 @@ def read_options(section: Section) -> dict[str, str]:
     options: dict[str, str] = {}
     for name in section.keys:
         value = section.get(name)
-        if _is_value(value) and not _breaks_lines(f"{name}{value}"):
+        if _is_value(value) and is_plain(f"{name}{value}"):
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
             remedy = "write a number, a text or true on one line"
@@ -150,7 +179,3 @@ def read_options(section: Section) -> dict[str, str]:
 
 def _is_value(value: object) -> bool:
     return isinstance(value, bool | str) or as_number(value) is not None
-
-
-def _breaks_lines(text: str) -> bool:
-    return any(mark in text for mark in "\r\n\0")
