@@ -2,7 +2,10 @@
 
 SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
 it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
-on the server's side and on this one. A password never leaves this module.
+on the server's side and on this one. Nothing is kept in a session, because behind a transaction
+pooler the next transaction has another one: settings are SET LOCAL, and a single statement in
+autocommit mode has those of its role and of the function that it calls. A password never leaves
+this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,15 +25,16 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import OperationalError as DriverError
 
+from spsa import tls
 from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
 from spsa.errors import (
+    DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
     NotPermitted,
     SchemaMismatch,
     UnusableState,
 )
-from spsa.tls import advice, secured
 
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
@@ -45,7 +49,7 @@ def parse_url(text: str) -> sa.URL:
             which may hold a password.
     """
     url = parsed(text)
-    return _file_url(url) if isinstance(url, FileUrl) else _server_url(secured(url))
+    return _file_url(url) if isinstance(url, FileUrl) else _server_url(tls.secured(url))
 
 
 def _file_url(url: FileUrl) -> sa.URL:
@@ -124,6 +128,7 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": sqlite_file.BUSY_SECONDS})
     event.listen(engine, "do_connect", file.look)
     event.listen(engine, "connect", file.configure)
+    event.listen(engine, "checkin", file.leave)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
@@ -146,6 +151,10 @@ def _path(url: sa.URL) -> Path:
 def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:
     from spsa import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
 
+    settings = (
+        f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s';"
+        f" SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
+    )
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
@@ -156,13 +165,11 @@ def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.E
         },
     )
 
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: object) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = '{deadline.STATEMENT_SECONDS}s'")
-            cursor.execute("SET TIME ZONE 'UTC'")
-            cursor.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        connection.commit()
+    @event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        if not driver.autocommit:
+            connection.exec_driver_sql(settings)
 
     event.listen(engine, "checkout", deadline.begin)
     event.listen(engine, "checkin", deadline.rest)
@@ -197,12 +204,20 @@ def translated(url: sa.URL) -> Iterator[None]:
         _refuse_other_tables(error)
         _refuse_the_url(error)
         _refuse_the_user(url, error)
-        raise
+        raise DatabaseRefused(f"{displayed(url)}: {_first_line(error)}") from error
 
 
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     words = _first_line(error)
-    return f"{displayed(url)}: {words}{advice(words)}"
+    return f"{displayed(url)}: {words}{_advice(url, words)}"
+
+
+def _advice(url: sa.URL, words: str) -> str:
+    if url.get_backend_name() != "sqlite":
+        return tls.advice(words)
+    from spsa import sqlite_file  # loads SQLite, which a server's client needs not
+
+    return sqlite_file.advice(Path(str(url.database)), words)
 
 
 def _refuse_the_user(url: sa.URL, error: DBAPIError) -> None:

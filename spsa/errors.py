@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
+
+_FILE_LENGTH = 500
+_NAME_LENGTH = 100
+_FOUND_LENGTH = 1_000
+
 
 class TuningError(Exception):
     """Something that the person running the tuner has to know; never shown as a traceback."""
 
     exit_code = 1
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentences that a person is shown; line breaks inside one come from elsewhere."""
+        return (str(self),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +42,10 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return _on_one_line(f"{place}: [{_cut(self.name)}] {_cut(self.found)}; {_cut(self.remedy)}")
-
-
-_LONGEST = 1000
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _on_one_line(text: str) -> str:
-    """With escapes for what would break a line, or do worse to a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        file = printable(self.file, _FILE_LENGTH)
+        place = file if self.line is None else f"{file}:{self.line}"
+        said = f"[{printable(self.name, _NAME_LENGTH)}] {self.found}; {self.remedy}"
+        return f"{place}: {printable(said, _FOUND_LENGTH)}"
 
 
 MOST_FAULTS = 100
@@ -58,7 +59,11 @@ class InvalidInput(TuningError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(str(fault) for fault in self.faults)
 
 
 class NothingToDo(TuningError):
@@ -71,6 +76,11 @@ class BuildFailed(TuningError):
     """The compiler refused a source; the message has its own words and the values given."""
 
     exit_code = 4
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The compiler's words or the engine's have several lines."""
+        return tuple(str(self).split("\n"))
 
 
 class SmokeTestFailed(BuildFailed):
@@ -121,6 +131,24 @@ class IllegalTransition(TuningError):
     """A row was not in a state from which the wanted one can be reached: a race was lost."""
 
 
+class BatchFailed(TuningError):
+    """A batch could not be played on this machine; the message has the engine's fault."""
+
+
+class OutOfRange(TuningError):
+    """A number or a text of a worker lies outside `limits`; the message names the column."""
+
+
+class NameTaken(TuningError):
+    """The name of a worker belongs to another machine."""
+
+    exit_code = 2
+
+
+class DatabaseRefused(TuningError):
+    """The database refused a statement; nothing of its transaction is kept."""
+
+
 class MastershipLost(TuningError):
     """Another master moves this run now; this one must stop touching it."""
 
@@ -134,11 +162,14 @@ class ReportConflict(TuningError):
 
 
 class EngineFault(TuningError):
-    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason."""
+    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason.
+
+    What the engine itself wrote may be in both texts, which are printable and bounded therefore.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason}: {detail}")
+        self.reason = printable(reason, VOID_REASON_LENGTH)
+        super().__init__(printable(f"{reason}: {detail}", FAILURE_LENGTH))
 
 
 def told(error: OSError) -> tuple[str, int]:
@@ -146,7 +177,7 @@ def told(error: OSError) -> tuple[str, int]:
 
     A name that no system takes is bad input; anything else is a failure of this machine.
     """
-    where = _on_one_line(_cut(str(error.filename or "output")))
+    where = printable(str(error.filename or "output"), _FILE_LENGTH)
     return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
 
 
@@ -155,10 +186,12 @@ def tell_defect(
 ) -> None:
     """The programs' `sys.excepthook`: a sentence for what nobody caught; an interrupt needs none.
 
-    A program with SPSA_DEBUG in its environment leaves Python's own in place.
+    A program with SPSA_DEBUG in its environment leaves Python's own in place. Only the first line
+    of the error is shown: below it a database driver quotes the statement and its values.
     """
     if not issubclass(kind, KeyboardInterrupt):
+        said = printable(str(error).partition("\n")[0], FAILURE_LENGTH)
         sys.stderr.write(
-            f"a defect of this program: {kind.__name__}: {error}\n"
+            f"a defect of this program: {kind.__name__}: {said}\n"
             "set SPSA_DEBUG=1 for its traceback, and please report it\n"
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Index
 
-from spsa import soundness
 from spsa.schema import (
     IS_ABANDONED,
     IS_LEASED,
@@ -46,5 +45,3 @@ Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)
 Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
 Index("ix_spsa_struck_worker_id", struck.c.worker_id)
-
-soundness.attach()

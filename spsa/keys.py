@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from spsa.errors import Fault, InvalidInput, NotSigned, TuningError
+from spsa.regular_file import MOST_TEXT, content
 from spsa.signing import Order
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
 
 def _first_line(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip().partition("\n")[0]
+        return content(path, MOST_TEXT).decode("ascii").strip().partition("\n")[0]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         remedy = "give the key itself in base64, or the file that `spsa-master key new` wrote"

@@ -28,7 +28,7 @@ class BatchStatus(StrEnum):
     LEASED = "leased"
     DONE = "done"
     FAILED = "failed"
-    STRUCK = "struck"
+    PURGED = "purged"
 
 
 class Purpose(StrEnum):
@@ -55,16 +55,17 @@ ITERATION: Mapping[IterationStatus, frozenset[IterationStatus]] = {
 }
 
 BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
-    BatchStatus.READY: frozenset({BatchStatus.LEASED}),
+    # ready -> failed: every machine that is there has tried it
+    BatchStatus.READY: frozenset({BatchStatus.LEASED, BatchStatus.FAILED}),
     # leased -> leased: an expired lease is claimed by somebody else with the next attempt number
     BatchStatus.LEASED: frozenset(
         {BatchStatus.LEASED, BatchStatus.READY, BatchStatus.DONE, BatchStatus.FAILED}
     ),
-    # a purge: done -> ready where the games can be played again, else done -> struck for good
-    BatchStatus.DONE: frozenset({BatchStatus.READY, BatchStatus.STRUCK}),
+    # a purge: done -> ready where the games can be played again, else done -> purged for good
+    BatchStatus.DONE: frozenset({BatchStatus.READY, BatchStatus.PURGED}),
     # failed -> ready: a person who has mended the cause resumes the run
     BatchStatus.FAILED: frozenset({BatchStatus.READY}),
-    BatchStatus.STRUCK: frozenset(),
+    BatchStatus.PURGED: frozenset(),
 }
 
 

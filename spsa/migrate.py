@@ -2,13 +2,14 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from spsa.connection import create_engine, parse_url, translated
 from spsa.errors import SchemaMismatch, TablesMissing
 from spsa.schema import REVISION
+from spsa.sql_files import programs
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -110,6 +111,22 @@ def _run_migrations(connection: sa.Connection) -> None:
     config = configuration()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    install_programs(connection)
+
+
+def install_programs(connection: sa.Connection) -> None:
+    """Bring the triggers that count, and a worker's functions, to this program's text.
+
+    The functions look for tables in the schema that is current now, and nowhere else.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    cursor = driver.cursor()
+    if connection.dialect.name == "postgresql":
+        schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
+        cursor.execute(f"SET LOCAL search_path = {schema}, pg_temp")
+    for text in programs(connection.dialect.name):
+        cursor.execute(text)
+    cursor.close()
 
 
 def configuration() -> "Config":

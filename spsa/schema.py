@@ -15,9 +15,10 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 from sqlalchemy.types import TypeDecorator
 
+from spsa import limits
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
-REVISION = "0008"
+REVISION = "0001"
 """The migration that leads to just these tables; a program works only with a database at it."""
 
 metadata = sa.MetaData(
@@ -84,6 +85,11 @@ def one_of(column: str, values: type[StrEnum], name: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({words})", name=name)
 
 
+def limited(table: str) -> list[CheckConstraint]:
+    """A CHECK for every number and text of a table that `limits` names, called after its column."""
+    return [CheckConstraint(condition, name=column) for column, condition in limits.checks(table)]
+
+
 def written_out(column: Column[str], *statuses: StrEnum) -> sa.ColumnElement[bool]:
     """The column is one of these, as text without parameters.
 
@@ -94,8 +100,9 @@ def written_out(column: Column[str], *statuses: StrEnum) -> sa.ColumnElement[boo
 
 def _counts() -> list[Column[Any]]:
     # NOT NULL matters: a CHECK over a NULL count passes
-    names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)), "void_games")
-    return [Column(name, sa.Integer, nullable=False, server_default="0") for name in names]
+    names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+    counts = [Column(name, sa.Integer, nullable=False, server_default="0") for name in names]
+    return [*counts, Column("void_games", sa.BigInteger, nullable=False, server_default="0")]
 
 
 def _created() -> Column[Any]:
@@ -234,12 +241,24 @@ IS_OPEN = written_out(iterations.c.status, IterationStatus.PENDING, IterationSta
 IS_ABANDONED = written_out(iterations.c.status, IterationStatus.ABANDONED)
 IS_VALIDATION = written_out(iterations.c.purpose, Purpose.VALIDATE)
 
+# a computer that plays; it belongs to the login that registered it and to who knows its secret, or,
+# without a secret, to a login of its own (`grant --machine`)
+machines = Table(
+    "spsa_machine",
+    metadata,
+    Column("name", sa.Text, primary_key=True),
+    Column("login", sa.Text, nullable=False, server_default=""),  # empty on SQLite
+    Column("secret_sha256", sa.Text, unique=True),
+    _created(),
+    *limited("spsa_machine"),
+)
+
 workers = Table(
     "spsa_worker",
     metadata,
     Column("id", Identity, primary_key=True),
     Column("name", sa.Text, nullable=False, unique=True),
-    Column("host", sa.Text, nullable=False),
+    Column("host", ForeignKey("spsa_machine.name"), nullable=False),
     Column("platform", sa.Text, nullable=False),
     Column("cores", sa.Integer, nullable=False),
     Column("concurrency", sa.Integer, nullable=False),
@@ -253,6 +272,7 @@ workers = Table(
     Column("games", sa.BigInteger, nullable=False, server_default="0"),
     Column("void_games", sa.BigInteger, nullable=False, server_default="0"),
     Column("time_losses", sa.BigInteger, nullable=False, server_default="0"),
+    *limited("spsa_worker"),
 )
 
 batches = Table(
@@ -283,10 +303,13 @@ batches = Table(
     Column("last_error", sa.Text),
     Column("slot", sa.Integer),  # of its worker, from 0
     Column("think_seconds", sa.Double, nullable=False, server_default="0"),  # of both engines
+    Column(
+        "failures", sa.Integer, nullable=False, server_default="0"
+    ),  # machines, see spsa_failure
     UniqueConstraint("iteration_id", "seq"),
     one_of("status", BatchStatus, "status"),
     CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),
-    CheckConstraint("attempt >= 0 AND attempt <= max_attempts", name="attempt"),
+    CheckConstraint("attempt >= 0 AND failures >= 0", name="attempt"),
     CheckConstraint(
         "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
         " AND worker_id IS NOT NULL)",
@@ -297,15 +320,40 @@ batches = Table(
         f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END",
         name="counts",
     ),
-    CheckConstraint(
-        "plus_wins >= 0 AND minus_wins >= 0 AND draws >= 0 AND void_games >= 0"
-        " AND ptnml_0 >= 0 AND ptnml_1 >= 0 AND ptnml_2 >= 0 AND ptnml_3 >= 0 AND ptnml_4 >= 0",
-        name="not_negative",
-    ),
+    *limited("spsa_batch"),
 )
 
 IS_READY = written_out(batches.c.status, BatchStatus.READY)
 IS_LEASED = written_out(batches.c.status, BatchStatus.LEASED)
+
+# a batch that a machine could not play: how often it said so, and how often its lease ran out
+failures = Table(
+    "spsa_failure",
+    metadata,
+    Column("batch_id", ForeignKey("spsa_batch.id"), primary_key=True),
+    Column("machine", ForeignKey("spsa_machine.name"), primary_key=True),
+    Column("failures", sa.Integer, nullable=False, server_default="0"),
+    Column("lost_leases", sa.Integer, nullable=False, server_default="0"),
+    Column("sha256", sa.Text),  # of the binary that is to blame, where that is known
+    Column("reason", sa.Text),  # of the last failure
+    Column("at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    CheckConstraint("failures >= 0 AND lost_leases >= 0", name="numbers"),
+    *limited("spsa_failure"),
+)
+
+# a machine that is given no batches: of one binary, or none at all
+set_aside = Table(
+    "spsa_set_aside",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("machine", ForeignKey("spsa_machine.name"), nullable=False),
+    Column("sha256", sa.Text),  # NULL: all binaries
+    Column("reason", sa.Text, nullable=False),
+    Column("actor", sa.Text, nullable=False),
+    Column("at", UtcTime, nullable=False, server_default=sa.text("CURRENT_TIMESTAMP")),
+    UniqueConstraint("machine", "sha256"),
+    *limited("spsa_set_aside"),
+)
 
 steps = Table(
     "spsa_step",
@@ -379,37 +427,12 @@ events = Table(
     Column("detail", Json, nullable=False),
 )
 
-_HIDDEN = ("claim_id", "bytes")
+_HIDDEN = ("claim_id", "bytes", "secret_sha256")
 
 
 def shown(table: Table) -> list[Column[Any]]:
-    """The columns that anybody may see: a claim's id is the right to report it, bytes are long."""
+    """The columns that a viewer may see: a claim's id is the right to report it, bytes are long."""
     return [column for column in table.c if column.name not in _HIDDEN]
-
-
-_THETAS = {
-    "start": "start_theta",
-    "final": "theta",
-    "averaged": "theta_averaged",
-    "averaged_sd": "theta_averaged_sd",
-    "supported": "theta_supported",
-    "supported_sd": "theta_supported_sd",
-}
-
-
-def _thetas() -> str:
-    """A row a parameter; each JSON is read once, whatever the number of parameters."""
-    chosen = ", ".join(f"MAX(CASE WHEN v.what = '{n}' THEN v.value END) AS {n}" for n in _THETAS)
-    values = " UNION ALL ".join(
-        f"SELECT r.id, '{name}' AS what, p.key AS parameter,"  # noqa: S608
-        " CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION) AS value"
-        f" FROM spsa_run r, json_each(r.{column}) AS p"
-        for name, column in _THETAS.items()
-    )
-    return (
-        f"SELECT r.name AS run, v.parameter, {chosen}"  # noqa: S608
-        f" FROM spsa_run r JOIN ({values}) AS v ON v.id = r.id GROUP BY r.id, v.parameter"
-    )
 
 
 VIEWS = {
@@ -455,11 +478,44 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
        COALESCE(SUM(b.plus_time_losses + b.minus_time_losses), 0) AS time_losses,
        COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at,
        COALESCE((SELECT SUM(s.games) FROM spsa_struck s WHERE s.worker_id = w.id), 0)
-           AS games_struck
+           AS games_struck,
+       (SELECT MIN(a.reason) FROM spsa_set_aside a
+         WHERE a.machine = w.host AND a.sha256 IS NULL) AS set_aside
   FROM spsa_worker w LEFT JOIN spsa_batch b ON b.worker_id = w.id
  GROUP BY w.id
 """,
-    "spsa_theta": _thetas(),
+    # a row a parameter
+    "spsa_theta": """
+SELECT v.run, v.parameter,
+       MAX(CASE WHEN v.what = 'start' THEN v.value END) AS start,
+       MAX(CASE WHEN v.what = 'final' THEN v.value END) AS final,
+       MAX(CASE WHEN v.what = 'averaged' THEN v.value END) AS averaged,
+       MAX(CASE WHEN v.what = 'averaged_sd' THEN v.value END) AS averaged_sd,
+       MAX(CASE WHEN v.what = 'supported' THEN v.value END) AS supported,
+       MAX(CASE WHEN v.what = 'supported_sd' THEN v.value END) AS supported_sd
+  FROM (SELECT t.id, t.run, t.what, t.key AS parameter,
+               CAST(CAST(t.value AS TEXT) AS DOUBLE PRECISION) AS value
+          FROM (
+                SELECT r.id, r.name AS run, 'start' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.start_theta) AS p
+                 UNION ALL
+                SELECT r.id, r.name AS run, 'final' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.theta) AS p
+                 UNION ALL
+                SELECT r.id, r.name AS run, 'averaged' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.theta_averaged) AS p
+                 UNION ALL
+                SELECT r.id, r.name AS run, 'averaged_sd' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.theta_averaged_sd) AS p
+                 UNION ALL
+                SELECT r.id, r.name AS run, 'supported' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.theta_supported) AS p
+                 UNION ALL
+                SELECT r.id, r.name AS run, 'supported_sd' AS what, p.key, p.value
+                  FROM spsa_run r, json_each(r.theta_supported_sd) AS p
+          ) AS t) AS v
+ GROUP BY v.id, v.run, v.parameter
+""",
     # a slot whose engines make fewer nodes a second than its neighbours' shares its core
     "spsa_slot_stats": """
 SELECT w.name AS worker, b.slot, COUNT(*) AS batches, SUM(b.games) AS games,
@@ -470,3 +526,51 @@ SELECT w.name AS worker, b.slot, COUNT(*) AS batches, SUM(b.games) AS games,
  GROUP BY w.id, b.slot
 """,
 }
+
+PRIVATE_VIEWS = {
+    # the iterations of which batches may be handed out; a validation outlives its run
+    "spsa_playable": """
+SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
+  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+ WHERE i.status IN ('pending', 'in_progress')
+   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
+""",
+    # the machines that have failed a batch, and the one that has it now
+    "spsa_tried": """
+SELECT f.batch_id, f.machine FROM spsa_failure f
+ UNION
+SELECT b.id, w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id
+ WHERE b.status = 'leased'
+""",
+    # an iteration whose counts are not the sums over its batches; there is none
+    "spsa_miscounted": """
+SELECT i.id AS iteration_id
+  FROM spsa_iteration i LEFT JOIN spsa_batch b ON b.iteration_id = i.id
+ GROUP BY i.id
+HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
+    OR i.plus_wins <> COALESCE(SUM(b.plus_wins), 0)
+    OR i.minus_wins <> COALESCE(SUM(b.minus_wins), 0)
+    OR i.draws <> COALESCE(SUM(b.draws), 0)
+    OR i.ptnml_0 <> COALESCE(SUM(b.ptnml_0), 0)
+    OR i.ptnml_1 <> COALESCE(SUM(b.ptnml_1), 0)
+    OR i.ptnml_2 <> COALESCE(SUM(b.ptnml_2), 0)
+    OR i.ptnml_3 <> COALESCE(SUM(b.ptnml_3), 0)
+    OR i.ptnml_4 <> COALESCE(SUM(b.ptnml_4), 0)
+    OR i.void_games <> COALESCE(SUM(b.void_games), 0)
+    OR i.struck_games <> COALESCE(SUM(CASE WHEN b.status = 'purged' THEN b.games ELSE 0 END), 0)
+""",
+    # all that the holder of a batch has to know
+    "spsa_claimed": """
+SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
+       i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
+       i.plus_sha256, i.plus_engine_path, i.plus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       r.id AS run_id, r.name AS run_name, r.seed AS run_seed
+  FROM spsa_batch b
+  JOIN spsa_iteration i ON i.id = b.iteration_id
+  JOIN spsa_run r ON r.id = i.run_id
+""",
+}
+"""What claims are made from; the id of a claim is for its holder alone."""
+
+MISCOUNTED = sa.table("spsa_miscounted", sa.column("iteration_id"))

@@ -12,6 +12,16 @@ from spsa.errors import DatabaseUnreachable, TablesMissing
 
 BUSY_SECONDS = 30
 _SOON = 0.01  # seconds
+_READS = "may only be read"
+_NOT_WRITTEN = (
+    "attempt to write a readonly database",
+    "unable to open database file",
+    "disk I/O error",
+)
+_REMEDIES = {
+    "database or disk is full": " (make room on its disk)",
+    "disk I/O error": " (its disk fails or can only be read: see the system's log)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +41,20 @@ class SqliteFile:
         if not self.path.parent.is_dir():
             raise DatabaseUnreachable(f"{self.where}: there is no folder {self.path.parent}")
 
-    def look(self, *_: object) -> sqlite3.Connection | None:
+    def look(self, _dialect: object, record: Any, *_: object) -> sqlite3.Connection | None:
         """Before connecting: a connection of another kind where the file is not ours to change."""
         if not (self.may_be_made or self.path.exists()):
             raise TablesMissing(
                 f"{self.where}: there is no such file yet: run `spsa-master run` or "
                 "`spsa-master db upgrade`, or name another database"
             )
-        return self._read_only()
+        record.info[_READS] = not self._may_write
+        return self._read_only() if record.info[_READS] else None
 
-    def configure(self, connection: Any, _record: object) -> None:
+    def configure(self, connection: Any, record: Any) -> None:
         """After connecting."""
         connection.isolation_level = None
-        if self._may_write:
+        if not record.info[_READS]:
             _write_ahead(connection)
         for pragma in (
             "foreign_keys = ON",
@@ -52,6 +63,12 @@ class SqliteFile:
             connection.execute(f"PRAGMA {pragma}")
         # an SQLite built without mathematical functions lacks the one the views need
         connection.create_function("log10", 1, _log10, deterministic=True)
+
+    @staticmethod
+    def leave(_connection: object, record: Any) -> None:
+        """After use: the next look at a file that was not ours to change may find that it is."""
+        if record.info.get(_READS):
+            record.invalidate()
 
     @property
     def _may_write(self) -> bool:
@@ -65,16 +82,23 @@ class SqliteFile:
     def _log(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
 
-    def _read_only(self) -> sqlite3.Connection | None:
-        """A connection to a file that is not ours to change; None where it is.
+    def _read_only(self) -> sqlite3.Connection:
+        """A connection to a file that is not ours to change.
 
         Without a log beside it nobody writes, and it is read as it stands.
         """
-        if self._may_write:
-            return None
         still = "" if self._log.exists() else "&immutable=1"
         uri = f"{self.path.as_uri()}?mode=ro{still}"
         return sqlite3.connect(uri, BUSY_SECONDS, check_same_thread=False, uri=True)
+
+
+def advice(path: Path, words: str) -> str:
+    """What to add to words of SQLite that hide why a file cannot be written."""
+    if words in _NOT_WRITTEN:
+        for needed in (path, path.with_name(f"{path.name}-wal"), path.parent):
+            if needed.exists() and not os.access(needed, os.W_OK):
+                return f" ({needed.name} can only be read: let this user write it)"
+    return _REMEDIES.get(words, "")
 
 
 def _write_ahead(connection: Any) -> None:

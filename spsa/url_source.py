@@ -5,11 +5,11 @@ from pathlib import Path
 
 from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import MOST_TEXT, content
 
 DEFAULT_URL = "sqlite:///spsa.db"
 """What every program takes where config.toml names no database: a file beside it."""
 
-_LONGEST_FILE = 64 << 10
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
@@ -32,8 +32,7 @@ def url_beside(folder: Path, written: str | None) -> str:
 def url_in(path: Path) -> str:
     """The URL in a file of one line, as secrets are handed to services."""
     try:
-        with path.open("rb") as file:
-            text = file.read(_LONGEST_FILE).decode("utf-8").strip()
+        text = content(path, MOST_TEXT).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {reason}") from None

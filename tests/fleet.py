@@ -23,6 +23,7 @@ from builders import (
     step_from,
     tally_of_seed,
 )
+from worker.clerk import Clerk, Letter
 
 from spsa import deadline
 from spsa.errors import DatabaseUnreachable, IllegalTransition, MastershipLost
@@ -30,7 +31,6 @@ from spsa.lifecycle import RunStatus
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
 from spsa.store import Exchanged, Mastership, Run, Store, open_store
-from worker.clerk import Clerk, Letter
 from worker.pauses import Pace, Pauses
 
 NAME, SEED = "fleet", 2026

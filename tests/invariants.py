@@ -42,10 +42,10 @@ _QUERIES = {
     "a done batch has all its games, any other has none": f"""
         SELECT id FROM spsa_batch
          WHERE {GAMES} <> CASE WHEN status = 'done' THEN games ELSE 0 END""",  # noqa: S608
-    "what an iteration lost for good are its struck batches, and on record": """
+    "what an iteration lost for good are its purged batches, and on record": """
         SELECT i.id FROM spsa_iteration i
          WHERE i.struck_games <> (SELECT COALESCE(SUM(b.games), 0) FROM spsa_batch b
-                                   WHERE b.iteration_id = i.id AND b.status = 'struck')
+                                   WHERE b.iteration_id = i.id AND b.status = 'purged')
             OR i.struck_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
                                    WHERE s.iteration_id = i.id AND NOT s.played_again)""",
     "a purge says how much it struck": """
@@ -78,8 +78,9 @@ _QUERIES = {
     "a leased batch has a holder, a free one has none": """
         SELECT id FROM spsa_batch
          WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')""",
-    "a batch is not tried more often than allowed": """
-        SELECT id FROM spsa_batch WHERE attempt > max_attempts""",
+    "a batch knows how many machines have failed it": """
+        SELECT b.id FROM spsa_batch b
+         WHERE b.failures <> (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",
     "epochs do not go back": """
         SELECT a.id FROM spsa_step a JOIN spsa_step b ON a.run_id = b.run_id AND a.k < b.k
          WHERE a.epoch > b.epoch""",

@@ -32,6 +32,7 @@ _SETTINGS = (
     "fsync=off",
     "full_page_writes=off",
     "max_connections=100",
+    "timezone=Asia/Kolkata",  # nothing may depend on a session's
 )
 
 

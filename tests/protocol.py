@@ -9,7 +9,7 @@ model says, and no invariant may be broken.
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,13 +27,16 @@ from spsa.errors import (
     IllegalTransition,
     LeaseLost,
     MastershipLost,
+    OutOfRange,
     ReportConflict,
     TuningError,
 )
 from spsa.scoring import Tally
-from spsa.store import BatchResult, Claim, Mastership, RunView
+from spsa.store import BatchResult, Claim, Mastership, RegisteredWorker, RunView
 
-ITERATIONS, IN_FLIGHT, ATTEMPTS, WORKERS = 4, 2, 3, 3
+ITERATIONS, IN_FLIGHT, ATTEMPTS = 4, 2, 3
+MACHINES = ("box", "box", "other", "third")  # of each worker
+WORKERS = len(MACHINES)
 OPEN = ("pending", "in_progress")
 
 
@@ -46,12 +49,24 @@ class Batch:
     status: str = "ready"
     attempt: int = 0
     holder: str | None = None
+    machine: str | None = None  # of the holder
     expired: bool = False
     tally: Tally = field(default_factory=Tally)
     voids: int = 0
+    failed_by: set[str] = field(default_factory=set)  # machines
 
-    def taken(self, claim_id: str) -> None:
+    @property
+    def tried_by(self) -> set[str]:
+        return self.failed_by | ({self.machine} if self.status == "leased" else set())
+
+    @property
+    def is_free(self) -> bool:
+        return self.status == "ready" or (self.status == "leased" and self.expired)
+
+    def taken(self, claim_id: str, machine: str) -> None:
+        self.failed_by = self.tried_by
         self.status, self.holder, self.expired = "leased", claim_id, False
+        self.machine = machine
         self.attempt += 1
         self.iteration.status = "in_progress"
 
@@ -102,8 +117,10 @@ CUTS = (None, None, None, "before", "after")
 OFTEN = ("claim", "report", "play", "play", "move", "move", "a_worker_sleeps_too_long", "resume")
 RARELY = (
     *(
-        "exchange",
         "ask_again",
+        "forge",
+        "claim_as_another",
+        "report_too_much",
         "lie",
         "release",
         "fail",
@@ -115,6 +132,8 @@ RARELY = (
     ),
     *("apply_in_haste", "resign", "look", "pause", "stop", "a_lease_runs_out"),
     *("the_mastership_runs_out", "another_master_takes_over"),
+    *("a_machine_falls_silent", "a_machine_comes_back"),
+    *("set_a_machine_aside", "release_a_machine", "release_a_machine"),
 )
 ACTS = OFTEN * 3 + RARELY
 
@@ -130,13 +149,19 @@ class Protocol(RuleBasedStateMachine):
         self.store, self.sql = self.opened()
         run = self.store.create_run(new_run(max_iterations=ITERATIONS))
         self.run_id, self.status, self.applied, self.theta = run.id, "running", 0, run.theta
-        self.workers = [self.store.register_worker(new_worker(f"w{i}")) for i in range(WORKERS)]
+        self.workers = [self.registered(i) for i in range(WORKERS)]
+        self.present, self.set_aside = set(MACHINES), set()
         self.iterations: list[Iteration] = []
         self.epoch, self.master, self.master_expired = 0, None, False
         self.asked: list[str] = []
         self.claims: dict[str, Claim] = {}
         self.masterships: dict[str, Mastership] = {}
         self.views: dict[str, RunView] = {}
+
+    def registered(self, i: int) -> RegisteredWorker:
+        """Worker i, of its own machine."""
+        secret = f"the secret of {MACHINES[i]}"
+        return self.store.register_worker(new_worker(f"w{i}", host=MACHINES[i], secret=secret))
 
     def opened(self) -> tuple[CutStore, Shell]:
         """A database in which nothing has happened yet."""
@@ -191,40 +216,69 @@ class Protocol(RuleBasedStateMachine):
 
     # what a worker does
 
-    def _free(self) -> Batch | None:
-        """Of the oldest iteration that has any: one whose worker went away, else one of nobody."""
+    def _able(self) -> set[str]:
+        """The machines that are there and are given batches."""
+        return self.present - self.set_aside
+
+    def _may_have(self, batch: Batch, machine: str) -> bool:
+        if batch.status == "ready" and not batch.failed_by:
+            return True
+        alone = self._able() <= {machine}
+        again = alone and batch.attempt < ATTEMPTS
+        return len(batch.tried_by) < ATTEMPTS and (machine not in batch.failed_by or again)
+
+    def _free(self, machine: str) -> Batch | None:
+        """Of the oldest iteration that has any: one that was left behind, else one of nobody."""
         free = [
             batch
             for batch in self.batches()
             if self.status == "running"
+            and machine not in self.set_aside
             and batch.iteration.status in OPEN
-            and (batch.status == "ready" or (batch.status == "leased" and batch.expired))
-            and batch.attempt < ATTEMPTS
+            and batch.is_free
+            and self._may_have(batch, machine)
         ]
         return min(free, key=lambda b: (b.iteration.k, b.status == "ready", b.seq), default=None)
 
-    def _planned_claim(self, claim_id: str) -> Plan:
+    def _planned_claim(self, claim_id: str, machine: str) -> Plan:
         batch = self.held(claim_id)
         if batch is not None and batch.status == "done":
             return refuse(LeaseLost)
         if batch is not None:
             return Plan(lambda got: _is(got, batch, batch.attempt))
-        batch = self._free()
+        batch = self._free(machine)
         if batch is None:
             return Plan(lambda got: got is None)
-        return Plan(lambda got: _is(got, batch, batch.attempt + 1), lambda: batch.taken(claim_id))
+        return Plan(
+            lambda got: _is(got, batch, batch.attempt + 1), lambda: batch.taken(claim_id, machine)
+        )
 
-    def _claim(self, claim_id: str, worker: int, cut: str | None) -> None:
-        worker_id = self.workers[worker % WORKERS]
+    def _claim(self, claim_id: str, pick: int, cut: str | None) -> None:
+        worker = self.workers[pick % WORKERS]
         claim = self.do(
-            lambda: self.store.claim(claim_id, worker_id, LEASE), self._planned_claim(claim_id), cut
+            lambda: self.store_of(worker).claim(claim_id, worker, LEASE),
+            self._planned_claim(claim_id, worker.machine),
+            cut,
         )
         if claim is not None:
             self.claims[claim_id] = claim
 
+    def store_of(self, worker: RegisteredWorker) -> CutStore:
+        """What this worker asks; on a server each machine has a login of its own."""
+        return self.store
+
     def claim(self, worker, cut=None):
         self.asked.append(f"c{len(self.asked)}")
         self._claim(self.asked[-1], worker, cut)
+
+    def claim_as_another(self, pick, cut=None):
+        """A worker's id with a secret that is not its machine's is no right to anything."""
+        worker = replace(self.workers[pick % WORKERS], secret="guessed")
+        self.do(
+            lambda: self.store.claim(f"forged {pick}", worker, LEASE),
+            refuse(IllegalTransition),
+            cut,
+        )
 
     def ask_again(self, pick, cut=None):
         if self.asked:
@@ -265,37 +319,23 @@ class Protocol(RuleBasedStateMachine):
             return refuse(LeaseLost)
         return Plan(lambda got: got == "accepted", lambda: batch.counted(tally))
 
-    def exchange(self, pick, cut=None):
-        """A worker hands in what it has played and takes out two batches, all in one call."""
-        claim, batch = self._picked(pick)
-        reported = [] if claim is None else [(claim, BatchResult(tally=_true_tally(claim)))]
-        claim_ids = [f"c{len(self.asked) + n}" for n in range(2)]
-        self.asked += claim_ids
-        worker_id = self.workers[pick % WORKERS]
-        self.store.cut_next(cut)
-        try:
-            got = self.store.exchange(reported, claim_ids, worker_id, LEASE)
-        except DatabaseUnreachable:
-            got = None
-            if cut == "before":
-                return
-        except TuningError as error:
-            raise AssertionError(f"{error!r} where each part is answered for itself") from error
-        if claim is not None:
-            answer = None if got is None else got.answers[0]
-            self._answered(self._planned_report(batch, _true_tally(claim)), answer, got is not None)
-        held = {} if got is None else {told.claim_id: told for told in got.claims}
-        for claim_id in claim_ids:
-            self._answered(self._planned_claim(claim_id), held.get(claim_id), got is not None)
-        self.claims |= held
-
-    def _answered(self, plan: Plan, answer: Any, heard: bool) -> None:
-        """One part of an exchange, each for itself: what is refused undoes nothing."""
-        if plan.error is not None:
-            assert not heard or type(answer) is plan.error
+    def forge(self, pick, cut=None):
+        """A report of any batch by a claim that never was."""
+        batches = self.batches()
+        if not batches or not self.claims:
             return
-        assert not heard or plan.answer(answer), f"{answer!r} is not the right answer"
-        plan.effect()
+        some = list(self.claims.values())[pick % len(self.claims)]
+        claim = replace(some, claim_id="forged", batch_id=1 + pick % len(batches))
+        won = BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
+        self.do(lambda: self.store.report(claim, won), refuse(LeaseLost), cut)
+
+    def report_too_much(self, pick, cut=None):
+        """Numbers that no games have are refused, and the batch stays as it was."""
+        claim, _ = self._picked(pick)
+        if claim is not None:
+            wrong = (("moves", -5), ("seconds", float("nan")), ("slot", -3), ("plus_nodes", 2**64))
+            result = BatchResult(tally=_true_tally(claim), **dict([wrong[pick % len(wrong)]]))
+            self.do(lambda: self.store.report(claim, result), refuse(OutOfRange), cut)
 
     def lie(self, pick, cut=None):
         self.report(pick, cut, honest=False)
@@ -330,10 +370,8 @@ class Protocol(RuleBasedStateMachine):
                 return
             batch.iteration.voids += voids
             batch.voids += voids
-            if batch.attempt >= ATTEMPTS:
-                self._give_up(batch)
-            else:
-                batch.left("ready", batch.attempt)
+            batch.failed_by.add(batch.machine)
+            batch.left("ready", batch.attempt)
 
         self.do(lambda: self.store.fail(claim, "it broke", voids), Plan(effect=effect), cut)
 
@@ -392,10 +430,18 @@ class Protocol(RuleBasedStateMachine):
             batch
             for batch in self.batches()
             if batch.iteration.status == "in_progress"
-            and batch.status == "leased"
-            and batch.expired
-            and batch.attempt >= ATTEMPTS
+            and batch.is_free
+            and batch.attempt > 0
+            and self._tried_enough(batch)
         ]
+
+    def _tried_enough(self, batch: Batch) -> bool:
+        able = self._able()
+        return (
+            len(batch.tried_by) >= ATTEMPTS
+            or (batch.attempt >= ATTEMPTS and able <= batch.tried_by)
+            or (len(able) >= 2 and able <= batch.failed_by)
+        )
 
     def _tick(self) -> None:
         self.master_expired = False
@@ -407,12 +453,13 @@ class Protocol(RuleBasedStateMachine):
         given_up = self._exhausted()
         failed = [b for i in opened for b in i.batches if b.status == "failed"]
         leased = [b for i in opened for b in i.batches if b.status == "leased"]
+        lapsed = [b for b in given_up if b.status == "leased"]
         paused = self.status == "running" and given_up
         return (
             view.opened == len(self.iterations)
             and [i.k for i in view.open] == [i.k for i in opened]
             and len(view.failures) == len(failed) + len(given_up)
-            and view.leased_games == 4 * (len(leased) - len(given_up))
+            and view.leased_games == 4 * (len(leased) - len(lapsed))
             and view.run.applied == self.applied
             and view.run.status == ("paused" if paused else self.status)
         )
@@ -534,6 +581,7 @@ class Protocol(RuleBasedStateMachine):
             for batch in self.batches():
                 if batch.status == "failed":
                     batch.left("ready", 0)
+                    batch.failed_by = set()
 
         may = self.status == "paused"
         if not may and pick % 8:
@@ -558,6 +606,50 @@ class Protocol(RuleBasedStateMachine):
                 Plan(effect=effect) if may else refuse(IllegalTransition),
                 cut,
             )
+
+    def a_machine_falls_silent(self, pick, cut=None):
+        machine = MACHINES[pick % WORKERS]
+        self.sql(
+            "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :machine",
+            then="2000-01-01 00:00:00.000",
+            machine=machine,
+        )
+        self.present.discard(machine)
+
+    def a_machine_comes_back(self, pick, cut=None):
+        worker = self.workers[pick % WORKERS]
+        self.do(
+            lambda: self.store_of(worker).touch_worker(worker, 1e6),
+            Plan(
+                lambda got: (got is None) == (worker.machine not in self.set_aside),
+                lambda: self.present.add(worker.machine),
+            ),
+            cut,
+        )
+
+    def set_a_machine_aside(self, pick, cut=None):
+        machine = MACHINES[pick % WORKERS]
+        new = machine not in self.set_aside
+        self.do(
+            lambda: self.store.set_aside(machine, "why", "me"),
+            Plan(lambda got: got == new, lambda: self.set_aside.add(machine)),
+            cut,
+        )
+
+    def release_a_machine(self, pick, cut=None):
+        machine = MACHINES[pick % WORKERS]
+        was = machine in self.set_aside
+
+        def effect():
+            self.set_aside.discard(machine)
+            for batch in self.batches():
+                batch.failed_by.discard(machine)
+
+        self.do(
+            lambda: self.store.release_machine(machine, "me"),
+            Plan(lambda got: got == was, effect),
+            cut,
+        )
 
     def a_lease_runs_out(self, pick, cut=None):
         claim, batch = self._picked(pick)

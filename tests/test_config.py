@@ -326,7 +326,7 @@ def test_a_path_that_no_file_can_have_is_refused(write, text, name):
         ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
         ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
         ("[trust]\nsigning_key = '~no such user/key'\n", "is in no user's home"),
-        ("[games]\nbook = '/dev/zero'\n", 'book = "/dev/zero" is no file'),
+        ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
         ("[database]\nurl = 5\n", "[database] url is not a text"),
     ],
 )
@@ -345,7 +345,7 @@ def test_what_no_reader_can_hold_is_refused_at_once(write, text):
 
 
 def test_a_file_without_end_is_refused():
-    with pytest.raises(InvalidInput, match="is longer than 4 MB"):
+    with pytest.raises(InvalidInput, match="it is a pipe or a device"):
         load_config(Path("/dev/zero"), {})
 
 

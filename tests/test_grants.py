@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 from builders import LEASE, result_of, stage
 from console import call, master
+from spsa.store.reports import REPORTED
 from uci_tuner import uci_tuner
 
 from spsa.connection import parse_url
 from spsa.errors import NotPermitted
 from spsa.store import open_store
-from spsa.store.reports import REPORTED
 from spsa.store.roles import Grant, GrantDesk, Role
 
 YES = "allowed"

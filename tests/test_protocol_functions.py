@@ -1,23 +1,26 @@
 """The protocol of `protocol`, with the functions of a PostgreSQL server in the workers' place.
 
-They are made of the same statements as SQLite's steps; here they are held to the same model.
+sql/worker_functions.sql and sql/worker_statements.sql are held to one behaviour by the same model.
+Every machine has a login of its own that may call the functions and nothing else.
 """
 
 import os
+import uuid
 
 import pytest
+from builders import new_worker
 from cutting import ServerCutStore
 from hypothesis import HealthCheck, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
-from protocol import Protocol
+from protocol import MACHINES, Protocol
 from shell import Shell
 from test_protocol import STORIES, tell
 
-from spsa import soundness
-from spsa.lifecycle import BATCH, BatchStatus, sources
+from spsa import sql_files
 from spsa.schema import metadata
-from spsa.store import functions
+from spsa.store import RegisteredWorker
+from spsa.store.roles import Grant, GrantDesk, Role
 
 EXAMPLES = 200 if os.environ.get("SPSA_TEST_LONG") else 4
 SEED = os.environ.get("SPSA_TEST_SEED")
@@ -33,17 +36,45 @@ class OnServer(Protocol):
     """One database for all histories, each of which begins with empty tables."""
 
     url: str
+    stores: dict[str, ServerCutStore]
 
     def opened(self):
         shell = Shell(self.url)
         shell(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY CASCADE")
         return ServerCutStore(self.url), shell
 
+    def registered(self, i):
+        info = new_worker(f"w{i}", host=MACHINES[i], secret=f"the secret of {MACHINES[i]}")
+        return self.stores[MACHINES[i]].register_worker(info)
+
+    def store_of(self, worker: RegisteredWorker):
+        return self.stores[worker.machine]
+
+    def do(self, call, plan, cut=None):
+        for store in self.stores.values():
+            store.cut_next(cut)
+        try:
+            return super().do(call, plan, cut)
+        finally:
+            for store in self.stores.values():
+                store.cut_next(None)  # whichever was not asked
+
 
 @pytest.fixture
 def machine(postgresql_url):
-    chosen = type("Chosen", (OnServer,), {"url": postgresql_url})
-    return chosen if SEED is None else seeded(int(SEED))(chosen)
+    """The model on a server, with a login for each machine."""
+    logins = {name: f"spsa_{name}_{uuid.uuid4().hex[:8]}" for name in MACHINES}
+    with GrantDesk(postgresql_url) as owner:
+        for login in logins.values():
+            owner.grant(Grant(role=Role.WORKER, user=login, connections=9))
+    stores = {
+        name: ServerCutStore(postgresql_url.replace("//postgres@", f"//{login}@"))
+        for name, login in logins.items()
+    }
+    chosen = type("Chosen", (OnServer,), {"url": postgresql_url, "stores": stores})
+    yield chosen if SEED is None else seeded(int(SEED))(chosen)
+    for store in stores.values():
+        store.close()
 
 
 def test_the_stories_go_as_they_should(machine):
@@ -55,18 +86,11 @@ def test_any_history_leaves_the_database_as_it_should_be(machine):
     run_state_machine_as_test(machine, settings=SEARCH)
 
 
-def test_the_guards_are_those_of_the_lifecycle():
-    made = "".join(functions.statements("public"))
-    for to in (BatchStatus.DONE, BatchStatus.READY, BatchStatus.FAILED):
-        words = ", ".join(f"'{source}'" for source in sorted(sources(BATCH, to)))
-        assert f"(spsa_batch.status || '') IN ({words})" in made
-
-
 def test_the_functions_of_a_database_are_those_of_this_program(postgresql_url):
-    """Whoever changes a step of a worker's has to write a migration that makes them anew."""
     shell = Shell(postgresql_url)
-    found = {row.prosrc for row in shell("SELECT prosrc FROM pg_proc WHERE proname LIKE 'spsa%'")}
+    found = {row.proname for row in shell("SELECT proname FROM pg_proc WHERE proname LIKE 'spsa%'")}
+    bodies = [row.prosrc for row in shell("SELECT prosrc FROM pg_proc WHERE proname LIKE 'spsa%'")]
     shell.close()
-    creating = [text for text in functions.statements("public") if text.startswith("CREATE")]
-    creating += [soundness.making(table) for table in soundness.TABLES]
-    assert found == {text.partition("$body$")[2].removesuffix("$body$") for text in creating}
+    text = "".join(sql_files.programs("postgresql"))
+    assert found == set(sql_files.functions())
+    assert all(body in text for body in bodies)

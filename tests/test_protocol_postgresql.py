@@ -4,9 +4,6 @@ or has no room left; theta comes out as if nothing had been.
 SPSA_TEST_LONG=1 is fifty restarts; SPSA_TEST_SEED when they come.
 """
 
-import shutil
-import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -24,6 +21,7 @@ from crew import (
     of_six,
     working,
 )
+from disks import disk_of, fill, open_folder
 from fleet import LEASE_SECONDS, Post
 from postgres_server import CrashingServer, binaries
 from shell import Shell
@@ -42,15 +40,10 @@ ROOM = 192  # MiB; a fresh cluster takes 30
 pytestmark = pytest.mark.timeout(900)
 
 
-@contextmanager
-def open_folder() -> Iterator[Path]:
-    """Readable to whoever the server runs as."""
-    made = Path(tempfile.mkdtemp(prefix="spsa-crashing-"))
-    made.chmod(0o755)
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    with disk_of(ROOM) as disk:
+        yield disk
 
 
 @contextmanager
@@ -170,28 +163,6 @@ def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
     refused = sum(entry.outcome == "DatabaseUnreachable" for entry in entries(tmp_path))
     assert refused > 0
     figures(times=FILLINGS, refused=refused, games=games, seconds=time.monotonic() - began)
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system of its own with little room; only root may make one."""
-    with open_folder() as disk:
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}m,mode=755", "tmpfs", disk]
-        if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-            pytest.skip("no file system may be mounted here")
-        yield disk
-        subprocess.run(["umount", "-l", disk], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Take what room there is."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 16))
-        except OSError:
-            return ballast
 
 
 def test_no_room_left_on_an_sqlite_files_disk(small_disk, tmp_path, figures):

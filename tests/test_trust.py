@@ -23,7 +23,7 @@ from spsa.store import NewEngine, Store
 from spsa.store.orders import order_of
 from spsa.terms import Adjudication, Book, Terms, TimeControl, TimeKind
 from worker.artifacts import EngineCache
-from worker.clerk import Clerk
+from worker.database_client import DatabaseClient
 from worker.interrupts import Interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import Pace
@@ -243,18 +243,19 @@ def published(path: Path) -> NewEngine:
     return new_engine(path.name, sha256=digest, path=str(path))
 
 
-def work(store: Store, folder: Path, key: TrustKey | None) -> int:
+def work(store: Store, folder: Path, key: TrustKey | None, batches: int = 1) -> int:
     with Pool(1, PATIENT) as pool:
         cache = EngineCache(folder / "cache", store.engine_bytes, key)
-        clerk = Clerk(store, new_worker("me"), LEASE, QUICK)
-        return Worker(clerk, pool, cache, Habits(poll=QUICK, max_batches=2), Interrupts()).run()
+        client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
+        habits = Habits(poll=QUICK, max_batches=batches)
+        return Worker(client, pool, cache, habits, Interrupts()).run()
 
 
 def test_what_is_signed_is_played(
     staged: Stage, offer: Callable[..., None], played: Path, tmp_path: Path
 ) -> None:
     offer()
-    assert work(staged.store, tmp_path, KEY.public) == 0
+    assert work(staged.store, tmp_path, KEY.public, batches=2) == 0
     assert played.exists()
     assert staged.store.totals(staged.run.id).tally.games == 8
 
@@ -337,7 +338,7 @@ def test_the_command_of_a_worker_refuses_what_is_not_signed(
     staged: Stage, database_url: str, offer: Callable[..., None], played: Path, project: Path
 ) -> None:
     offer(None)
-    flags = ("--spsa", "-c", "1", "--once", "--engines-cache", "cache", "--trust-key")
+    flags = ("--spsa", "-c", "1", "--max-batches", "1", "--engines-cache", "cache", "--trust-key")
     done = call(worker(*flags, str(KEY.public)), project, DATABASE_URL=database_url)
     assert done.returncode == 1, done.stderr
     assert "iteration 1 of run first is not signed; nothing of it is executed" in done.stderr

@@ -11,17 +11,28 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from builders import LEASE, Stage, new_engine, new_worker, stage
+from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
 from engines.zoo import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 
-from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput
+from spsa.errors import (
+    ArtifactMismatch,
+    BatchFailed,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    IllegalTransition,
+    InvalidInput,
+    LeaseLost,
+    OutOfRange,
+    ReportConflict,
+    TuningError,
+)
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.scoring import Tally
-from spsa.store import Exchanged, NewEngine, Store, open_store
+from spsa.store import NewEngine, Store, open_store
 from spsa.terms import Book, Terms, TimeControl, TimeKind
 from worker.artifacts import EngineCache
 from worker.batch import Binaries, job_of
-from worker.clerk import Clerk, Desk
+from worker.database_client import DatabaseClient, PendingReport, WorkerStore
 from worker.interrupts import Interrupts
 from worker.loop import NOTHING_TO_DO, Habits, Worker
 from worker.openings import drawn_time, load
@@ -45,9 +56,12 @@ def staged(store: Store) -> Stage:
     return stage(store)
 
 
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def published(path: Path, **over: object) -> NewEngine:
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return new_engine(path.name, **{"sha256": digest, "path": str(path)} | over)
+    return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)
 
 
 @pytest.fixture
@@ -82,9 +96,10 @@ def hired(
 ) -> Iterator[tuple[Worker, Interrupts]]:
     interrupts = Interrupts()
     with Pool(size, PATIENT) as pool:
-        clerk = Clerk(desk, new_worker("me"), habits.pop("lease", LEASE), QUICK)
+        client = DatabaseClient(desk, new_worker("me"), habits.pop("lease", LEASE), QUICK)
         cache = EngineCache(folder / "cache", desk.engine_bytes)
-        yield Worker(clerk, pool, cache, Habits(poll=QUICK, **habits), interrupts), interrupts
+        chosen = Habits(poll=QUICK, after_failure=QUICK, **habits)
+        yield Worker(client, pool, cache, chosen, interrupts), interrupts
 
 
 def work(desk: Any, folder: Path, **habits: Any) -> int:
@@ -125,7 +140,7 @@ class Unreliable:
 
     def __init__(self, store: Store, losses: int) -> None:
         self._store = store
-        self._left = dict.fromkeys(("exchange", "renew", "register_worker"), losses)
+        self._left = dict.fromkeys(("claim", "report", "renew", "register_worker"), losses)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -166,14 +181,18 @@ def test_a_voided_pair_is_played_again_and_its_reason_reported(
 def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:
-    offer(fault="illegal", at_ply=1)
-    assert work(staged.store, tmp_path, size=1, once=True) == 0
+    offer(fault="illegal", at_ply=1, batch_games=8)
+    with pytest.raises(BatchFailed, match="minus: illegal move: e1e8"):
+        work(staged.store, tmp_path, size=1, max_batches=3)
+    staged.store.tick(staged.master, LEASE)
     run = staged.now()
     assert run.status is RunStatus.PAUSED
     assert "illegal move" in str(run.reason)
     failed = batches(sql)[0]
     assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.FAILED, 3, 3 * 4)
     assert "minus: illegal move: e1e8" in failed.last_error
+    ((blamed, failures),) = sql("SELECT sha256, failures FROM spsa_failure")
+    assert (blamed, failures) == (digest(tmp_path / "minus"), 3)
 
 
 def test_without_work_it_says_so(staged: Stage, tmp_path: Path) -> None:
@@ -202,14 +221,11 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
             answer = self._instead.get(name, getattr(self._store, name))(*args)
-            self.calls += _told(args[0], answer) if name == "exchange" else [name]
+            if name != "claim" or answer is not None:
+                self.calls.append(name)
             return answer
 
         return call
-
-
-def _told(reported: Any, answer: Exchanged) -> list[str]:
-    return ["report"] * len(reported) + ["claim"] * len(answer.claims)
 
 
 def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
@@ -284,13 +300,13 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
     assert not children()
 
 
-def test_a_box_without_the_engine_says_so_and_leaves(
+def test_a_machine_without_the_engine_fails_the_batch_and_says_so_in_the_end(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
 ) -> None:
     offer()
     (tmp_path / "minus").unlink()
     with pytest.raises(ArtifactMismatch, match="minus"):
-        work(staged.store, tmp_path)
+        work(staged.store, tmp_path, max_batches=1)
     assert [row.attempt for row in batches(sql)] == [1, 0]
     assert "minus" in batches(sql)[0].last_error
 
@@ -302,7 +318,7 @@ def test_an_engine_with_other_bytes_is_never_run(
     log = tmp_path / "log"
     engine(tmp_path, "minus", moves=LOSER, log=log)
     with pytest.raises(ArtifactMismatch, match="hashes to"):
-        work(staged.store, tmp_path)
+        work(staged.store, tmp_path, max_batches=1)
     assert not log.exists()
 
 
@@ -341,13 +357,78 @@ def test_another_book_is_refused(
 ) -> None:
     offer(book=Book(sha256="0" * 64))
     with pytest.raises(InvalidInput, match="SHA-256"):
-        work(staged.store, tmp_path)
+        work(staged.store, tmp_path, max_batches=1)
     assert "SHA-256" in batches(sql)[0].last_error
 
 
-def test_the_store_is_a_desk(store: Store) -> None:
-    desk: Desk = store
-    assert desk.work_left() is False
+def test_the_store_is_what_a_worker_asks(store: Store) -> None:
+    asked: WorkerStore = store
+    assert asked.work_left() is False
+
+
+def test_one_batch_that_cannot_be_played_leaves_the_others(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    """The row of one iteration names a binary that nobody has; the worker plays the next one."""
+    offer()
+    missing = new_engine("missing", path=str(tmp_path / "missing"))
+    minus = published(tmp_path / "minus")
+    plus_path = tmp_path / "plus"
+    staged.open(
+        k=2, opened_on=0, in_flight=2, plus=missing, minus=minus, target_games=2, batch_games=2
+    )
+    sql("UPDATE spsa_iteration SET status = 'pending' WHERE k = 2")
+    assert work(staged.store, tmp_path, max_batches=5) == 0
+    assert plus_path.exists()
+    rows = sql("SELECT status, failures FROM spsa_batch ORDER BY id")
+    assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
+
+
+class Refusing:
+    """A store that refuses every result, as where a row cannot take it."""
+
+    def __init__(self, store: Store, error: TuningError) -> None:
+        self._store, self._error = store, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def report(self, *_: Any) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OutOfRange("spsa_batch.moves is -5"),
+        ReportConflict("other counts"),
+        IllegalTransition("refused"),
+        DatabaseRefused("no"),
+        LeaseLost("gone"),
+    ],
+)
+def test_a_result_that_is_refused_for_good_never_ends_a_worker(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, error: TuningError, sql: Any
+) -> None:
+    offer()
+    assert work(Refusing(staged.store, error), tmp_path, size=1, max_batches=2) == 0
+    lost = isinstance(error, LeaseLost)
+    found = sql("SELECT status, failures FROM spsa_batch ORDER BY seq")
+    assert [tuple(row) for row in found] == ([("leased", 0)] * 2 if lost else [("ready", 1)] * 2)
+
+
+def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None:
+    staged.open()
+    claim = staged.claim("a")
+    assert claim is not None
+    client = DatabaseClient(Unreliable(staged.store, 1), new_worker("me"), LEASE, QUICK)
+    client.enqueue(PendingReport(claim=claim, result=result_of(claim)))
+    with client.retrying():
+        client.deliver()
+    assert client.unreported == 1
+    client.deliver()
+    assert client.unreported == 0
+    assert staged.store.iterations(staged.run.id)[0].games_played == 4
 
 
 def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
@@ -389,7 +470,7 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
     minus.unlink()
     desk = Watched(staged.store, engine_bytes=stored)
     assert work(desk, tmp_path, max_batches=2) == 0
-    assert desk.calls.count("release") == 4
+    assert desk.calls.count("release") == 2
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2
 
 

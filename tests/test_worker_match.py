@@ -223,7 +223,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
         (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
         (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),
         (("--spsa", "/bin/sh"), "from the database"),
-        (("--spsa", "-c", "100000"), "--force"),
+        (("--spsa", "-c", "4096"), "--force"),
         (("--spsa",), "DATABASE_URL"),
         (("--spsa", "--database-url", "nonsense"), "not a URL"),
     ],

@@ -1,5 +1,6 @@
 """The book that ships, other people's books, and what chance decides about a pair."""
 
+import os
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -11,11 +12,18 @@ from hypothesis import strategies as st
 
 from spsa.errors import InvalidInput
 from spsa.terms import Book, TimeControl, TimeKind
-from worker.openings import BUILTIN, Opening, OpeningBook, drawn_time, load, permutation
+from worker.openings import BUILTIN, Opening, OpeningBook, drawn_time, load, permutation, pgn_book
+from worker.openings import book as book_module
 from worker.openings.formats import Positions
 
 MOVETIME = TimeControl(low=0.25, high=1.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box that has seen no book yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +189,106 @@ def test_pgn_games_give_their_first_plies(tmp_path: Path) -> None:
 
 def test_an_illegal_pgn_move_is_told_with_the_line_of_its_game(tmp_path: Path) -> None:
     name = book(tmp_path, PGN.replace("2. c4", "2. c6"), "book.pgn")
+    for plies in (None, 2):
+        (fault,) = faults(name, plies)
+        assert fault.startswith(f"{name}:6: [opening] illegal san: 'c6'")
+
+
+GAME = '[Event "?"]\n[Result "*"]\n\n'
+CHESS960 = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{GAME}1. e4 e5 2. Ke3 *\n", "illegal san: 'Ke3'"),
+        (f"{GAME}1. e4 e9 e5 *\n", "'e9' is no move"),
+        (f"{GAME}1. e4 e55 *\n", "'e55' is no move"),
+        (f"{GAME}1. e4 Zd5 2. Nf3 *\n", "'Zd5' is no move"),
+        (f"{GAME}1. e4 -- 2. d4 *\n", "a null move"),
+        (f"{GAME}1. e4 {{no end\n\n{GAME}1. d4 d5 *\n", "the comment '{no end"),
+        (f'{GAME[:-1]}[FEN "{EPD} 0 1"\n\n1... e5 *\n', "is no header"),
+        (f'{GAME[:-1]}[FEN "8/8/8"]\n\n1. e4 *\n', "expected 8 rows"),
+        (f'{GAME[:-1]}[Variant "Atomic"]\n\n1. e4 *\n', "a game of Atomic"),
+        (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
+        (f'{GAME[:-1]}[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
+        (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
+        (f"{GAME}1. \x1b[2J *\n", r"'\\x1b[2J' is no move"),
+    ],
+)
+def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
+    tmp_path: Path, text: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = book(tmp_path, PGN + "\n" + text, "book.pgn")
+    fault = faults(name, 1)[0]
+    assert fault.startswith(f"{name}:11: [opening] ") and said in fault
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
+    moves = """1.e4! {[%eval 0.3] (a
+    remark)} e5 $14 ; another
+% and another
+2. Nf3 (2. Ke2?? Kxe7 {illegal} (2. f4)) 2... Nc6+!? 3. Bb5 += a6 1/2-1/2"""
+    (found,) = load(Book(name=book(tmp_path, GAME + moves, "book.pgn"))).openings
+    assert found.moves == ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{EPD} 100 60",
+        f"{EPD} 0 10001",
+        f"{EPD} 0 {'9' * 5000}",
+        f"{EPD} hmvc -5; fmvn 3;",
+        f"{EPD} hmvc 0; fmvn -3;",
+        f"{EPD} \u0663 7",
+        f'{EPD} id "{"x" * 1000}";',
+        EPD.replace("4P3", "4\x1b3"),
+        EPD.replace("4P3", "\u06644P3"),
+        EPD.replace("4P3", "0" * 10**6),
+    ],
+)
+def test_a_line_that_is_no_position_to_play_from_is_refused(tmp_path: Path, line: str) -> None:
+    name = book(tmp_path, f"{EPD}\n{line}\n")
     (fault,) = faults(name)
-    assert fault.startswith(f"{name}:6: [opening] illegal san: 'c6'")
-    assert len(load(Book(name=name, plies=2)).openings) == 2
+    assert fault.startswith(f"{name}:2: [opening] ")
+    assert fault.isprintable() and len(fault) < 2_000
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "folder", "large.epd", "x" * 5000])
+def test_what_is_no_file_of_a_books_size_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with (tmp_path / "large.epd").open("wb") as file:
+        file.truncate(10 * 2**30)
+    (fault,) = faults(str(tmp_path / name))
+    assert "cannot be read: " in fault and len(fault) < 1_500
+    if name in ("/dev/zero", "pipe", "large.epd"):
+        assert "268,435,456 bytes" in fault
+
+
+def test_a_book_of_too_many_openings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "MOST_OPENINGS", 2000)
+    monkeypatch.setattr(pgn_book, "MOST_GAMES", 20)
+    (fault,) = faults(book(tmp_path, f"{EPD}\n" * 2001))
+    assert "2,001 lines" in fault and "2,000 at most" in fault
+    (fault,) = faults(book(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
+    assert "more than 20 games" in fault
+
+
+def test_not_every_fault_of_a_bad_book_is_told(tmp_path: Path) -> None:
+    assert len(faults(book(tmp_path, "x\n" * 1000))) == 100
+    assert len(faults(book(tmp_path, f"{GAME}1. x\n\n" * 300, "book.pgn"))) == 100
+
+
+def test_a_folder_that_cannot_be_made_costs_no_book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + "x" * 5000)
+    assert len(load(Book(name=book(tmp_path, EPD))).openings) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,7 +296,7 @@ def test_an_illegal_pgn_move_is_told_with_the_line_of_its_game(tmp_path: Path) -
     [
         ("", "book.epd", "no opening"),
         ("\n", "book.pgn", "no opening"),
-        ("# nothing\n", "book.pgn", "neither a move nor a FEN"),
+        ("# nothing\n", "book.pgn", "'nothing' is no move"),
     ],
 )
 def test_an_empty_book_is_refused(tmp_path: Path, text: str, name: str, found: str) -> None:

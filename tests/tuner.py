@@ -96,6 +96,10 @@ class Tuner:
     def master(self, *arguments: str) -> subprocess.Popen[bytes]:
         return self.start("run", *arguments)
 
+    def hasty_master(self) -> subprocess.Popen[bytes]:
+        """One that asks a database that does not answer again soon (hasty_master.py)."""
+        return self._start("hasty_master", "run")
+
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """A command of spsa-master that goes on for a while."""
         return self._start("spsa.master", *arguments)
@@ -219,7 +223,8 @@ class Tuner:
         return process
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "SPSA_DEBUG": "1", "DATABASE_URL": self.url}
+        path = str(Path(__file__).parent)
+        return {**os.environ, "PYTHONPATH": path, "SPSA_DEBUG": "1", "DATABASE_URL": self.url}
 
 
 def _command_of(process: subprocess.Popen[bytes]) -> str:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import MOST_TEXT, content
 from spsa.tls import cautions
 from spsa.url_source import caution_of_command_line, url_beside, url_in
-
-_LONGEST = 4 << 20
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
@@ -41,8 +40,7 @@ def warnings(url: str, flag: str | None) -> list[str]:
 def _configured(config: Path) -> str | None:
     """The url in its [database]; None where there is none."""
     try:
-        with config.open("rb") as file:
-            table = tomllib.loads(file.read(_LONGEST).decode("utf-8")).get("database", {})
+        table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets

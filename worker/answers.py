@@ -1,16 +1,18 @@
-"""What an engine's search comes to: its move, and what of its last words anybody asks for."""
+"""What an engine's search comes to: its move, and what of its last words anybody asks for.
+
+Every number stays in a range that `spsa.terms.numbers` states.
+"""
 
 import re
 from typing import NamedTuple, Self
 
 from spsa.errors import EngineFault
+from spsa.terms import clamped, counted
+from spsa.terms.numbers import MATE, MOST_DEPTH, MOST_MATE, MOST_NODES, MOST_SCORE
 
-MATE = 100_000
-"""Centipawns of a mate at hand; a mate in n moves is worth n less."""
-
-_SCORE = re.compile(rb" score (cp|mate) (-?\d+)")
-_NODES = re.compile(rb" nodes (\d+)")
-_DEPTH = re.compile(rb" depth (\d+)")
+_SCORE = re.compile(rb" score (cp|mate) (-?\d+)(?=\s|$)")
+_NODES = re.compile(rb" nodes (\d+)(?=\s|$)")
+_DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
 _BESTMOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 
 
@@ -35,11 +37,12 @@ class Answer(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        return _number(_NODES, self.info)
+        """0 where it said no number, or none that can be true."""
+        return _count(_NODES, self.info, MOST_NODES)
 
     @property
     def depth(self) -> int:
-        return _number(_DEPTH, self.info)
+        return _count(_DEPTH, self.info, MOST_DEPTH)
 
 
 def last_info(heard: bytearray, end: int) -> bytes:
@@ -64,12 +67,12 @@ def _score(info: bytes) -> int | None:
     found = _SCORE.search(info)
     if found is None:
         return None
-    value = int(found[2])
     if found[1] == b"cp":
-        return value
+        return clamped(found[2], MOST_SCORE)
+    value = clamped(found[2], MOST_MATE)
     return MATE - value if value > 0 else -MATE - value
 
 
-def _number(pattern: "re.Pattern[bytes]", info: bytes) -> int:
+def _count(pattern: "re.Pattern[bytes]", info: bytes, most: int) -> int:
     found = pattern.search(info)
-    return int(found[1]) if found else 0
+    return (found and counted(found[1], most)) or 0

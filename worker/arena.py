@@ -1,6 +1,5 @@
 """A plain match from its command line to its report."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,13 +9,15 @@ from typing import Any, Self, TextIO
 
 import click
 
+from spsa.output import echo, echo_json
 from spsa.terms import Book
+from spsa.text import printable
 from worker.count import Count
 from worker.game import Conditions, Pair
 from worker.interrupts import INTERRUPTED, interrupts
 from worker.logs import set_up
-from worker.match import Match, Played, play_match
-from worker.match_report import as_json, as_text
+from worker.match import Match, play_match
+from worker.match_report import as_json, report_lines
 from worker.openings import Order, load
 from worker.options import (
     adjudication,
@@ -69,7 +70,10 @@ def hold(arena: Arena) -> int:
         Pool(min(arena.concurrency, match.pairs), patience, arena.confinement) as pool,
     ):
         played = play_match(match, pool, heard, on_pair=_herald(arena, write), on_void=_say_void)
-    click.echo(_report(arena, played))
+    if arena.as_json:
+        echo_json(as_json(match, played), indent=2)
+    else:
+        echo(*report_lines(match, played))
     if played.interrupted:
         return heard.exit_code or INTERRUPTED
     return 0 if played.failure is None else 1
@@ -127,8 +131,17 @@ def _scorebook(arena: Arena) -> Iterator[Callable[[Pair], None]]:
         time_control=match.conditions.time_control,
         date=f"{date.today():%Y.%m.%d}",
     )
-    with arena.pgn.open("a", encoding="utf-8") as file:
+    with _appended(arena.pgn) as file:
         yield lambda pair: _append(file, sheet.pair(pair))
+
+
+def _appended(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise click.BadParameter(
+            f"{printable(str(path), 80)!r}: {error.strerror}", param_hint="--pgn"
+        ) from None
 
 
 def _append(file: TextIO, text: str) -> None:
@@ -141,16 +154,10 @@ def _herald(arena: Arena, write: Callable[[Pair], None]) -> Callable[[Pair, Coun
         write(pair)
         pairs = count.tally.pairs
         if pairs % arena.progress == 0:
-            click.echo(f"{2 * pairs} of {2 * arena.match.pairs} games: {count}", err=True)
+            echo(f"{2 * pairs} of {2 * arena.match.pairs} games: {count}", err=True)
 
     return on_pair
 
 
 def _say_void(event: PairVoid) -> None:
-    click.echo(f"pair {event.pairing.number + 1} void: {event.detail}", err=True)
-
-
-def _report(arena: Arena, played: Played) -> str:
-    if arena.as_json:
-        return json.dumps(as_json(arena.match, played), indent=2)
-    return as_text(arena.match, played)
+    echo(f"pair {event.pairing.number + 1} void: {event.detail}", err=True)

@@ -66,7 +66,10 @@ class EngineCache:
         data = self._stored(engine.sha256)
         if data is None:
             raise ArtifactMismatch(f"{fault}; the database does not hold {engine.sha256} either")
-        return fetch(data, engine.sha256, self._folder)
+        try:
+            return fetch(data, engine.sha256, self._folder)
+        except TuningError as error:
+            raise ArtifactMismatch(f"{error} ({fault})") from error
 
     def _forget_old(self) -> None:
         # Another worker that has one of these running keeps its file until it ends.

@@ -13,6 +13,7 @@ import click
 
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect, told
+from spsa.output import echo, echo_error, echo_usage_error
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.isolation import isolation, keep_to_oneself
@@ -91,7 +92,7 @@ def _database_url(flag: str | None, file: Path | None) -> str:
         raise click.UsageError("give --database-url or --database-url-file, not both")
     url = database_url(flag, os.environ, file)
     for warning in warnings(url, flag):
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     os.environ.pop("DATABASE_URL", None)
     return url
 
@@ -120,14 +121,14 @@ def main() -> None:
     try:
         code = compete.main(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        echo_usage_error(error)
         code = error.exit_code
     except click.Abort:
         code = 130
     except TuningError as error:
-        click.echo(f"compete: {error}", err=True)
+        echo_error("compete", error)
         code = error.exit_code
     except OSError as error:
         sentence, code = told(error)
-        click.echo(f"compete: {sentence}", err=True)
+        echo(f"compete: {sentence}", err=True)
     sys.exit(code)

@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from spsa.scoring import Tally
+from spsa.terms.numbers import MOST_NODES_OF_BATCH
+from spsa.text import OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from worker.game import Pair
 
 
@@ -43,8 +45,8 @@ class Count:
     def add(self, pair: Pair) -> None:
         self.tally += pair.tally
         plus_nodes, minus_nodes = pair.nodes()
-        self.plus_nodes += plus_nodes
-        self.minus_nodes += minus_nodes
+        self.plus_nodes = min(self.plus_nodes + plus_nodes, MOST_NODES_OF_BATCH)
+        self.minus_nodes = min(self.minus_nodes + minus_nodes, MOST_NODES_OF_BATCH)
         plus_losses, minus_losses = pair.time_losses()
         self.plus_time_losses += plus_losses
         self.minus_time_losses += minus_losses
@@ -52,12 +54,21 @@ class Count:
         self.think_seconds += pair.seconds
 
     def add_void(self, reason: str) -> None:
-        """Count the game that was spoilt; a first game thrown away with it is not a void game."""
-        self.voids[reason] += 1
+        """Count the game that was spoilt; a first game thrown away with it is not a void game.
+
+        An engine may give every fault another reason: those after the first few share one.
+        """
+        known = printable(reason, VOID_REASON_LENGTH)
+        full = known not in self.voids and len(self.voids) >= VOID_REASONS - 1
+        self.voids[OTHER_REASONS if full else known] += 1
 
     def nps(self) -> float | None:
         """Nodes a second of one engine while it thinks."""
-        return (self.plus_nodes + self.minus_nodes) / self.think_seconds if self.moves else None
+        return (
+            (self.plus_nodes + self.minus_nodes) / self.think_seconds
+            if self.think_seconds > 0
+            else None
+        )
 
     def __str__(self) -> str:
         tally = self.tally

@@ -15,7 +15,8 @@ _RIGHTS = {"K": 1, "Q": 2, "k": 4, "q": 8}
 _RIGHTS_TEXT = re.compile("(?!$)K?Q?k?q?|-")
 _TEXT = re.compile(
     r"([1-8pnbrqkPNBRQK/]+) ([wb]) (\S+) (-|[a-h][36])"
-    r"(?:| (?P<half>\d+) (?P<full>\d+);?| hmvc (?P<hmvc>\d+); fmvn (?P<fmvn>\d+);)"
+    r"(?:| (?P<half>\d{1,9}) (?P<full>\d{1,9});?| hmvc (?P<hmvc>\d{1,9}); fmvn (?P<fmvn>\d{1,9});)",
+    re.ASCII,
 )
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from spsa.errors import EngineFault
 from spsa.scoring import Tally
 from spsa.terms import Adjudication, TimeControl
+from spsa.text import FAILURE_LENGTH, printable
 from worker import fen
 from worker.adjudication import Judge
 from worker.answers import Answer
@@ -42,7 +43,7 @@ class VoidGame(EngineFault):
     def __init__(self, culprit: str, fault: EngineFault) -> None:
         super().__init__(fault.reason, "")
         self.culprit = culprit
-        self.args = (f"{culprit}: {fault}",)
+        self.args = (printable(f"{culprit}: {fault}", FAILURE_LENGTH),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,10 @@
 
 import json
 import logging
+from typing import Any
+
+from spsa.output import PrintableLines
+from spsa.text import LINE_LENGTH, printable
 
 
 class JsonLines(logging.Formatter):
@@ -13,20 +17,20 @@ class JsonLines(logging.Formatter):
                 "time": round(record.created, 3),
                 "level": record.levelname.lower(),
                 "logger": record.name,
-                "message": record.getMessage(),
+                "message": printable(record.getMessage(), LINE_LENGTH),
             }
         )
 
 
-class PlainLines(logging.Formatter):
+class PlainLines(PrintableLines):
     """The message, with a stamp; the trace of a defect only where one asked for details."""
 
     def __init__(self, *, detailed: bool) -> None:
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
         self._detailed = detailed
 
-    def formatException(self, ei: object) -> str:  # noqa: N802 - the base class's name
-        return super().formatException(ei) if self._detailed else ""  # type: ignore[arg-type]
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+        return super().formatException(ei) if self._detailed else ""
 
 
 def set_up(log_format: str, *, verbose: bool) -> None:

@@ -1,24 +1,24 @@
 """Claim, play, renew, report: the life of a worker.
 
-The main thread is here, and it alone talks to the database, through the clerk; the slots play.
+The main thread is here, and it alone talks to the database, through its client; the slots play.
 """
 
 import logging
 import time
-from collections import deque
 from dataclasses import dataclass
 from random import Random
 
-from spsa.errors import ArtifactMismatch, DatabaseUnreachable, InvalidInput, NotSigned, TuningError
+from spsa.errors import BatchFailed, DatabaseUnreachable, TuningError
 from spsa.store import Claim
 from spsa.terms import Book
+from spsa.text import FAILURE_LENGTH, printable
 from worker.artifacts import EngineCache
 from worker.batch import job_of
-from worker.clerk import Clerk, Letter
+from worker.database_client import DatabaseClient, PendingReport
 from worker.in_play import InPlay
 from worker.interrupts import Interrupts
 from worker.openings import OpeningBook, load
-from worker.pauses import POLL, Pace, Pauses
+from worker.pauses import FAILURE, POLL, Pace, Pauses
 from worker.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class Habits:
     idle_timeout: float | None = None
     max_batches: int | None = None
     poll: Pace = POLL
+    after_failure: Pace = FAILURE
 
 
 class Worker:
@@ -46,13 +47,13 @@ class Worker:
 
     def __init__(
         self,
-        clerk: Clerk,
+        client: DatabaseClient,
         pool: Pool,
         engines: EngineCache,
         habits: Habits,
         interrupts: Interrupts,
     ) -> None:
-        self._clerk = clerk
+        self._client = client
         self._pool = pool
         self._engines = engines
         self._habits = habits
@@ -61,7 +62,9 @@ class Worker:
         self._books: dict[Book, OpeningBook] = {}
         self._claimed = 0
         self._nps: float | None = None
-        self._broken: TuningError | None = None
+        self._played = False
+        self._trouble: TuningError | None = None  # the last batch that could not be played
+        self._failures = Pauses(habits.after_failure, Random())
         self._no_work = False
         self._idle = False
         self._stop_at: float | None = None
@@ -79,22 +82,22 @@ class Worker:
             self._listen()
 
     def _verdict(self) -> int:
-        if self._broken is not None:
-            raise self._broken
-        if self._clerk.unanswered:
+        if self._client.unreported:
             raise DatabaseUnreachable(
-                f"{self._clerk.unanswered} batches could not be reported; others will play them"
+                f"{self._client.unreported} batches could not be reported; others will play them"
             )
         if self._interrupts.count:
             return self._interrupts.exit_code
-        if self._clerk.trouble is not None:
-            raise self._clerk.trouble
+        if self._client.trouble is not None:
+            raise self._client.trouble
+        if self._trouble is not None and not self._played:
+            raise self._trouble
         return 0 if self._claimed else NOTHING_TO_DO
 
     def _finished(self) -> bool:
         if self._in_play:
             return False
-        if self._clerk.unanswered:
+        if self._client.unreported:
             return self._breaking_off
         return self._leaving or self._nothing_to_stay_for
 
@@ -102,7 +105,7 @@ class Worker:
     def _leaving(self) -> bool:
         """Whether no more batches are to be claimed."""
         enough = self._habits.max_batches is not None and self._claimed >= self._habits.max_batches
-        return bool(self._interrupts.count) or enough or self._broken is not None
+        return bool(self._interrupts.count) or enough
 
     @property
     def _breaking_off(self) -> bool:
@@ -126,47 +129,39 @@ class Worker:
                 self._pool.stop(key)
 
     def _speak(self) -> None:
-        if self._clerk.silent and not self._breaking_off:
+        if self._client.silent and not self._breaking_off:
             return
-        with self._clerk.patiently():
-            self._drop(self._clerk.renew(self._in_play, self._nps))
-            self._exchange()
+        with self._client.retrying():
+            self._drop(self._client.renew(self._in_play, self._nps))
+            self._report_and_claim()
 
     def _drop(self, lost: frozenset[str]) -> None:
         for key in lost:
             log.warning("%s: lease lost, its games are dropped", self._in_play[key])
             self._pool.stop(key)
 
-    def _exchange(self) -> None:
-        """Hand in what has been played and take out what is wanted, in one call where possible."""
-        while (wanted := self._wanted_now) or self._clerk.unanswered:
-            claims = self._clerk.exchange(wanted)
-            if claims:
-                self._idle = False
-                self._polls.reset()
-            if len(claims) < wanted:
-                self._come_back_later(expecting=bool(claims))
-            self._begin_all(deque(claims))
+    def _report_and_claim(self) -> None:
+        self._client.deliver()
+        while self._wanted_now:
+            claim = self._client.claim()
+            if claim is None:
+                self._come_back_later()
+                return
+            self._idle = False
+            self._polls.reset()
+            self._begin(claim)
+            self._claimed += 1
+        self._client.deliver()
 
-    def _begin_all(self, claims: deque[Claim]) -> None:
-        try:
-            while claims and self._broken is None:
-                self._begin(claims[0])
-                claims.popleft()
-                self._claimed += 1
-        finally:
-            for claim in claims:
-                self._clerk.post(Letter(claim=claim))
-
-    def _come_back_later(self, expecting: bool) -> None:
-        """Nothing more is free; `expecting` is whether something was, and is about to be played."""
-        playing = expecting or bool(self._in_play)
-        if not (self._idle or playing):
+    def _come_back_later(self) -> None:
+        """Nothing more is free."""
+        if not (self._idle or self._in_play):
             log.info("nothing to play now, waiting for work")
-        self._idle = not playing
+        self._idle = not self._in_play
         self._ask_at = time.monotonic() + self._polls.next()
-        if self._habits.once and not playing:
-            self._no_work = not self._clerk.work_left()
+        if self._habits.once and not self._in_play:
+            useless = self._trouble is not None and not self._played
+            self._no_work = useless or not self._client.work_left()
 
     @property
     def _wanted_now(self) -> int:
@@ -192,14 +187,25 @@ class Worker:
         try:
             binaries = self._engines.binaries(claim)
             job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.patience)
-        except (ArtifactMismatch, InvalidInput, NotSigned) as error:
-            # A box that cannot play a run says so and leaves, rather than use up every attempt.
-            self._broken = error
-            self._clerk.post(Letter(claim=claim, failure=str(error)))
+        except DatabaseUnreachable:
+            self._client.enqueue(PendingReport(claim=claim))
+            raise
+        except TuningError as error:
+            # It costs this batch; others may play it. This worker goes on with what it can play.
+            log.error("%s: cannot be played here, %s", batch, error)
+            self._failed(
+                PendingReport(claim=claim, failure=printable(str(error), FAILURE_LENGTH)), error
+            )
             return
         self._in_play[claim.claim_id] = batch
         self._pool.submit(job)
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
+
+    def _failed(self, report: PendingReport, error: TuningError) -> None:
+        """Wait longer after each failure, so that a machine that plays nothing does little harm."""
+        self._client.enqueue(report)
+        self._trouble = error
+        self._ask_at = time.monotonic() + self._failures.next()
 
     def _book(self, terms: Book) -> OpeningBook:
         if terms not in self._books:
@@ -219,7 +225,8 @@ class Worker:
             case PairPlayed(pair=pair, slot=slot):
                 batch.count.add(pair)
                 batch.slot = slot
-            case PairVoid(detail=detail):
+            case PairVoid(detail=detail, culprit=culprit):
+                batch.culprit = culprit
                 batch.count.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
             case _:
@@ -227,14 +234,18 @@ class Worker:
 
     def _end(self, event: Ended, batch: InPlay) -> None:
         self._idle_since = self._ask_at = time.monotonic()
-        self._clerk.post(batch.letter(event))
+        if isinstance(event, JobFailed):
+            log.error("%s: failed, %s", batch, event.reason)
+            self._failed(batch.report(event), BatchFailed(f"{batch}: {event.reason}"))
+            return
+        self._client.enqueue(batch.report(event))
         if isinstance(event, JobDone):
+            self._played = True
+            self._failures.reset()
             self._nps = batch.count.nps()
             log.info("%s: %s", batch, batch.count)
             if self._nps is not None:
                 log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)
-        elif isinstance(event, JobFailed):
-            log.error("%s: failed, %s", batch, event.reason)
         else:
             log.info("%s: handed back", batch)
 
@@ -243,8 +254,8 @@ class Worker:
 
     def _duties(self) -> list[float]:
         """When something is next to be done, though no game ends."""
-        duties = [self._clerk.next_duty]
-        if self._wanted and not self._clerk.silent:
+        duties = [self._client.next_duty]
+        if self._wanted and not self._client.silent:
             duties.append(self._ask_at)
         if self._stop_at is not None and not self._breaking_off:
             duties.append(self._stop_at)

@@ -34,7 +34,8 @@ def as_json(match: Match, played: Played) -> dict[str, Any]:
     }
 
 
-def as_text(match: Match, played: Played) -> str:
+def report_lines(match: Match, played: Played) -> list[str]:
+    """The same for a person, line by line."""
     count, tally = played.count, played.count.tally
     lines = [
         f"{match.first.name} against {match.second.name}: {tally.games} of {2 * match.pairs} games",
@@ -50,7 +51,7 @@ def as_text(match: Match, played: Played) -> str:
         lines.append(f"nps by slot  {' '.join(f'{nps:.0f}' for nps in speeds.values())}")
     if played.failure is not None:
         lines.append(f"ended early  {played.failure}")
-    return "\n".join(lines)
+    return lines
 
 
 def _estimates(played: Played) -> dict[str, Any]:

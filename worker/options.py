@@ -3,19 +3,20 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spsa.terms import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.terms.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
+from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.cores import memory, pinning_order
 from worker.spawning import Confinement
 
 _MIB = 2**20
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
-_CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?")
+_CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
 _LEAST_MEMORY = 256 * _MIB
 
 
@@ -53,8 +54,10 @@ def adjudication(
 
 def sprt_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
     """What --sprt names, the weaker hypothesis first."""
-    if given is not None and not -inf < given[0] < given[1] < inf:
-        raise click.BadParameter("ELO0 has to be less than ELO1", param_hint="--sprt")
+    if given is not None and not given[1] - given[0] >= LEAST_NELO_APART:
+        raise click.BadParameter(
+            f"ELO0 has to be less than ELO1, by {LEAST_NELO_APART:g} at least", param_hint="--sprt"
+        )
     return given
 
 
@@ -65,8 +68,20 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not (equals and name.strip()):
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
+        _refuse_unsendable(name.strip(), value.strip())
         found[name.strip()] = value.strip()
     return found
+
+
+def _refuse_unsendable(name: str, value: str) -> None:
+    """UCI has one line for an option, and no way to quote a line break."""
+    for what in (name, value):
+        if what and not is_printable(what, MOST_OPTION_LENGTH):
+            raise click.BadParameter(
+                f"{printable(what, 80)!r} is not a text of at most {MOST_OPTION_LENGTH} printable "
+                "characters on one line",
+                param_hint="--option",
+            )
 
 
 def confinement(given: Mapping[str, Any]) -> Confinement:
@@ -89,20 +104,25 @@ def confinement(given: Mapping[str, Any]) -> Confinement:
 
 
 def engine_names(first: Path, second: Path) -> tuple[str, str]:
-    """File names, or as much of the paths as tells the two apart."""
-    if first.name != second.name:
-        return first.name, second.name
+    """File names, or as much of the paths as tells the two apart; printable as they go far."""
+    shown = [(first.name, second.name)]
     if first.resolve() != second.resolve():
-        return str(first), str(second)
-    return f"{first.name} (1)", f"{second.name} (2)"
+        shown.append((str(first), str(second)))
+    for one, other in shown:
+        names = printable(one, NAME_LENGTH), printable(other, NAME_LENGTH)
+        if names[0] != names[1]:
+            return names
+    name = printable(first.name, NAME_LENGTH - len(" (1)"))
+    return f"{name} (1)", f"{name} (2)"
 
 
 def _clock(text: str, margin: float) -> TimeControl:
     found = _CLOCK.fullmatch(text)
     moves, base, increment = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
-    if found is None or not base > 0 or (found[1] and not moves):
+    if not (found and 0 < base <= MOST_SECONDS >= increment) or (found[1] and not moves):
         raise click.BadParameter(
-            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60",
+            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, each of them "
+            f"{MOST_SECONDS:g} at most",
             param_hint="--tc",
         )
     return TimeControl(

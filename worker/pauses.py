@@ -17,6 +17,9 @@ class Pace:
 POLL = Pace(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
 """Between two questions for work that were answered with none."""
 
+FAILURE = Pace(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
+"""After a batch that could not be played."""
+
 RECONNECT = Pace(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two tries to reach a database; 30 s at most."""
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from spsa.terms import TimeControl, TimeKind
+from spsa.terms.numbers import MATE, MOST_SCORE
+from spsa.text import NAME_LENGTH, printable
 from worker import fen, san
-from worker.answers import MATE, Answer
+from worker.answers import Answer
 from worker.board import Board
 from worker.clock import ChessClock
 from worker.game import Game, Pair, Pairing
@@ -114,7 +116,7 @@ def _comment(answer: Answer) -> str:
 def _score(score: int | None) -> str:
     if score is None:
         return "?"
-    if abs(score) > MATE - 1000:
+    if abs(score) > MOST_SCORE:
         return f"{'+' if score > 0 else '-'}M{MATE - abs(score)}"
     return f"{score / 100:+.2f}"
 
@@ -131,4 +133,4 @@ def _time_control(terms: TimeControl) -> str:
 
 
 def _quoted(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"')
+    return printable(value, NAME_LENGTH).replace("\\", "\\\\").replace('"', '\\"')

@@ -16,6 +16,7 @@ from worker.spawning import Confinement, spawn
 
 CHUNK = 65_536
 _EXIT_PATIENCE = 1.0
+_LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
 
 class Overdue(Exception):
@@ -98,7 +99,7 @@ class EngineProcess:
         Overdue when the monotonic clock reaches `deadline`.
         """
         left = deadline - time.monotonic()
-        ready = self._poll(left * 1000 if left > 0 else 0)
+        ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
         if ready != self._output_alone:
             self._look_up({descriptor for descriptor, _ in ready})
         chunk = os.read(self._out, CHUNK)

@@ -11,14 +11,18 @@ from socket import gethostname
 from uuid import uuid4
 
 from spsa import __version__
-from spsa.errors import DatabaseUnreachable, TablesMissing
+from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
 from spsa.keys import TrustKey
+from spsa.private import private_folder
 from spsa.store import Store, WorkerInfo, open_store
+from spsa.text import NAME_LENGTH, printable
 from worker.artifacts import EngineCache, default_folder
-from worker.clerk import Clerk
+from worker.cache import cache_folder
 from worker.cores import usable_cores
+from worker.database_client import DatabaseClient
 from worker.interrupts import Interrupts, interrupts
 from worker.loop import Habits, Worker
+from worker.machine_secret import machine_secret
 from worker.pauses import RECONNECT, Pauses
 from worker.pool import Pool
 from worker.promptness import be_prompt
@@ -55,16 +59,27 @@ def serve(service: Service) -> int:
             return _worker(service, store, pool, heard).run()
 
 
+def _cache(service: Service) -> Path:
+    """The folder for engines; InvalidInput where there can be none, before a batch is claimed."""
+    folder = service.engines_cache or default_folder()
+    try:
+        return private_folder(folder, "the engine cache")
+    except TuningError as error:
+        reason = getattr(error.__cause__, "strerror", None) or str(error)
+        remedy = "name another folder by --engines-cache"
+        fault = Fault(file=str(folder), line=None, name="cache", found=reason, remedy=remedy)
+        raise InvalidInput([fault]) from None
+
+
 def _pool(service: Service) -> Pool:
     return Pool(service.concurrency, service.patience, service.confinement)
 
 
 def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
-    folder = service.engines_cache or default_folder()
     return Worker(
-        Clerk(store, _info(service), service.lease, RECONNECT),
+        DatabaseClient(store, _info(service), service.lease, RECONNECT),
         pool,
-        EngineCache(folder, store.engine_bytes, service.trust_key),
+        EngineCache(_cache(service), store.engine_bytes, service.trust_key),
         service.habits,
         heard,
     )
@@ -92,13 +107,14 @@ def _waited_enough(habits: Habits, began: float) -> bool:
 
 
 def _info(service: Service) -> WorkerInfo:
-    host = gethostname()
+    host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
         name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
         host=host,
-        platform=f"{platform.system()} {platform.machine()}",
+        platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
         cores=usable_cores(),
         concurrency=service.concurrency,
         version=__version__,
         confinement=str(service.confinement),
+        secret=machine_secret(cache_folder()),
     )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import sqlalchemy as sa
+from spsa.store.reports import REPORTED
 
 from benches.database.loop import Measured, measured
 from benches.database.scene import BARE_POLL, BARE_REPORT, shell
-from spsa.store.reports import REPORTED
 
 _RESULT = dict.fromkeys(REPORTED, "0") | {
     "draws": "2",

@@ -20,6 +20,7 @@ from spsa.store import (
     NewEngine,
     NewIteration,
     NewRun,
+    RegisteredWorker,
     Store,
     WorkerInfo,
     open_store,
@@ -124,8 +125,8 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
     )
 
 
-def enrol(store: Store, workers: int) -> list[int]:
-    """So many workers; their ids."""
+def enrol(store: Store, workers: int) -> list[RegisteredWorker]:
+    """So many workers."""
     return [
         store.register_worker(
             WorkerInfo(

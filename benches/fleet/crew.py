@@ -1,4 +1,4 @@
-"""A process full of workers: the very loop and clerk of `compete --spsa`, on slots that sleep."""
+"""A process full of workers: the very loop and client of `compete --spsa`, on slots that sleep."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ from benches.fleet.scene import SLOTS, Scene, Span, overlap
 from spsa import __version__
 from spsa.store import WorkerInfo, open_store
 from worker.artifacts import EngineCache
-from worker.clerk import Clerk
+from worker.database_client import DatabaseClient
 from worker.interrupts import Interrupts
 from worker.loop import Habits, Worker
 from worker.pauses import POLL, RECONNECT
@@ -46,7 +46,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
     )
     with open_store(url, durable=False) as store:
         Worker(
-            Clerk(store, info, _LEASE, RECONNECT),
+            DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),
             cast(EngineCache, NoEngines()),
             Habits(poll=poll),

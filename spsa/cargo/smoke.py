@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.errors import SmokeTestFailed
-from spsa.terms import Declarations
+from spsa.terms import Declarations, counted
+from spsa.terms.numbers import MOST_NODES
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _TAIL = 65_536
@@ -25,9 +26,9 @@ _SHOWN_LINES = 12
 _BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
 _COUNTS = (
-    re.compile(r"nodes\s+searched\s*[:=]?\s*(\d[\d,']*)", re.IGNORECASE),
-    re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.IGNORECASE),
-    re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.IGNORECASE),
+    re.compile(r"nodes\s+searched\s*[:=]?\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
+    re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
+    re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
 )
 
 
@@ -122,7 +123,7 @@ def node_count(output: str) -> int | None:
     for line in reversed(lines):
         for pattern in _COUNTS:
             if found := pattern.search(line):
-                return int(re.sub(r"\D", "", found[1]))
+                return counted(re.sub(r"\D", "", found[1]), MOST_NODES)
     return None
 
 

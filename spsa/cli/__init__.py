@@ -1,5 +1,6 @@
 """`spsa-master`: every command is a module of its own, loaded only when it is called."""
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ import click
 from spsa import __version__
 from spsa.cli.lazy import LazyGroup, Table
 from spsa.errors import InvalidInput, TuningError, tell_defect, told
+from spsa.output import PrintableLines, echo, echo_error, echo_usage_error
 
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
@@ -53,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without ± still gets the numbers
             stream.reconfigure(errors="replace")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableLines())
+    logging.basicConfig(handlers=[handler])
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -65,22 +70,20 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
-        error.show()
+        echo_usage_error(error)
         return error.exit_code
     except OSError as error:
         sentence, code = told(error)
-        click.echo(f"spsa-master: {sentence}", err=True)
+        echo(f"spsa-master: {sentence}", err=True)
         return code
     return result if isinstance(result, int) else 0
 
 
 def _failed(error: TuningError) -> int:
     if isinstance(error, InvalidInput):
-        click.echo(str(error), err=True)
+        echo(*error.lines, err=True)
         count = len(error.faults)
-        click.echo(
-            f"{count} fault{'s' if count > 1 else ''}; nothing was built or played", err=True
-        )
+        echo(f"{count} fault{'s' if count > 1 else ''}; nothing was built or played", err=True)
     else:
-        click.echo(f"spsa-master: {error}", err=True)
+        echo_error("spsa-master", error)
     return error.exit_code

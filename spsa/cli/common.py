@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from spsa.output import echo
 from spsa.report.theta import Theta
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _chosen_url(url: str | None) -> str | None:
     if typed and file_typed:
         raise click.UsageError("give --database-url or --database-url-file, not both")
     if typed and (caution := caution_of_command_line(url or "")):
-        click.echo(f"warning: {caution}", err=True)
+        echo(f"warning: {caution}", err=True)
     return url_in(Path(file)) if file and (file_typed or url is None) else url
 
 
@@ -137,7 +138,7 @@ def _caution(url: str) -> None:
     from spsa.tls import cautions
 
     for caution in cautions(parsed(url)):
-        click.echo(f"warning: {caution}", err=True)
+        echo(f"warning: {caution}", err=True)
 
 
 @contextmanager

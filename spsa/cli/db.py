@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from spsa.cli.common import config_option, database_option, opened, settings
+from spsa.output import echo
 
 
 @click.group()
@@ -24,7 +25,7 @@ def upgrade(config: str | None, database_url: str | None) -> None:
 
     found = settings(config, database_url)
     done = migrate.upgrade(found.database_url)
-    click.echo("upgraded" if done else "already at this program's schema")
+    echo("upgraded" if done else "already at this program's schema")
 
 
 @db.command()
@@ -36,7 +37,7 @@ def check(config: str | None, database_url: str | None) -> None:
     from spsa.store import open_store
 
     with open_store(settings(config, database_url).database_url) as store:
-        click.echo(f"{store.where}: schema {REVISION}, as this program needs it")
+        echo(f"{store.where}: schema {REVISION}, as this program needs it")
 
 
 @db.command()
@@ -51,4 +52,4 @@ def backup(config: str | None, database_url: str | None, file: Path) -> None:
     """
     with opened(config, database_url) as store:
         store.copy_to(file)
-        click.echo(f"{store.where} is copied to {file}")
+        echo(f"{store.where} is copied to {file}")

@@ -3,6 +3,7 @@
 import click
 
 from spsa.cli.common import config_option, database_option, opened
+from spsa.output import echo
 
 
 @click.command()
@@ -21,8 +22,8 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
         chosen = store.runs() if name is None else [store.run(name)]
         findings = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
     for finding in findings:
-        click.echo(finding)
+        echo(finding)
     if not findings:
         names = ", ".join(run.name for run in chosen) or "no run yet"
-        click.echo(f"all is well: {names}")
+        echo(f"all is well: {names}")
     return 1 if findings else 0

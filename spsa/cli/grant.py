@@ -6,6 +6,7 @@ import click
 
 from spsa.cli.common import config_option, database_option, settings
 from spsa.errors import Fault, InvalidInput
+from spsa.output import echo, echo_raw
 
 if TYPE_CHECKING:
     from spsa.store.roles import Grant
@@ -60,10 +61,10 @@ def grant(
             raise _files_have_modes(store.where)
     with GrantDesk(url) as desk:
         if only_print:
-            click.echo("".join(f"{statement};\n" for statement in desk.granting(wanted)), nl=False)
+            echo_raw("".join(f"{statement};\n" for statement in desk.granting(wanted)))
             return
         desk.grant(wanted)
-        click.echo(f"{desk.where}: {_told(wanted)}")
+        echo(f"{desk.where}: {_told(wanted)}")
 
 
 def _told(wanted: "Grant") -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from spsa.errors import Fault, InvalidInput, NothingToDo
+from spsa.output import echo
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -52,7 +53,7 @@ def init(source: Path, constants_file: str | None, folder: Path, force: bool) ->
     for target, text in zip(targets, texts, strict=True):
         target.write_text(text, encoding="utf-8")
     active = sum(not proposal.reason for proposal in proposals)
-    click.echo(
+    echo(
         f"{targets[0]} and {targets[1]}: {active} parameters proposed, {len(proposals) - active} "
         "more commented out; edit them, then `spsa-master params show`, `plan`, `run`"
     )

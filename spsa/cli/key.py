@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from spsa.output import echo
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -25,8 +27,8 @@ def new(file: Path) -> None:
 
     made = SigningKey.new()
     made.write(file)
-    click.echo(f"{file} signs; {public_file(file)} is for the workers' --trust-key:", err=True)
-    click.echo(str(made.public))
+    echo(f"{file} signs; {public_file(file)} is for the workers' --trust-key:", err=True)
+    echo(str(made.public))
 
 
 @key.command()
@@ -35,4 +37,4 @@ def public(file: Path) -> None:
     """Print the public half of the key in FILE."""
     from spsa.keys import SigningKey
 
-    click.echo(str(SigningKey.read(file).public))
+    echo(str(SigningKey.read(file).public))

@@ -11,6 +11,7 @@ from spsa.cli.common import (
     run_option,
     share_option,
 )
+from spsa.output import echo
 
 
 @click.command()
@@ -23,7 +24,7 @@ def pause(config: str | None, database_url: str | None, run: str | None, reason:
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.pause(name, actor(), reason)
-        click.echo(f"{name} is paused")
+        echo(f"{name} is paused")
 
 
 @click.command()
@@ -35,7 +36,7 @@ def resume(config: str | None, database_url: str | None, run: str | None) -> Non
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.resume(name, actor())
-        click.echo(f"{name} is running")
+        echo(f"{name} is running")
 
 
 @click.command()
@@ -48,7 +49,7 @@ def stop(config: str | None, database_url: str | None, run: str | None, reason: 
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.stop(name, actor(), reason)
-        click.echo(f"{name} is stopped")
+        echo(f"{name} is stopped")
 
 
 @click.command()
@@ -61,7 +62,7 @@ def extend(config: str | None, database_url: str | None, run: str | None, iterat
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.extend(name, actor(), iterations)
-        click.echo(f"{name} has {iterations} iterations now")
+        echo(f"{name} has {iterations} iterations now")
 
 
 @click.command()
@@ -84,4 +85,4 @@ def prioritize(
         name = store.run(run).name
         store.prioritize(name, actor(), priority=priority, share=share)
         now = store.run(name)
-        click.echo(f"{name} has priority {now.priority} and share {now.share:g} now")
+        echo(f"{name} has priority {now.priority} and share {now.share:g} now")

@@ -1,11 +1,11 @@
 """`spsa-master params`: the space, and what it does to the source."""
 
-import json
 from collections.abc import Mapping
 
 import click
 
 from spsa.cli.common import config_option, database_option, settings, theta_option
+from spsa.output import echo_json, echo_raw
 
 
 @click.group()
@@ -29,7 +29,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     found = settings(config, database_url)
     space = checked_space(found)
     if as_json:
-        click.echo(json.dumps(space.to_json(), allow_nan=False))
+        echo_json(space.to_json())
     else:
         over_uci = found.delivery.kind is DeliveryKind.UCI
         terminal().print(space_table(space, over_uci=over_uci))
@@ -66,7 +66,7 @@ def diff(
     texts = read_sources(space, source, constants)
     values = space.rounded(space.steps(wanted))
     for name, text in render(space, values, texts, constants).items():
-        click.echo(unified_patch(texts[name], text, name), nl=False)
+        echo_raw(unified_patch(texts[name], text, name))
 
 
 def _refuse_contradictions(run: str | None, start: bool, theta: str | None) -> None:

@@ -1,12 +1,12 @@
 """`spsa-master plan`."""
 
-import json
 from typing import Any
 
 import click
 
 from spsa.cli.common import config_option, database_option, settings
 from spsa.cli.planning import assumption_options
+from spsa.output import echo_json
 
 
 @click.command()
@@ -52,6 +52,6 @@ def plan(
     with terminal(stderr=True).status("tuning synthetic engines"):
         answer = planned(asked.question)
     if as_json:
-        click.echo(json.dumps(planned_json(asked.question, answer, asked.sources, designs)))
+        echo_json(planned_json(asked.question, answer, asked.sources, designs))
     else:
         terminal().print(planned_text(asked.question, answer, asked.sources, designs))

@@ -1,6 +1,5 @@
 """`spsa-master purge`: results are struck out, and theta is what it is without them."""
 
-import json
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import click
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.cli.moments import Moment, moment, places, resolved
 from spsa.errors import InvalidInput, NothingToDo
+from spsa.output import echo, echo_json
 
 if TYPE_CHECKING:
     from spsa.config import Config
@@ -88,9 +88,9 @@ def purge(
         if done is not None:
             _repair(found, store, chosen)
         if as_json:
-            click.echo(json.dumps(to_json(wanted, done), allow_nan=False))
+            echo_json(to_json(wanted, done))
         elif done is not None:
-            click.echo(f"purge {done.number}: {done.games} games are struck out")
+            echo(f"purge {done.number}: {done.games} games are struck out")
 
 
 def _refuse_vague(meant: dict[str, Any], *, ask: bool, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _show(plan: "Plan") -> None:
     from spsa.report.undo import moves_table, sentences
 
     for sentence in sentences(plan):
-        click.echo(sentence)
+        echo(sentence)
     if plan.last is not None:
         terminal().print(moves_table(plan))
 
@@ -141,6 +141,6 @@ def _repair(config: "Config", store: "Store", run: "Run") -> None:
             return
         if any(says(path, purge.theta_before) for purge in store.purges(run.id)):
             project_theta(path, now)
-            click.echo(f"{path} has theta without them now", err=True)
+            echo(f"{path} has theta without them now", err=True)
     except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-        click.echo(f"theta is not written for now: {error}", err=True)
+        echo(f"theta is not written for now: {error}", err=True)

@@ -1,11 +1,11 @@
 """`spsa-master replay`: theta of any past moment."""
 
-import json
 from dataclasses import asdict, replace
 
 import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.output import echo, echo_json
 
 
 @click.command()
@@ -47,8 +47,8 @@ def replay(
     if as_json:
         told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}
         told["parameters"] = finite([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
-        click.echo(json.dumps(told, allow_nan=False))
+        echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    click.echo(f"run {now.name}: theta after {to} of {now.applied} results, {counting}")
+    echo(f"run {now.name}: theta after {to} of {now.applied} results, {counting}")
     terminal().print(parameters_table(rows))

@@ -13,6 +13,7 @@ from spsa.cli.common import (
     settings,
     share_option,
 )
+from spsa.output import echo
 
 
 @click.command()
@@ -58,7 +59,7 @@ def run(
     found = replace(settings(config, database_url), **wanted)
     checked_space(found)
     if migrate.upgrade(found.database_url):
-        click.echo("the database has its tables now", err=True)
+        echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,

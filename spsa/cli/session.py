@@ -21,6 +21,7 @@ from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.signer import signer
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import Match, validate
+from spsa.output import echo
 from spsa.params import Played, Space
 from spsa.report.progress import Progress
 from spsa.report.theta import Theta, chosen_theta
@@ -43,7 +44,7 @@ def interruptible() -> Iterator[threading.Event]:
         if stopping.is_set():
             raise KeyboardInterrupt
         stopping.set()
-        click.echo("stopping; once more to stop at once", err=True)
+        echo("stopping; once more to stop at once", err=True)
 
     previous = {s: signal.signal(s, interrupted) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -51,7 +52,7 @@ def interruptible() -> Iterator[threading.Event]:
     except DatabaseUnreachable as error:
         if not stopping.is_set():
             raise
-        click.echo(f"left while the database did not answer: {error}", err=True)
+        echo(f"left while the database did not answer: {error}", err=True)
         raise click.Abort from None
     finally:
         for number, handler in previous.items():
@@ -84,7 +85,7 @@ def seated(
         try:
             store.resign(mastership)
         except DatabaseUnreachable as error:
-            click.echo(f"could not hand the run back, its lease will run out: {error}", err=True)
+            echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
 def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
@@ -98,7 +99,7 @@ def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
             if time.monotonic() > patience or stopping.is_set():
                 raise
             if not waiting:
-                click.echo(f"{error}; waiting up to {LEASE_SECONDS:.0f} s for it", err=True)
+                echo(f"{error}; waiting up to {LEASE_SECONDS:.0f} s for it", err=True)
             waiting = True
             stopping.wait(POLL_SECONDS)
 
@@ -106,7 +107,7 @@ def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
 def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     store, params = seat.store, seat.config.params_path
     name, sign = prepared.run.name, signer(seat.config)
 
@@ -114,7 +115,7 @@ def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
         try:
             project_theta(params, run.theta)
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-            click.echo(f"theta is not written for now: {error}", err=True)
+            echo(f"theta is not written for now: {error}", err=True)
 
     with progress_of(store, prepared.run, seat.console) as progress:
         project(store.run(name))
@@ -166,7 +167,7 @@ def _tell_of_another(store: Store, run: Run, match: Match) -> None:
     """A match that was left is gone on with, also if by now other values would be measured."""
     left = (it for it in store.open_iterations(run.id) if it.purpose is Purpose.VALIDATE)
     if any(dict(it.plus_parameters) != dict(match.plus) for it in left):
-        click.echo(
+        echo(
             "note: a match of other values was left and is played to its end; ask again then",
             err=True,
         )

@@ -1,6 +1,5 @@
 """`spsa-master status` and `watch`."""
 
-import json
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.output import echo, echo_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def status(
     with opened(config, database_url) as store:
         found = look(store, store.run(run))
     if as_json:
-        click.echo(json.dumps(found.to_json(), allow_nan=False))
+        echo_json(found.to_json())
     else:
         terminal().print(rendered(found))
 
@@ -48,7 +48,7 @@ def _list(config: str | None, database_url: str | None, as_json: bool) -> None:
     with opened(config, database_url) as store:
         standings = store.standings()
     if as_json:
-        click.echo(json.dumps({"runs": to_json(standings)}))
+        echo_json({"runs": to_json(standings)})
     else:
         terminal().print(standings_table(standings))
 
@@ -85,7 +85,7 @@ def watch(
         looks = _looks(store, store.run(run).name, interval)
         if as_json:
             for look in looks:
-                click.echo(json.dumps(look.to_json(), allow_nan=False))
+                echo_json(look.to_json())
         else:
             _show(looks, terminal())
 
@@ -115,5 +115,5 @@ def _show(looks: "Iterator[Status]", console: "Console") -> None:
     for look in looks:
         lines = list(headlines(look))
         if lines != before:
-            click.echo("\n".join(lines))
+            echo(*lines)
         before = lines

@@ -9,6 +9,7 @@ from spsa.cli.common import (
     settings,
     theta_option,
 )
+from spsa.output import echo
 
 
 @click.command()
@@ -63,5 +64,5 @@ def validate(
 
 def _in_pairs(games: int) -> int:
     if games % 2:
-        click.echo(f"note: games come in pairs: {games + 1} are played, not {games}", err=True)
+        echo(f"note: games come in pairs: {games + 1} are played, not {games}", err=True)
     return games + games % 2

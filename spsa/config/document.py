@@ -10,13 +10,14 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from spsa.errors import Fault, InvalidInput
+from spsa.regular_file import content
 
 Key = tuple[str, ...]
 
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 _LONG_NUMBER = re.compile(r"[\da-fA-F_]{1000}")
-_LONGEST = 4 << 20
+_MOST = 2**22  # bytes; TOML is read at a megabyte a second
 _DEEPEST = 16
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 _DEEP_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_PART}[ \t]*\.[ \t]*){{{_DEEPEST}}}")
@@ -46,19 +47,15 @@ def read_document(path: Path) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST + 1)
+        data = content(path, _MOST)
     except FileNotFoundError:
         raise _unreadable(
             path, "does not exist", "write it, or let `spsa-master init` do it"
         ) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder", "name the file in it") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(path, f"cannot be read: {reason}", "make it readable") from None
-    if len(data) > _LONGEST:
-        raise _unreadable(path, f"is longer than {_LONGEST >> 20} MB", "name a file of settings")
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read: {error.strerror}", "make it readable") from None
     if data.startswith(b"\xef\xbb\xbf"):
         raise _unreadable(path, "starts with a byte order mark", "save it as UTF-8 without one", 1)
     try:

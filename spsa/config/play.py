@@ -3,19 +3,23 @@
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from stat import S_ISREG
 
-from spsa.config.section import Section, as_number, is_plain, shown
+from spsa.config.section import Section, as_number, shown
+from spsa.regular_file import MOST_BOOK, content
 from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.terms.limits import (
+    MOST_CENTIPAWNS,
+    MOST_DEPTH_TO_SEARCH,
+    MOST_IN_A_ROW,
+    MOST_MOVES,
+    MOST_NODES_TO_SEARCH,
+    MOST_OPTION_LENGTH,
+    MOST_PLIES,
+    MOST_SECONDS,
+)
+from spsa.text import is_printable
 
 BUILTIN = "builtin"
-
-
-MOST_SECONDS = 86_400
-_MOST_NODES = 10**12
-_MOST_DEPTH = 1000
-_MOST_MOVES = 10_000
-_MOST_SCORE = 1_000_000  # centipawns
 
 
 def read_time_control(section: Section) -> TimeControl:
@@ -24,11 +28,12 @@ def read_time_control(section: Section) -> TimeControl:
     if not section.sound:
         return _unknown_kind(section)
     timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    low, high = _seconds(section) if timed else _counts(section, kind)
+    most = MOST_DEPTH_TO_SEARCH if kind is TimeKind.DEPTH else MOST_NODES_TO_SEARCH
+    low, high = _seconds(section) if timed else _counts(section, most)
     clocked = kind is TimeKind.CLOCK
-    increment = _span(section, "increment", 0.0) if clocked else 0.0
-    moves = section.whole("moves", 0, least=1, most=_MOST_MOVES) if clocked else 0
-    margin = _span(section, "margin", 0.05) if timed else 0.05
+    increment = section.number("increment", 0.0, least=0.0, most=MOST_SECONDS) if clocked else 0.0
+    moves = section.whole("moves", 0, least=1, most=MOST_MOVES) if clocked else 0
+    margin = section.number("margin", 0.05, least=0.0, most=MOST_SECONDS) if timed else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
@@ -55,12 +60,7 @@ def _time(section: Section, key: str, default: float) -> float:
     return float(section.number(key, default, above=0.0, least=0.001, most=MOST_SECONDS))
 
 
-def _span(section: Section, key: str, default: float) -> float:
-    return section.number(key, default, least=0.0, most=MOST_SECONDS)
-
-
-def _counts(section: Section, kind: TimeKind) -> tuple[int, int]:
-    most = _MOST_DEPTH if kind is TimeKind.DEPTH else _MOST_NODES
+def _counts(section: Section, most: int) -> tuple[int, int]:
     low = section.whole("low", least=1, most=most)
     return low, section.whole("high", low or 1, least=1, most=most)
 
@@ -92,22 +92,24 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
 def read_book(section: Section, folder: Path) -> Book:
     """`book` and `plies` of [games]. A file that is there is hashed; `check_files` misses it."""
     name = section.text("book", BUILTIN)
-    plies = section.whole("plies", 0, least=1, most=_MOST_MOVES) or None
+    plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
         return Book(name=name, sha256=_digest(_builtin()), plies=plies)
     path = section.path("book", folder)
-    if section.sound and _is_special(path):
-        section.fault("book", f"book = {shown(name)} is no file", "name a file of openings")
-        return Book()
-    return Book(name=str(path), sha256=_digest(path), plies=plies)
+    digest = _digest_of(path, section) if section.sound else ""
+    return Book(name=str(path), sha256=digest, plies=plies)
 
 
-def _is_special(path: Path) -> bool:
-    """Whether it is a folder, or a device or pipe whose end may never come."""
+def _digest_of(path: Path, section: Section) -> str:
+    """Empty where a command that plays nothing may not need the file, as on another machine."""
     try:
-        return not S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False
+        return _digest(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except OSError as error:
+        found = f"book = {shown(str(path))} cannot be read: {error.strerror}"
+        section.fault("book", found, f'name an EPD, FEN or PGN file, or "{BUILTIN}"')
+        return ""
 
 
 def _builtin() -> Path:
@@ -118,14 +120,7 @@ def _builtin() -> Path:
 
 
 def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            digest = sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError:
-        return ""
-    return digest.hexdigest()
+    return sha256(content(path, MOST_BOOK)).hexdigest()
 
 
 def read_adjudication(section: Section) -> Adjudication:
@@ -133,7 +128,7 @@ def read_adjudication(section: Section) -> Adjudication:
     usual = Adjudication()
     moves = usual.max_moves if section.get("max_moves") is not False else None
     if "max_moves" in section and moves is not None:
-        moves = section.whole("max_moves", moves, least=1, most=_MOST_MOVES)
+        moves = section.whole("max_moves", moves, least=1, most=MOST_MOVES)
     adjudication = Adjudication(draw=_draw(section), resign=_resign(section), max_moves=moves)
     section.close()
     return adjudication
@@ -144,9 +139,9 @@ def _draw(section: Section) -> DrawRule | None:
         return None
     usual, rule = DrawRule(), section.section("draw")
     draw = DrawRule(
-        move_number=rule.whole("move_number", usual.move_number, least=0, most=_MOST_MOVES),
-        count=rule.whole("count", usual.count, least=1, most=_MOST_MOVES),
-        score=rule.whole("score", usual.score, least=0, most=_MOST_SCORE),
+        move_number=rule.whole("move_number", usual.move_number, least=0, most=MOST_MOVES),
+        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=0, most=MOST_CENTIPAWNS),
     )
     rule.close()
     return draw
@@ -157,8 +152,8 @@ def _resign(section: Section) -> ResignRule | None:
         return None
     usual, rule = ResignRule(), section.section("resign")
     resign = ResignRule(
-        count=rule.whole("count", usual.count, least=1, most=_MOST_MOVES),
-        score=rule.whole("score", usual.score, least=1, most=_MOST_SCORE),
+        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=1, most=MOST_CENTIPAWNS),
     )
     rule.close()
     return resign
@@ -169,13 +164,21 @@ def read_options(section: Section) -> dict[str, str]:
     options: dict[str, str] = {}
     for name in section.keys:
         value = section.get(name)
-        if _is_value(value) and is_plain(f"{name}{value}"):
+        if _is_value(value) and all(_is_sendable(text) for text in (name, str(value))):
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            remedy = "write a number, a text or true on one line"
+            remedy = (
+                "write a number, a text or true on one line, "
+                f"of at most {MOST_OPTION_LENGTH} printable characters"
+            )
             section.fault(name, f"{name} = {shown(value)} is no value of an option", remedy)
     return options
 
 
 def _is_value(value: object) -> bool:
     return isinstance(value, bool | str) or as_number(value) is not None
+
+
+def _is_sendable(text: str) -> bool:
+    """UCI has one line for an option, and no way to quote a line break."""
+    return text == "" or is_printable(text, MOST_OPTION_LENGTH)

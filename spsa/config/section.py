@@ -251,9 +251,16 @@ def shown(value: object) -> str:
         if isinstance(value, bool)
         else f'"{value}"'
         if isinstance(value, str)
-        else str(value)
+        else _decimal(value)
     )
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _decimal(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a hexadecimal number of thousands of decimal digits
+        return "a number of thousands of digits"
 
 
 def suggestion(word: str, known: Sequence[str] | set[str]) -> str:

@@ -1,6 +1,5 @@
 """params.toml against the engine's source: everything that cargo would only find out later."""
 
-import errno
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from pathlib import Path
@@ -15,10 +14,12 @@ from spsa.params import (
     assignments,
     target,
 )
+from spsa.regular_file import content
 from spsa.rust_constants import ConstantRefused, Element, RustFile, elements, parse, sources_of
 from spsa.rust_constants import element as element_at
 
-_LONGEST = 4 << 20
+MOST_SOURCE = 2**22
+"""Bytes of one file of a source: its tree takes a microsecond and a kilobyte for each."""
 
 
 def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[str, str]:
@@ -30,7 +31,7 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
     faults: list[Fault] = []
     for name in sources_of(space, constants_file):
         try:
-            texts[name] = _read(source_path / name).decode("utf-8")
+            texts[name] = content(source_path / name, MOST_SOURCE).decode("utf-8")
         except OSError as error:
             faults.append(_unreadable(source_path / name, error.strerror or str(error)))
         except UnicodeDecodeError:
@@ -38,14 +39,6 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
     if faults:
         raise InvalidInput(faults)
     return texts
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        data = file.read(_LONGEST + 1)
-    if len(data) > _LONGEST:
-        raise OSError(errno.EFBIG, f"it is longer than {_LONGEST >> 20} MB")
-    return data
 
 
 def check_against_source(

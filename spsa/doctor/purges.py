@@ -27,7 +27,7 @@ def shortened(books: Books) -> Iterator[Finding]:
     """What an iteration has lost for good is what is on record, batch by batch."""
     kept = {(s.iteration_id, s.seq): s.games for s in books.struck if not s.played_again}
     for it in books.iterations:
-        gone = [b for b in books.of(it) if b.status is BatchStatus.STRUCK]
+        gone = [b for b in books.of(it) if b.status is BatchStatus.PURGED]
         games = sum(b.games for b in gone)
         if it.struck_games != games:
             yield books.finding(

@@ -11,7 +11,7 @@ theta can be computed again just as well.
 from dataclasses import dataclass
 
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.store import Iteration, RunView
+from spsa.store import Iteration, MachineFailures, RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,22 @@ class Leave:
 
 
 Move = Build | Open | Apply | Finish | Wait | Leave
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMachineAside:
+    """Give a machine no more batches: of one binary, or of any where `sha256` is None."""
+
+    machine: str
+    sha256: str | None
+    reason: str
+
+
+FAILURE_BUDGET = 3
+"""Batches that a machine may fail before it is set aside, while others play such batches."""
+
+BINARY_BUDGET = 3
+"""Binaries that a machine is set aside for; with the last of them it is set aside for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +143,27 @@ def _after_opening(view: RunView, making: Making, *, running: bool) -> Move:
     if oldest is not None:
         return Apply(oldest) if oldest.played_out else Wait()
     return Finish() if running and not making.count else Wait()
+
+
+def machines_to_set_aside(view: RunView) -> list[SetMachineAside]:
+    """The machines that fail what others can play.
+
+    Where nobody plays it, it is not the machine's fault: the batch is tried by others until it is
+    given up.
+    """
+    return [_set_aside(failed) for failed in view.machine_failures if _is_to_blame(failed)]
+
+
+def _is_to_blame(failed: MachineFailures) -> bool:
+    known = failed.is_set_aside or failed.sha256 in failed.binaries_set_aside
+    often = failed.batches >= FAILURE_BUDGET and failed.batches > failed.played
+    return often and not known and failed.played_by_others > 0
+
+
+def _set_aside(failed: MachineFailures) -> SetMachineAside:
+    only_one = failed.sha256 if len(failed.binaries_set_aside) + 1 < BINARY_BUDGET else None
+    return SetMachineAside(
+        machine=failed.machine,
+        sha256=only_one,
+        reason=f"failed {failed.batches} batches that other machines can play: {failed.reason}",
+    )

@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 from spsa.errors import TuningError
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.decide import Apply, Build, Finish, Leave, Move, Open, Wait, next_move
+from spsa.master.decide import (
+    Apply,
+    Build,
+    Finish,
+    Leave,
+    Move,
+    Open,
+    Wait,
+    machines_to_set_aside,
+    next_move,
+)
 from spsa.master.delivery import Delivery
 from spsa.master.making import Building, Builds
 from spsa.master.pacing import Pacer
@@ -22,6 +32,7 @@ from spsa.master.workbench import Workbench
 from spsa.replay import games_of
 from spsa.signing import Sign
 from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
+from spsa.text import FAILURE_LENGTH, printable
 from spsa.tuning import Answer, Tuning
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
@@ -86,6 +97,7 @@ class Master:
             self._draw_consequences(view.run)
         self._builds.drop_outdated(view)
         self._tell_of_shortage(view)
+        self._set_machines_aside(view)
         show(self.watcher.saw, view)
         return view
 
@@ -183,6 +195,19 @@ class Master:
         if shortage is not None and self._shortage is None:
             log.warning(shortage)
             self._shortage = shortage
+
+    def _set_machines_aside(self, view: RunView) -> None:
+        for bad in machines_to_set_aside(view):
+            run_id = view.run.id
+            if self.store.set_aside(
+                bad.machine,
+                printable(bad.reason, FAILURE_LENGTH),
+                "master",
+                sha256=bad.sha256,
+                run_id=run_id,
+            ):
+                which = "every binary" if bad.sha256 is None else f"the binary {bad.sha256[:12]}"
+                log.warning("machine %s is set aside for %s: %s", bad.machine, which, bad.reason)
 
     def _project(self, run: Run) -> None:
         try:

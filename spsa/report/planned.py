@@ -11,7 +11,7 @@ from spsa.planning.precision import Precise
 from spsa.planning.prospect import Recovery
 from spsa.planning.question import Question
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, number, plural
+from spsa.report.text import duration, number, plural, sentence
 
 
 def planned_text(
@@ -20,7 +20,7 @@ def planned_text(
     """All of it for a terminal."""
     return Group(
         *_length(question, plan),
-        *(f"  {source}" for source in sources),
+        *(sentence(f"  {source}") for source in sources),
         "",
         _recoveries(question, plan),
         "",

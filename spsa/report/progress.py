@@ -15,7 +15,7 @@ from rich.text import Text
 
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.status import wanted_games
-from spsa.report.text import START_A_WORKER, duration, number, plural, score
+from spsa.report.text import START_A_WORKER, duration, number, plural, score, sentence
 from spsa.scoring import Tally
 from spsa.store import Iteration, RunView
 
@@ -144,7 +144,7 @@ class Progress:
 
     def _say(self, line: str) -> None:
         self._last_line = time.monotonic()
-        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        self._console.print(sentence(line), soft_wrap=True)
 
     def _headline(self, view: RunView, tally: Tally) -> str:
         run = view.run
@@ -176,7 +176,7 @@ class Progress:
             )
         making = view.run.status is RunStatus.RUNNING and not view.open
         below = Text("making the next two engines") if making else rows
-        return Group(Text(self._headline(view, tally)), below)
+        return Group(sentence(self._headline(view, tally)), below)
 
 
 def _players(view: RunView) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
 
-WIDEST = 9999
+from spsa.text import printable
+
+CELL_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class FittedTable:
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
     def add(self, *cells: str) -> None:
-        self.rows.append(cells)
+        """A row; names and reasons in it may be of anybody, and become printable here."""
+        self.rows.append(tuple(printable(cell, CELL_LENGTH) for cell in cells))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         for most in sorted({column.rank for column in self.columns}, reverse=True):

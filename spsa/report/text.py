@@ -13,6 +13,7 @@ from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.scoring import Tally
 from spsa.store import Iteration, WorkerRow
+from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
 """Columns of what is written into a file or a pipe, where nobody's terminal sets them."""
@@ -35,7 +36,7 @@ def _console(stderr: bool, width: int | None) -> Console:
 
 def rendered(status: Status) -> RenderableType:
     """The whole of `spsa-master status`."""
-    parts: list[RenderableType] = [Text(line) for line in headlines(status)]
+    parts: list[RenderableType] = [sentence(line) for line in headlines(status)]
     if tuning := tuple(it for it in status.open if it.purpose is Purpose.TUNE):
         parts.append(iterations_table("open iterations: plus against minus", tuning))
     if status.validations:
@@ -47,6 +48,11 @@ def rendered(status: Status) -> RenderableType:
     if status.beside:
         parts.append(standings_table(status.beside))
     return Group(*parts)
+
+
+def sentence(text: str) -> Text:
+    """One line of a report, whatever names and reasons it quotes."""
+    return Text(printable(text, LINE_LENGTH))
 
 
 def headlines(status: Status) -> Iterator[str]:

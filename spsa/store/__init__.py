@@ -1,14 +1,13 @@
 """The one place that speaks SQL to a running tuner: one method is one transaction.
 
-A worker uses the verbs of `roster`, `exchange`, `claims` and `reports`, a master those of
-`mastership`, `view` and `moves`, a person those of `runs` and `purging`, and anybody may read the
-`ledger` and the `records` of what was struck.
+A worker uses the verbs of `worker_queries`, a master those of `mastership`, `view` and `moves`, a
+person those of `runs`, `fleet` and `purging`. The `ledger` and the `records` of purges are only
+read.
 """
 
 from collections.abc import Callable
 
 from spsa.connection import nobody_leaves, parse_url
-from spsa.store.claims import ClaimDesk
 from spsa.store.copying import CopyDesk
 from spsa.store.entries import (
     BatchResult,
@@ -19,12 +18,10 @@ from spsa.store.entries import (
     Values,
     WorkerInfo,
 )
-from spsa.store.exchange import Exchanged, ExchangeDesk
+from spsa.store.fleet import FleetQueries
 from spsa.store.ledger import Ledger
 from spsa.store.moves import MasterDesk
 from spsa.store.purging import PurgeDesk
-from spsa.store.reports import ReportDesk
-from spsa.store.roster import Roster
 from spsa.store.rows import (
     BatchRow,
     Claim,
@@ -34,9 +31,12 @@ from spsa.store.rows import (
     Event,
     Failure,
     Iteration,
+    MachineFailures,
     Mastership,
+    RegisteredWorker,
     Run,
     RunView,
+    SetAside,
     Standing,
     Step,
     Totals,
@@ -46,16 +46,15 @@ from spsa.store.runs import OwnerDesk
 from spsa.store.standings import StandingDesk
 from spsa.store.struck import Judgement, Match, NewPurge, Purge, Selection, Struck, StruckTotals
 from spsa.store.view import ViewDesk
+from spsa.store.worker_queries import WorkerQueries
 
 
 class Store(
-    Roster,
-    ExchangeDesk,
-    ClaimDesk,
-    ReportDesk,
+    WorkerQueries,
     ViewDesk,
     MasterDesk,
     OwnerDesk,
+    FleetQueries,
     PurgeDesk,
     StandingDesk,
     CopyDesk,
@@ -99,10 +98,10 @@ __all__ = [
     "Engine",
     "EngineRow",
     "Event",
-    "Exchanged",
     "Failure",
     "Iteration",
     "Judgement",
+    "MachineFailures",
     "Mastership",
     "Match",
     "NewEngine",
@@ -111,9 +110,11 @@ __all__ = [
     "NewRun",
     "NewStep",
     "Purge",
+    "RegisteredWorker",
     "Run",
     "RunView",
     "Selection",
+    "SetAside",
     "Standing",
     "Step",
     "Store",

@@ -15,7 +15,10 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """Who plays; `name` is unique per process. `confinement` is how its engines are kept apart."""
+    """Who plays; `name` is unique per process. `confinement` is how its engines are kept apart.
+
+    `secret` is the machine's: whoever knows it speaks for all workers of the machine.
+    """
 
     name: str
     host: str
@@ -24,6 +27,7 @@ class WorkerInfo:
     concurrency: int
     version: str
     confinement: str | None = None
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

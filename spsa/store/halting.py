@@ -13,7 +13,7 @@ from spsa.store.database import may_become
 
 
 def write_event(
-    connection: sa.Connection, run_id: int, kind: str, actor: str, detail: Mapping[str, Any]
+    connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
 ) -> None:
     """Add a row to the run's events, in the transaction that did what it tells of."""
     connection.execute(
@@ -40,35 +40,16 @@ def move_run(
     return int(row.id)
 
 
-def lock_run(connection: sa.Connection, run_id: int) -> None:
-    """Keep everybody else from changing the run's row until this transaction ends.
+def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
+    """Pause a run because something of it cannot be played, saying so in its row and its events.
 
-    Whoever needs several rows takes them in this order: run, batch, iteration. So nobody waits for
-    somebody who waits for him.
+    A run that is halted already stays as it is; its events tell of the failure all the same.
     """
-    connection.execute(locking(sa.literal(run_id)))
-
-
-def locking(run_id: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """The statement of `lock_run`."""
-    return select(runs.c.id).where(runs.c.id == run_id).with_for_update(key_share=True)
-
-
-def pausing(run_id: sa.ColumnElement[Any], reason: sa.ColumnElement[Any]) -> sa.Update:
-    """Pause a run that is running; answers with nothing if it is not."""
-    return (
+    paused = connection.scalar(
         update(runs)
         .where(runs.c.id == run_id, may_become(runs.c.status, RUN, RunStatus.PAUSED))
         .values(status=RunStatus.PAUSED, reason=reason)
         .returning(runs.c.id)
     )
-
-
-def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
-    """Pause a run because a batch of it cannot be played, saying so in its row and its events.
-
-    A run that is halted already stays as it is; its events tell of the failure all the same.
-    """
-    paused = connection.scalar(pausing(sa.literal(run_id), sa.literal(reason)))
     kind = "failed" if paused is None else str(RunStatus.PAUSED)
     write_event(connection, run_id, kind, actor, {"reason": reason})

@@ -2,7 +2,7 @@
 
 A struck result is copied to `spsa_struck` as it was reported. Its batch is `ready` again where its
 iteration is still open, with its own seed and without the attempt; in a closed iteration it is
-`struck` for good, and the iteration has fewer games. Whatever theta is then comes from outside:
+`purged` for good, and the iteration has fewer games. Whatever theta is then comes from outside:
 here it is written in the same transaction, if the run is still the one that it was computed from.
 A purge needs no mastership. It locks the run's row as every write of a master does, and counts in
 `spsa_run.purges`, which whatever a master has decided is compared with: it looks again.
@@ -147,9 +147,9 @@ def _free(connection: sa.Connection, purge_id: int) -> None:
         update(batches)
         .where(
             select(struck.c.id).where(of, ~struck.c.played_again).exists(),
-            may_become(batches.c.status, BATCH, BatchStatus.STRUCK),
+            may_become(batches.c.status, BATCH, BatchStatus.PURGED),
         )
-        .values(status=BatchStatus.STRUCK, **_CLEARED)
+        .values(status=BatchStatus.PURGED, **_CLEARED)
     )
 
 

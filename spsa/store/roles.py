@@ -1,7 +1,8 @@
 """Who may do what on a PostgreSQL server: the statements that give a login just its part.
 
-A worker calls the functions of `functions` and sees no table; a viewer reads everything but the ids
-of claims; a master changes rows and no tables. Whoever made the tables owns them and may do all.
+A worker calls the functions of sql/worker_functions.sql and sees no table. A viewer reads
+everything but the ids of claims and the secrets of machines. A master changes rows and no tables.
+Whoever made the tables owns them and may do all.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from psycopg2.extensions import encrypt_password
 from sqlalchemy.dialects import postgresql
 
 from spsa.errors import NotPermitted
-from spsa.schema import VIEWS, metadata, shown
-from spsa.store import functions
+from spsa.schema import PRIVATE_VIEWS, VIEWS, metadata, shown
+from spsa.sql_files import functions, worker_functions
 from spsa.store.database import Database
 
 _PREPARER = postgresql.dialect().identifier_preparer  # type: ignore[no-untyped-call]
@@ -123,17 +124,17 @@ def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[s
 
 def _nothing(user: str, place: _Place) -> Iterator[str]:
     """Take away what everybody has by default, and what this login was given before."""
-    tables = ", ".join((*metadata.tables, *VIEWS, _REVISION_TABLE))
+    tables = ", ".join((*metadata.tables, *VIEWS, *PRIVATE_VIEWS, _REVISION_TABLE))
     others = f"PUBLIC, {user}"
     yield f"REVOKE ALL ON DATABASE {place.database} FROM {others}"
     yield f"REVOKE ALL ON SCHEMA {place.schema} FROM {others}"
     yield f"REVOKE ALL ON {tables} FROM {others}"
     yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {place.schema} FROM {others}"
-    yield f"REVOKE ALL ON FUNCTION {', '.join(functions.names())} FROM {others}"
+    yield f"REVOKE ALL ON FUNCTION {', '.join(functions())} FROM {others}"
 
 
 def _workers_part(_place: _Place) -> list[str]:
-    return [f"EXECUTE ON FUNCTION {', '.join(functions.names())}"]
+    return [f"EXECUTE ON FUNCTION {', '.join(worker_functions())}"]
 
 
 def _viewers_part(_place: _Place) -> list[str]:
@@ -147,7 +148,7 @@ def _viewers_part(_place: _Place) -> list[str]:
 def _masters_part(place: _Place) -> list[str]:
     return [
         f"SELECT, INSERT, UPDATE, DELETE ON {', '.join(metadata.tables)}",
-        f"SELECT ON {', '.join(VIEWS)}",
+        f"SELECT ON {', '.join((*VIEWS, *PRIVATE_VIEWS))}",
         f"USAGE ON ALL SEQUENCES IN SCHEMA {place.schema}",
         *_workers_part(place),
     ]

@@ -46,6 +46,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredWorker:
+    """A worker as the database knows it; with the secret of its machine it proves who it is."""
+
+    id: int
+    machine: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run as it stands; `applied` is the number of results that theta holds.
 
@@ -165,6 +174,34 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFailures:
+    """What a machine could not play lately, beside what was played of the same iterations.
+
+    `sha256` is the binary that is to blame each time, None where that is not known or differs.
+    """
+
+    machine: str
+    batches: int
+    sha256: str | None
+    reason: str  # of the last one
+    played: int  # batches that this machine has reported
+    played_by_others: int
+    binaries_set_aside: frozenset[str]  # which the machine is not given already
+    is_set_aside: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A machine that is given no batches, of one binary or, where `sha256` is None, of any."""
+
+    machine: str
+    sha256: str | None
+    reason: str
+    actor: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """All that the master decides on: the run, its open iterations in order, and broken batches.
 
@@ -180,6 +217,7 @@ class RunView:
     leased_games: int
     leased_batches: int
     game_seconds: float | None
+    machine_failures: Sequence[MachineFailures] = ()
     active_workers: int
     active_slots: int
 

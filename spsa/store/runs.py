@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Select, delete, func, or_, select, update
 
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
-from spsa.schema import batches, events, iterations, runs, seconds_from_now
+from spsa.schema import batches, events, failures, iterations, runs, seconds_from_now
 from spsa.store.database import Database, may_become
 from spsa.store.entries import NewRun
 from spsa.store.halting import move_run, write_event
@@ -72,15 +72,17 @@ class OwnerDesk(Database):
         with self._write() as connection:
             run_id = move_run(connection, name, RunStatus.RUNNING, actor)
             mine = select(iterations.c.id).where(iterations.c.run_id == run_id)
-            connection.execute(
+            again = connection.scalars(
                 update(batches)
                 .where(
                     batches.c.iteration_id.in_(mine),
                     may_become(batches.c.status, BATCH, BatchStatus.READY),
                     batches.c.status == BatchStatus.FAILED,
                 )
-                .values(status=BatchStatus.READY, attempt=0)
-            )
+                .values(status=BatchStatus.READY, attempt=0, failures=0)
+                .returning(batches.c.id)
+            ).all()
+            connection.execute(delete(failures).where(failures.c.batch_id.in_(again)))
 
     def stop(self, name: str, actor: str, reason: str) -> None:
         """End a run early: its open iterations are abandoned, what was applied stays."""

@@ -1,8 +1,8 @@
 """A store on a PostgreSQL server."""
 
 from spsa.store import Store
-from spsa.store.calls import CallDesk
+from spsa.store.worker_functions import WorkerFunctions
 
 
-class ServerStore(CallDesk, Store):
+class ServerStore(WorkerFunctions, Store):
     """All verbs on a PostgreSQL server, where a worker's are functions."""

@@ -4,11 +4,11 @@ import sqlalchemy as sa
 from sqlalchemy import and_, case, func, or_, select
 
 from spsa.lifecycle import RunStatus
-from spsa.schema import IS_OPEN, batches, iterations, runs, seconds_from_now
+from spsa.schema import IS_LEASED, IS_OPEN, batches, iterations, runs, seconds_from_now
 from spsa.store.database import Database
 from spsa.store.rows import Standing
-from spsa.store.turns import IS_IN_USE
 
+_IS_IN_USE = and_(IS_LEASED, batches.c.lease_expires_at >= seconds_from_now(0))
 _OWN = ("name", "status", "priority", "share", "applied", "max_iterations")
 
 
@@ -29,7 +29,7 @@ def _standings() -> sa.Select[tuple[object, ...]]:
         select(iterations.c.run_id, func.count(batches.c.id).label("slots"))
         .select_from(
             iterations.outerjoin(
-                batches, and_(batches.c.iteration_id == iterations.c.id, IS_IN_USE)
+                batches, and_(batches.c.iteration_id == iterations.c.id, _IS_IN_USE)
             )
         )
         .where(IS_OPEN)

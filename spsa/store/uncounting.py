@@ -1,4 +1,4 @@
-"""What was struck is taken off the rows of the iterations that had counted it."""
+"""What the iterations that a purge takes games from have left, and what that says."""
 
 from typing import Any
 
@@ -8,22 +8,23 @@ from sqlalchemy import bindparam, func, select, update
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import IterationStatus, Purpose
 from spsa.schema import iterations, struck
-from spsa.scoring import Tally, elo
+from spsa.scoring import elo
 from spsa.store.database import COUNTS, tally_of
 from spsa.store.struck import NewPurge
 
 
 def uncount(connection: sa.Connection, purge_id: int, new: NewPurge) -> int:
-    """Take what was struck off the iterations' rows; how many games it was."""
+    """Judge anew what the iterations have left that lost games; how many games were purged.
+
+    The trigger spsa_count has taken the games off the iterations' rows with their batches.
+    """
     hit = connection.execute(_hit(purge_id)).all()
     applied = {row.id for row in hit if row.k is not None and _is_complete(row)}
     if applied != set(new.judgements):
-        raise IllegalTransition("the purge was decided on other results than it would strike")
-    if hit:
-        connection.execute(_subtraction(), [_taken_off(row) for row in hit])
+        raise IllegalTransition("the purge was decided on other results than it would purge")
     if judged := [_judged(row, new) for row in hit if _is_complete(row)]:
         connection.execute(_judging(), judged)
-    return sum(int(row.struck_now) for row in hit)
+    return sum(int(row.purged_now) for row in hit)
 
 
 def _is_complete(row: Any) -> bool:
@@ -31,43 +32,18 @@ def _is_complete(row: Any) -> bool:
 
 
 def _hit(purge_id: int) -> sa.Select[Any]:
-    """The iterations that lose games, each with the sums of what it loses."""
+    """The iterations that have lost games, with the counts that they have left."""
     columns = ("id", "k", "purpose", "status", *COUNTS)
-    sums = [func.sum(struck.c[name]).label(f"struck_{name}") for name in (*COUNTS, "void_games")]
     return (
         select(
             *(iterations.c[name] for name in columns),
-            func.sum(struck.c.games).label("struck_now"),
-            *sums,
+            func.sum(struck.c.games).label("purged_now"),
         )
         .join(struck, struck.c.iteration_id == iterations.c.id)
         .where(struck.c.purge_id == purge_id)
         .group_by(iterations.c.id)
         .order_by(iterations.c.id)
     )
-
-
-def _subtraction() -> sa.Update:
-    less = {
-        name: iterations.c[name] - bindparam(f"struck_{name}") for name in (*COUNTS, "void_games")
-    }
-    return (
-        update(iterations)
-        .where(iterations.c.id == bindparam("row"))
-        .values(
-            games_played=iterations.c.games_played - bindparam("struck_now"),
-            struck_games=iterations.c.struck_games + bindparam("for_good"),
-            **less,
-        )
-    )
-
-
-def _taken_off(row: Any) -> dict[str, int]:
-    names = ("struck_now", *(f"struck_{name}" for name in (*COUNTS, "void_games")))
-    games = int(row.struck_now)
-    is_open = row.status in (IterationStatus.PENDING, IterationStatus.IN_PROGRESS)
-    sums = {name: int(getattr(row, name)) for name in names}
-    return {"row": row.id, "for_good": 0 if is_open else games, **sums}
 
 
 def _judging() -> sa.Update:
@@ -81,7 +57,7 @@ def _judging() -> sa.Update:
 def _judged(row: Any, new: NewPurge) -> dict[str, Any]:
     """What the games that a complete iteration has left say."""
     if row.purpose == Purpose.VALIDATE:
-        left = tally_of(row).without(_tally_struck(row))
+        left = tally_of(row)
         return {"row": row.id, "gradient": None, "elo": elo(left).value if left.pairs else None}
     judgement = new.judgements[row.id]
     gradient = judgement.gradient
@@ -90,9 +66,3 @@ def _judged(row: Any, new: NewPurge) -> dict[str, Any]:
         "gradient": None if gradient is None else dict(gradient),
         "elo": judgement.elo,
     }
-
-
-def _tally_struck(row: Any) -> Tally:
-    wins, losses, draws, *pairs = (int(getattr(row, f"struck_{name}")) for name in COUNTS)
-    ll, ld, even, wd, ww = pairs
-    return Tally(wins, losses, draws, (ll, ld, even, wd, ww))

@@ -4,69 +4,46 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
-from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
-from spsa.schema import IS_LEASED, IS_OPEN, batches, iterations, runs, seconds_from_now, workers
-from spsa.store.database import may_become
+from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
+from spsa.store.exhausted import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
 from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
 from spsa.store.rows import Failure, Iteration, Mastership, Run, RunView
-
-SEEN_LATELY_SECONDS = 120
-"""A worker that has not been heard of for this long is not counted as playing."""
 
 
 class ViewDesk(MastershipDesk):
     """Where a master looks at the run it moves; what it costs does not grow with the run."""
 
     def tick(self, mastership: Mastership, lease_seconds: float) -> RunView:
-        """Renew the mastership, give up batches that are out of attempts, and look at the run."""
+        """Renew the mastership, give up batches that nobody can play, and look at the run.
+
+        A run with such a batch, or with an iteration whose counts are not the sums of its batches,
+        is paused with the reason.
+        """
         with self._write() as connection:
             self._lead(connection, mastership, lease_seconds=lease_seconds)
-            _fail_exhausted(connection, mastership.run_id)
+            fail_exhausted(connection, mastership.run_id)
+            _pause_miscounted(connection, mastership.run_id)
             return _view(connection, mastership.run_id)
 
 
-def _fail_exhausted(connection: sa.Connection, run_id: int) -> None:
-    """Batches whose last allowed lease ran out: every worker that tried them died or went away.
-
-    One whose row is locked is being reported or renewed just now; the next look is soon enough.
-    """
-    exhausted = (
-        select(batches.c.id)
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(
-            iterations.c.run_id == run_id,
-            IS_OPEN,
-            iterations.c.status == IterationStatus.IN_PROGRESS,
-            IS_LEASED,
-            batches.c.attempt >= batches.c.max_attempts,
-            batches.c.lease_expires_at < seconds_from_now(0),
-        )
-        .with_for_update(of=batches, skip_locked=True)
-    )
-    ids = connection.scalars(exhausted).all()
-    if not ids:
-        return
-    failed = connection.execute(
-        update(batches)
-        .where(batches.c.id.in_(ids), may_become(batches.c.status, BATCH, BatchStatus.FAILED))
-        .values(
-            status=BatchStatus.FAILED,
-            claim_id=None,
-            lease_expires_at=None,
-            last_error=func.coalesce(
-                batches.c.last_error, "every worker that claimed it went away without reporting"
-            ),
-        )
-        .returning(batches.c.iteration_id, batches.c.seq, batches.c.attempt)
-    ).all()
-    for row in failed:
+def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
+    """No step is taken on counts that are not those of the batches, whatever made them so."""
+    found = connection.execute(
+        select(iterations.c.iteration_number)
+        .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
+        .join(runs, runs.c.id == iterations.c.run_id)
+        .where(iterations.c.run_id == run_id, IS_OPEN, runs.c.status == RunStatus.RUNNING)
+        .limit(1)
+    ).one_or_none()
+    if found is not None:
         reason = (
-            f"batch {row.seq} of iteration row {row.iteration_id} was claimed {row.attempt} times "
-            "and never reported: do the engines bring the worker down?"
+            f"iteration {found.iteration_number} does not have the sums of its batches: "
+            "`spsa-master doctor` shows both"
         )
         pause_for_failure(connection, run_id, "master", reason)
 
@@ -93,6 +70,7 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
         leased_games=sum(int(row.games) for row in leased),
         leased_batches=sum(row.batches for row in leased),
         game_seconds=_game_seconds(work, last),
+        machine_failures=machine_failures(connection, run_id),
         active_workers=seen[0],
         active_slots=int(seen[1]),
     )

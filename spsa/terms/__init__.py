@@ -9,6 +9,7 @@ from spsa.terms.game import (
     TimeControl,
     TimeKind,
 )
+from spsa.terms.numbers import clamped, counted
 from spsa.terms.options import Declarations
 
 __all__ = [
@@ -20,4 +21,6 @@ __all__ = [
     "Terms",
     "TimeControl",
     "TimeKind",
+    "clamped",
+    "counted",
 ]

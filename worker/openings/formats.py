@@ -3,10 +3,19 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import overload
 
 from spsa.errors import Fault
 from worker import fen
+
+MOST_OPENINGS = 5_000_000
+"""Of one book."""
+
+MOST_FAULTS = 100
+"""Wrong lines or games of one book that are told at once."""
+
+_MOST_LINE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class Positions(Sequence[Opening]):
     """
 
     def __init__(self, text: str) -> None:
-        self._text = "\n".join(text.splitlines())
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         self._starts = array("Q", _starts(self._text))
 
     def __len__(self) -> int:
@@ -43,18 +52,19 @@ class Positions(Sequence[Opening]):
         return Opening(_fen(self._line(self._starts[index])))
 
     def faults(self, file: str) -> list[Fault]:
-        """What is wrong in each line that holds no position that can be played from."""
+        """What is wrong in the first lines that hold no position that can be played from."""
+        return list(islice(self._faults(file), MOST_FAULTS))
+
+    def _faults(self, file: str) -> Iterator[Fault]:
         # Imported late: python-chess takes longer to load than a match that needs no check.
         from worker.openings.positions import check, position
 
-        found = []
         for start in self._starts:
             try:
-                check(position(self._line(start)))
-            except ValueError as error:
+                check(position(_of_bounded_length(self._line(start))))
+            except (ValueError, IndexError) as error:  # python-chess raises both
                 number = self._text.count("\n", 0, start) + 1
-                found.append(fault(file, number, str(error), "a legal position in EPD or FEN"))
-        return found
+                yield fault(file, number, str(error), "a legal position in EPD or FEN")
 
     def _line(self, start: int) -> str:
         end = self._text.find("\n", start)
@@ -62,11 +72,20 @@ class Positions(Sequence[Opening]):
 
 
 def _starts(text: str) -> Iterator[int]:
+    """Where each line begins that says something; no list of all lines is made for it."""
     start = 0
-    for line in text.split("\n"):
-        if line.strip() and not line.startswith("#"):
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if text[start] != "#" and not text[start:end].isspace() and end > start:
             yield start
-        start += len(line) + 1
+        start = end + 1
+
+
+def _of_bounded_length(line: str) -> str:
+    if len(line) > _MOST_LINE:
+        raise ValueError(f"a line of more than {_MOST_LINE:,} characters")
+    return line
 
 
 def _fen(line: str) -> str:

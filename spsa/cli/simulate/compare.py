@@ -1,6 +1,5 @@
 """`spsa-master simulate compare`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ import click
 
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.output import echo_json
 
 if TYPE_CHECKING:
     from spsa.simulation.comparison import Contest, Sheet
@@ -123,7 +123,7 @@ def compare(
     if plot:
         save(_picture(found), plot)
     if as_json:
-        click.echo(json.dumps(standings_json(found), indent=2))
+        echo_json(standings_json(found), indent=2)
         return
     console = terminal()
     for table in standings_tables(found):

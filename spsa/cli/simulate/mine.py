@@ -1,6 +1,5 @@
 """`spsa-master simulate mine`."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from spsa.cli.common import config_option, database_option, settings
 from spsa.cli.planning import assumption_options
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.output import echo_json
 
 if TYPE_CHECKING:
     from spsa.planning.prospect import Recovery
@@ -51,7 +51,7 @@ def mine(
     from spsa.cli.planning import Assumed, known
     from spsa.master.start import checked_space
     from spsa.report.planned import alternatives_json, alternatives_table
-    from spsa.report.text import terminal
+    from spsa.report.text import sentence, terminal
 
     files = settings(config, database_url)
     asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
@@ -59,11 +59,11 @@ def mine(
     if plot is not None:
         save(_picture(found), plot)
     if as_json:
-        click.echo(json.dumps(alternatives_json(found, asked.sources)))
+        echo_json(alternatives_json(found, asked.sources))
         return
     console = terminal()
     for source in asked.sources:
-        console.print(source)
+        console.print(sentence(source))
     if asked.merged > 1:
         console.print(f"{asked.merged} iterations were simulated as one")
     for stake in asked.question.stakes:

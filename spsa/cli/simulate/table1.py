@@ -1,6 +1,5 @@
 """`spsa-master simulate table1`."""
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +10,7 @@ import click
 
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.output import echo_json
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
@@ -100,7 +100,7 @@ def table1(
     if plot:
         save(_picture(found), plot)
     if as_json:
-        click.echo(json.dumps(cells_json(found, seed), indent=2))
+        echo_json(cells_json(found, seed), indent=2)
         return
     terminal().print(cells_table(found))
 

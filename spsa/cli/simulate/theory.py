@@ -1,6 +1,5 @@
 """`spsa-master simulate theory`."""
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.output import echo_json
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
@@ -135,7 +135,7 @@ def theory(
     if plot:
         save(_picture(experiment, found), plot)
     if as_json:
-        click.echo(json.dumps(findings_json(experiment, found), indent=2))
+        echo_json(findings_json(experiment, found), indent=2)
         return
     console = terminal()
     for line in findings_lines(experiment):

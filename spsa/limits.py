@@ -1,0 +1,90 @@
+"""What a worker may hand in: the range of every number and the length of every text.
+
+CHECK constraints of the tables are made from these two lists, and the store compares with them
+before it asks the database. What lies outside is refused with the name of its column.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+from spsa.errors import OutOfRange
+from spsa.text import FAILURE_LENGTH, NAME_LENGTH
+
+RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "spsa_worker": {
+        "cores": (1, 100_000),
+        "concurrency": (1, 100_000),
+        "nps": (0, 10**12),
+    },
+    "spsa_batch": {
+        **dict.fromkeys(("plus_wins", "minus_wins", "draws"), (0, 1000000)),
+        **{f"ptnml_{i}": (0, 1_000_000) for i in range(5)},
+        "void_games": (0, 1_000_000),
+        **dict.fromkeys(("plus_nodes", "minus_nodes"), (0, 10**18)),
+        "moves": (0, 10**9),
+        **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
+        **dict.fromkeys(("seconds", "think_seconds"), (0, 10**9)),
+        "slot": (0, 100_000),
+    },
+}
+"""Table -> column -> the least and the greatest number; where NULL is allowed it stays allowed."""
+
+LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "spsa_machine": {"name": (1, NAME_LENGTH + 20)},
+    "spsa_worker": {
+        "name": (1, NAME_LENGTH),
+        "platform": (0, NAME_LENGTH),
+        "version": (0, NAME_LENGTH),
+        "confinement": (0, NAME_LENGTH),
+    },
+    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 50_000), "last_error": (0, FAILURE_LENGTH)},
+    "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
+    "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
+}
+"""Table -> column -> the least and the greatest number of characters."""
+
+LEASE_SECONDS = (0.0, 86_400.0)
+"""The shortest and the longest lease."""
+
+RENEWED_AT_ONCE = 10_000
+"""The leases that one call may renew."""
+
+
+def checks(table: str) -> Iterator[tuple[str, str]]:
+    """Column and condition of every CHECK of a table."""
+    for column, (least, most) in RANGES.get(table, {}).items():
+        yield column, f"{column} BETWEEN {least} AND {most}"
+    for column, (least, most) in LENGTHS.get(table, {}).items():
+        yield column, f"length(CAST({column} AS TEXT)) BETWEEN {least} AND {most}"
+
+
+def check_values(table: str, values: Mapping[str, Any]) -> None:
+    """Compare what is about to be written with the limits; None is left to the database.
+
+    Raises:
+        OutOfRange: names the first column that does not fit.
+    """
+    for column, (least, most) in RANGES.get(table, {}).items():
+        number = values.get(column)
+        if number is not None and not (isfinite(number) and least <= number <= most):
+            raise OutOfRange(f"{table}.{column} is {number:.6g}; it has to be {least} to {most}")
+    for column, (least, most) in LENGTHS.get(table, {}).items():
+        text = values.get(column)
+        if text is not None and not least <= len(text) <= most:
+            raise OutOfRange(
+                f"{table}.{column} has {len(text)} characters; {least} to {most} are allowed"
+            )
+        if text is not None and not text.isprintable():
+            raise OutOfRange(f"{table}.{column} has characters that no terminal shows: {text!a}")
+
+
+def check_lease(seconds: float) -> None:
+    """Refuse a lease that no worker needs.
+
+    Raises:
+        OutOfRange: it is shorter or longer than `LEASE_SECONDS`.
+    """
+    least, most = LEASE_SECONDS
+    if not least <= seconds <= most:
+        raise OutOfRange(f"a lease of {seconds} seconds; it has to be {least:.0f} to {most:.0f}")

@@ -1,0 +1,58 @@
+"""The only way to a terminal and to a log: whatever was written, it is one printable line.
+
+Names, reasons and engines' lines come from machines that nobody has to trust. `ruff` refuses
+`click.echo` everywhere else, so that no text goes around this module by oversight.
+"""
+
+import json
+import logging
+from io import StringIO
+from typing import Any
+
+import click
+
+from spsa.errors import TuningError
+from spsa.text import LINE_LENGTH, printable
+
+_USAGE_LENGTH = 1_000
+
+
+def echo(*lines: str, err: bool = False) -> None:
+    """Write each text as one line, to stdout or to stderr."""
+    for line in lines:
+        click.echo(printable(line, LINE_LENGTH), err=err)
+
+
+def echo_json(value: Any, *, indent: int | None = None) -> None:
+    """Write JSON, which escapes what is not ASCII and so is printable at any length."""
+    click.echo(json.dumps(value, allow_nan=False, indent=indent))
+
+
+def echo_raw(text: str) -> None:
+    """Write text of this program to stdout as it is: a patch or SQL that others will read."""
+    click.echo(text, nl=False)
+
+
+def echo_error(program: str, error: TuningError) -> None:
+    """Say on stderr why a program ends."""
+    first, *rest = error.lines
+    echo(f"{program}: {first}", *rest, err=True)
+
+
+def echo_usage_error(error: click.ClickException) -> None:
+    """Say what is wrong with a command line, however long or odd what was typed is."""
+    said = StringIO()
+    error.show(said)
+    lines = said.getvalue().rstrip("\n").split("\n")
+    echo(*(printable(line, _USAGE_LENGTH) for line in lines), err=True)
+
+
+class PrintableLines(logging.Formatter):
+    """A record as one printable line; the lines of a trace are indented below it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
+        return printable(super().formatMessage(record), LINE_LENGTH)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the base class's name
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(f"  {printable(line, LINE_LENGTH)}" for line in lines)

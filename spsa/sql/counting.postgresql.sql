@@ -1,0 +1,66 @@
+-- How games are counted, on PostgreSQL. counting.sqlite.sql does the same for SQLite.
+--
+-- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). Whoever
+-- changes a batch, the trigger below adds the difference to its iteration in the same transaction.
+-- Nothing else changes the counts of an iteration.
+
+CREATE OR REPLACE FUNCTION spsa_count() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    more INTEGER := (NEW.plus_wins + NEW.minus_wins + NEW.draws)
+                  - (OLD.plus_wins + OLD.minus_wins + OLD.draws);
+BEGIN
+    UPDATE spsa_iteration
+       SET games_played = games_played + more,
+           plus_wins  = plus_wins  + NEW.plus_wins  - OLD.plus_wins,
+           minus_wins = minus_wins + NEW.minus_wins - OLD.minus_wins,
+           draws      = draws      + NEW.draws      - OLD.draws,
+           ptnml_0    = ptnml_0    + NEW.ptnml_0    - OLD.ptnml_0,
+           ptnml_1    = ptnml_1    + NEW.ptnml_1    - OLD.ptnml_1,
+           ptnml_2    = ptnml_2    + NEW.ptnml_2    - OLD.ptnml_2,
+           ptnml_3    = ptnml_3    + NEW.ptnml_3    - OLD.ptnml_3,
+           ptnml_4    = ptnml_4    + NEW.ptnml_4    - OLD.ptnml_4,
+           void_games = void_games + NEW.void_games - OLD.void_games,
+           struck_games = struck_games + CASE WHEN NEW.status = 'purged' THEN OLD.games ELSE 0 END
+     WHERE id = NEW.iteration_id
+       -- games are added only while the iteration is played; a purge takes some away at any time
+       AND (status = 'in_progress' OR more <= 0);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = 'iteration row ' || NEW.iteration_id || ' takes no more results';
+    END IF;
+    RETURN NULL;
+END $$;
+
+DROP TRIGGER IF EXISTS spsa_count ON spsa_batch;
+CREATE TRIGGER spsa_count AFTER UPDATE ON spsa_batch FOR EACH ROW
+    WHEN (OLD.plus_wins <> NEW.plus_wins OR OLD.minus_wins <> NEW.minus_wins
+          OR OLD.draws <> NEW.draws OR OLD.ptnml_0 <> NEW.ptnml_0 OR OLD.ptnml_1 <> NEW.ptnml_1
+          OR OLD.ptnml_2 <> NEW.ptnml_2 OR OLD.ptnml_3 <> NEW.ptnml_3
+          OR OLD.ptnml_4 <> NEW.ptnml_4 OR OLD.void_games <> NEW.void_games
+          OR OLD.status <> 'purged' AND NEW.status = 'purged')
+    EXECUTE FUNCTION spsa_count();
+
+-- The last word: a transaction that leaves an iteration with other counts than the sums over its
+-- batches is refused when it commits, whatever the defect was. Both functions run with the rights of
+-- the owner, because a worker's login may not read the tables itself.
+
+CREATE OR REPLACE FUNCTION spsa_check_counts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM FROM spsa_miscounted WHERE iteration_id = NEW.id;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = 'iteration row ' || NEW.id || ' does not have the sums of its batches';
+    END IF;
+    RETURN NULL;
+END $$;
+
+DROP TRIGGER IF EXISTS spsa_check_counts ON spsa_iteration;
+CREATE CONSTRAINT TRIGGER spsa_check_counts
+    AFTER UPDATE OF status, games_played, plus_wins, minus_wins, draws,
+                    ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4, void_games, struck_games
+    ON spsa_iteration DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    EXECUTE FUNCTION spsa_check_counts();
+
+REVOKE ALL ON FUNCTION spsa_count(), spsa_check_counts() FROM PUBLIC;

@@ -1,0 +1,323 @@
+-- All that a worker may do on a PostgreSQL server. worker_statements.sql says the same for SQLite,
+-- verb by verb under the same names.
+--
+-- Each function is one call, one round trip and one transaction. It runs with the rights of the
+-- owner of the tables, so a worker's login needs EXECUTE on these functions and nothing else.
+-- Who calls is known by the login (session_user) and by the secret of the machine. A claim's id is
+-- made by the worker before it asks. It is the right to that batch: only who knows it may renew,
+-- report, release or fail it, and whoever asks twice is answered once.
+--
+-- Workers need not wait for the disk: a claim or a report that is lost with the server is claimed
+-- or played again, never counted twice. set_config(..., true) holds for this transaction alone, and
+-- so behind a connection pooler too.
+
+-- A worker says who it is: its id, and the name of its machine. The name of a worker belongs to one
+-- machine; where it is another's, the id is NULL and the machine is that other one.
+CREATE OR REPLACE FUNCTION spsa_register_worker(
+    p_name TEXT, p_secret TEXT, p_host TEXT, p_platform TEXT, p_cores INTEGER,
+    p_concurrency INTEGER, p_version TEXT, p_confinement TEXT,
+    OUT worker_id BIGINT, OUT machine TEXT
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_hash TEXT := encode(sha256(convert_to(p_secret, 'UTF8')), 'hex');
+BEGIN
+    machine := spsa_own_machine(v_hash);
+    IF machine IS NULL THEN  -- a new machine; where its name is taken it gets a longer one
+        INSERT INTO spsa_machine (name, login, secret_sha256)
+            VALUES (p_host, session_user, v_hash) ON CONFLICT DO NOTHING;
+        INSERT INTO spsa_machine (name, login, secret_sha256)
+            VALUES (p_host || '-' || left(v_hash, 8), session_user, v_hash) ON CONFLICT DO NOTHING;
+        machine := spsa_own_machine(v_hash);
+    END IF;
+    INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement)
+        VALUES (p_name, machine, p_platform, p_cores, p_concurrency, p_version, p_confinement)
+        ON CONFLICT (name) DO UPDATE
+            SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
+                concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
+                confinement = EXCLUDED.confinement, last_seen_at = statement_timestamp()
+            WHERE w.host = EXCLUDED.host
+        RETURNING w.id INTO worker_id;
+    IF worker_id IS NULL THEN
+        SELECT w.host INTO machine FROM spsa_worker w WHERE w.name = p_name;
+    END IF;
+END $$;
+
+-- The machine of the caller: that of its login, or the one that has this secret.
+CREATE OR REPLACE FUNCTION spsa_own_machine(p_hash TEXT) RETURNS TEXT
+LANGUAGE sql SET search_path FROM CURRENT AS $$
+    SELECT name FROM spsa_machine
+     WHERE login = session_user AND (secret_sha256 IS NULL OR secret_sha256 = p_hash)
+     ORDER BY secret_sha256 NULLS FIRST LIMIT 1
+$$;
+
+-- The machine of a worker, if it is the caller's. NULL otherwise.
+CREATE OR REPLACE FUNCTION spsa_machine_of(p_worker_id BIGINT, p_secret TEXT) RETURNS TEXT
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
+     WHERE w.id = p_worker_id AND m.login = session_user
+       AND (m.secret_sha256 IS NULL
+            OR m.secret_sha256 = encode(sha256(convert_to(p_secret, 'UTF8')), 'hex'))
+$$;
+
+-- A worker lives. Where it has nothing to say of its speed, what it said last holds. The answer is
+-- why its machine is given no batches, or NULL.
+CREATE OR REPLACE FUNCTION spsa_touch_worker(
+    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION
+) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE spsa_worker SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps)
+     WHERE id = p_worker_id AND v_machine IS NOT NULL;
+    RETURN (SELECT min(reason) FROM spsa_set_aside
+             WHERE machine = v_machine AND sha256 IS NULL);
+END $$;
+
+-- Whose turn it is where several runs have free batches: a run of the highest priority, drawn by
+-- lot (0 <= p_lot < 1). A run is due its share of all slots in use; what it lacks is its weight in
+-- the draw, so that no run starves where there are fewer slots than runs.
+CREATE OR REPLACE FUNCTION spsa_next_run(p_lot DOUBLE PRECISION) RETURNS BIGINT
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    WITH waiting AS (
+        SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
+         WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                          AND b.status = 'ready' AND b.failures < b.max_attempts)
+            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                          AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
+                          AND b.failures < b.max_attempts)
+    ), used AS (
+        SELECT w.run_id, w.share,
+               (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+                 WHERE i.run_id = w.run_id AND i.status IN ('pending', 'in_progress')
+                   AND b.status = 'leased' AND b.lease_expires_at >= statement_timestamp()
+               ) AS slots
+          FROM waiting w WHERE w.priority = (SELECT max(priority) FROM waiting)
+    ), lacking AS (
+        SELECT run_id, greatest(
+                   (1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS weight
+          FROM used
+    ), parts AS (
+        SELECT run_id, sum(weight) OVER (ORDER BY run_id) AS upto, sum(weight) OVER () AS whole
+          FROM lacking
+    )
+    SELECT run_id FROM parts ORDER BY upto <= p_lot * whole, run_id LIMIT 1
+$$;
+
+-- Whether a machine may try a batch that was failed before, or left behind. A machine that has not
+-- failed it may, as long as fewer machines than the batch allows have tried it; one that has failed
+-- it only where no other machine is there, and as often as the batch allows.
+CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
+       AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
+                         WHERE f.batch_id = b.id AND f.machine = p_machine)
+            OR b.attempt < b.max_attempts AND NOT EXISTS (
+                SELECT 1 FROM spsa_worker w
+                 WHERE w.host <> p_machine
+                   AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
+                   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
+                                    WHERE a.machine = w.host AND a.sha256 IS NULL)))
+      FROM spsa_batch b WHERE b.id = p_batch_id
+$$;
+
+-- One free batch for a claim, and all that has to be known to play it; no row where nothing is free.
+-- A claim that has a batch already, or has reported it, is told of that one.
+CREATE OR REPLACE FUNCTION spsa_claim(
+    p_worker_id BIGINT, p_secret TEXT, p_claim_id TEXT, p_lot DOUBLE PRECISION,
+    p_lease_seconds DOUBLE PRECISION
+) RETURNS SETOF spsa_claimed
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
+    v_run BIGINT; v_iteration BIGINT; v_batch BIGINT; v_left_by BIGINT;
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_lease(p_lease_seconds);
+    IF v_machine IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
+            MESSAGE = 'worker ' || p_worker_id || ' is not registered by this machine';
+    END IF;
+    RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    IF (SELECT min(run_id) < max(run_id) FROM spsa_playable) THEN
+        v_run := spsa_next_run(p_lot);
+    END IF;
+    FOR v_iteration IN
+        SELECT p.id FROM spsa_playable p
+         WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = v_machine
+                              AND (a.sha256 IS NULL
+                                   OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
+         ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
+    LOOP
+        -- First what was left behind, because others wait for it. Two statements, as each has its
+        -- own index. A row that is locked is being claimed, renewed or reported just now.
+        SELECT b.id, b.worker_id INTO v_batch, v_left_by FROM spsa_batch b
+         WHERE b.iteration_id = v_iteration
+           AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
+           AND spsa_may_retry(b.id, v_machine)
+         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND;
+        SELECT b.id INTO v_batch FROM spsa_batch b
+         WHERE b.iteration_id = v_iteration AND b.status = 'ready'
+           AND (b.failures = 0 OR spsa_may_retry(b.id, v_machine))
+         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND;
+    END LOOP;
+    IF v_batch IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF v_left_by IS NOT NULL THEN
+        PERFORM spsa_note_failure(v_batch, v_left_by, NULL, NULL);
+    END IF;
+    UPDATE spsa_batch
+       SET status = 'leased', attempt = attempt + 1, claim_id = p_claim_id, worker_id = p_worker_id,
+           leased_at = statement_timestamp(),
+           lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
+     WHERE id = v_batch;
+    UPDATE spsa_iteration SET status = 'in_progress' WHERE id = v_iteration AND status = 'pending';
+    RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
+END $$;
+
+-- Longer leases for these claims: those that are still held. A claim that is missing is lost.
+CREATE OR REPLACE FUNCTION spsa_renew(p_claim_ids TEXT[], p_lease_seconds DOUBLE PRECISION)
+RETURNS SETOF TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_lease(p_lease_seconds);
+    IF cardinality(p_claim_ids) > 10000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = 'at most 10000 leases are renewed at once';
+    END IF;
+    RETURN QUERY
+        UPDATE spsa_batch b
+           SET lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
+         WHERE b.claim_id = ANY (p_claim_ids) AND b.status = 'leased'
+           AND EXISTS (SELECT 1 FROM spsa_iteration i
+                        WHERE i.id = b.iteration_id AND i.status = 'in_progress')
+        RETURNING b.claim_id;
+END $$;
+
+-- The result of a batch. The trigger spsa_count adds it to the iteration. The answer is
+--   accepted  it counts now
+--   already   this claim has reported just these counts before: they count once
+--   conflict  this claim has reported other counts before: those count
+--   lost      the batch is not this claim's, or its iteration was abandoned: nothing counts
+-- A report whose lease has run out still counts while nobody else has claimed the batch.
+CREATE OR REPLACE FUNCTION spsa_report(
+    p_batch_id BIGINT, p_claim_id TEXT,
+    p_plus_wins INTEGER, p_minus_wins INTEGER, p_draws INTEGER,
+    p_ptnml_0 INTEGER, p_ptnml_1 INTEGER, p_ptnml_2 INTEGER, p_ptnml_3 INTEGER, p_ptnml_4 INTEGER,
+    p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
+    p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
+    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER
+) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_same BOOLEAN;
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE spsa_batch b
+       SET status = 'done', reported_at = statement_timestamp(),
+           plus_wins = p_plus_wins, minus_wins = p_minus_wins, draws = p_draws,
+           ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
+           ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
+           void_games = void_games + p_void_games, voids = p_voids,
+           plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
+           plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
+           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot
+     WHERE b.id = p_batch_id AND b.claim_id = p_claim_id AND b.status = 'leased'
+       AND EXISTS (SELECT 1 FROM spsa_iteration i
+                    WHERE i.id = b.iteration_id AND i.status = 'in_progress');
+    IF FOUND THEN
+        RETURN 'accepted';
+    END IF;
+
+    SELECT (plus_wins, minus_wins, draws, ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4)
+         = (p_plus_wins, p_minus_wins, p_draws,
+            p_ptnml_0, p_ptnml_1, p_ptnml_2, p_ptnml_3, p_ptnml_4)
+      INTO v_same FROM spsa_batch
+     WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'done';
+    RETURN CASE WHEN NOT FOUND THEN 'lost' WHEN v_same THEN 'already' ELSE 'conflict' END;
+END $$;
+
+-- A batch is given back unplayed, and the attempt does not count.
+CREATE OR REPLACE FUNCTION spsa_release(p_batch_id BIGINT, p_claim_id TEXT) RETURNS VOID
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE spsa_batch
+       SET status = 'ready', attempt = attempt - 1, claim_id = NULL, lease_expires_at = NULL
+     WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased';
+END $$;
+
+-- A batch is given back because this machine cannot play it. Others may try; the run's master
+-- decides when a batch, or a machine, has failed often enough.
+CREATE OR REPLACE FUNCTION spsa_fail(
+    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT
+) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_worker_id BIGINT;
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    UPDATE spsa_batch
+       SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
+           void_games = void_games + p_void_games
+     WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
+    RETURNING worker_id INTO v_worker_id;
+    IF FOUND THEN
+        PERFORM spsa_note_failure(p_batch_id, v_worker_id, p_sha256, p_reason);
+    END IF;
+END $$;
+
+-- The machine of a worker has failed a batch, or, without a reason, has let its lease run out.
+CREATE OR REPLACE FUNCTION spsa_note_failure(
+    p_batch_id BIGINT, p_worker_id BIGINT, p_sha256 TEXT, p_reason TEXT
+) RETURNS VOID LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    INSERT INTO spsa_failure AS f (batch_id, machine, failures, lost_leases, sha256, reason)
+        SELECT p_batch_id, w.host, (p_reason IS NOT NULL)::INTEGER, (p_reason IS NULL)::INTEGER,
+               p_sha256, p_reason
+          FROM spsa_worker w WHERE w.id = p_worker_id
+        ON CONFLICT (batch_id, machine) DO UPDATE
+            SET failures = f.failures + EXCLUDED.failures,
+                lost_leases = f.lost_leases + EXCLUDED.lost_leases,
+                sha256 = coalesce(EXCLUDED.sha256, f.sha256),
+                reason = coalesce(EXCLUDED.reason, f.reason),
+                at = statement_timestamp();
+    UPDATE spsa_batch
+       SET failures = (SELECT count(*) FROM spsa_failure WHERE batch_id = p_batch_id)
+     WHERE id = p_batch_id;
+END $$;
+
+CREATE OR REPLACE FUNCTION spsa_check_lease(p_seconds DOUBLE PRECISION) RETURNS VOID
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_seconds IS NULL OR p_seconds NOT BETWEEN 0 AND 86400 THEN  -- NaN is above all numbers
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = 'a lease lasts 0 to 86400 seconds';
+    END IF;
+END $$;
+
+-- A binary that is kept in the database; NULL where only its path is.
+CREATE OR REPLACE FUNCTION spsa_engine_bytes(p_sha256 TEXT) RETURNS BYTEA
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT bytes FROM spsa_engine WHERE sha256 = p_sha256
+$$;
+
+-- Whether any run is still to be played, though perhaps nothing of it is free just now. A finished
+-- run whose master lease is live may still open a validation.
+CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS BOOLEAN
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')
+        OR EXISTS (SELECT 1 FROM spsa_playable)
+        OR EXISTS (SELECT 1 FROM spsa_run
+                    WHERE status = 'finished' AND lease_expires_at > statement_timestamp())
+$$;
+
+REVOKE ALL ON FUNCTION spsa_register_worker, spsa_own_machine, spsa_machine_of, spsa_touch_worker, spsa_next_run,
+    spsa_may_retry, spsa_claim, spsa_renew, spsa_report, spsa_release, spsa_fail, spsa_note_failure,
+    spsa_check_lease, spsa_engine_bytes, spsa_work_left FROM PUBLIC;

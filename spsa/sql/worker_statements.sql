@@ -1,0 +1,174 @@
+-- All that a worker may do on SQLite. worker_functions.sql says the same for PostgreSQL, verb by
+-- verb under the same names, with the reasons.
+--
+-- A verb is one transaction (BEGIN IMMEDIATE); its statements run in the order in which they stand
+-- here. Everybody who can open the file is trusted, so there is no login; the secret of a machine
+-- tells two machines of one name apart.
+
+-- name: register_worker.own_machine
+SELECT name FROM spsa_machine WHERE secret_sha256 = :secret_sha256;
+
+-- name: register_worker.new_machine
+INSERT INTO spsa_machine (name, secret_sha256) VALUES (:host, :secret_sha256)
+    ON CONFLICT DO NOTHING;
+
+-- name: register_worker.worker
+INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, confinement,
+                         first_seen_at, last_seen_at)
+    VALUES (:name, :machine, :platform, :cores, :concurrency, :version, :confinement,
+            strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    ON CONFLICT (name) DO UPDATE
+        SET platform = :platform, cores = :cores, concurrency = :concurrency,
+            version = :version, confinement = :confinement,
+            last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
+        WHERE host = :machine
+    RETURNING id;
+
+-- name: register_worker.owner
+SELECT host FROM spsa_worker WHERE name = :name;
+
+-- name: machine_of
+SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
+ WHERE w.id = :worker_id AND m.secret_sha256 = :secret_sha256;
+
+-- name: touch_worker
+UPDATE spsa_worker
+   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps)
+ WHERE id = :worker_id AND host = :machine;
+
+-- name: touch_worker.set_aside
+SELECT min(reason) FROM spsa_set_aside WHERE machine = :machine AND sha256 IS NULL;
+
+-- name: next_run
+WITH waiting AS (
+    SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
+     WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                      AND b.status = 'ready' AND b.failures < b.max_attempts)
+        OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                      AND b.status = 'leased'
+                      AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now')
+                      AND b.failures < b.max_attempts)
+), used AS (
+    SELECT w.run_id, w.share,
+           (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+             WHERE i.run_id = w.run_id AND i.status IN ('pending', 'in_progress')
+               AND b.status = 'leased'
+               AND b.lease_expires_at >= strftime('%Y-%m-%d %H:%M:%f', 'now')
+           ) AS slots
+      FROM waiting w WHERE w.priority = (SELECT max(priority) FROM waiting)
+), lacking AS (
+    SELECT run_id,
+           max((1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS weight
+      FROM used
+), parts AS (
+    SELECT run_id, sum(weight) OVER (ORDER BY run_id) AS upto, sum(weight) OVER () AS whole
+      FROM lacking
+)
+SELECT run_id FROM parts ORDER BY upto <= :lot * whole, run_id LIMIT 1;
+
+-- name: claim.told
+SELECT * FROM spsa_claimed WHERE claim_id = :claim_id;
+
+-- name: claim.several_runs
+SELECT min(run_id) < max(run_id) FROM spsa_playable;
+
+-- name: claim.iterations
+SELECT p.id FROM spsa_playable p
+ WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = :machine
+                      AND (a.sha256 IS NULL OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
+ ORDER BY p.priority DESC, p.run_id IS NOT :run_id, p.id;
+
+-- name: claim.free
+SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by FROM spsa_batch b
+ WHERE b.iteration_id = :iteration_id
+   AND (b.status = 'ready'
+        OR b.status = 'leased' AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now'))
+   AND (b.status = 'ready' AND b.failures = 0
+        -- may_retry
+        OR (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
+           AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
+                             WHERE f.batch_id = b.id AND f.machine = :machine)
+                OR b.attempt < b.max_attempts AND NOT EXISTS (
+                    SELECT 1 FROM spsa_worker w
+                     WHERE w.host <> :machine
+                       AND w.last_seen_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')
+                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
+                                        WHERE a.machine = w.host AND a.sha256 IS NULL))))
+ ORDER BY b.status = 'ready', b.seq LIMIT 1;
+
+-- name: claim.lease
+UPDATE spsa_batch
+   SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
+       leased_at = strftime('%Y-%m-%d %H:%M:%f', 'now'),
+       lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
+ WHERE id = :batch_id;
+
+-- name: claim.begin
+UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';
+
+-- name: renew
+UPDATE spsa_batch
+   SET lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
+ WHERE claim_id = :claim_id AND status = 'leased'
+   AND EXISTS (SELECT 1 FROM spsa_iteration i
+                WHERE i.id = iteration_id AND i.status = 'in_progress')
+RETURNING claim_id;
+
+-- name: report
+UPDATE spsa_batch
+   SET status = 'done', reported_at = strftime('%Y-%m-%d %H:%M:%f', 'now'),
+       plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws,
+       ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
+       ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
+       void_games = void_games + :void_games, voids = :voids,
+       plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
+       plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
+       seconds = :seconds, think_seconds = :think_seconds, slot = :slot
+ WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
+   AND EXISTS (SELECT 1 FROM spsa_iteration i
+                WHERE i.id = iteration_id AND i.status = 'in_progress')
+RETURNING 'accepted';
+
+-- name: report.again
+SELECT CASE WHEN (plus_wins, minus_wins, draws, ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4)
+               = (:plus_wins, :minus_wins, :draws,
+                  :ptnml_0, :ptnml_1, :ptnml_2, :ptnml_3, :ptnml_4)
+            THEN 'already' ELSE 'conflict' END
+  FROM spsa_batch WHERE id = :batch_id AND claim_id = :claim_id AND status = 'done';
+
+-- name: release
+UPDATE spsa_batch
+   SET status = 'ready', attempt = attempt - 1, claim_id = NULL, lease_expires_at = NULL
+ WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased';
+
+-- name: fail
+UPDATE spsa_batch
+   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = :reason,
+       void_games = void_games + :void_games
+ WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
+RETURNING worker_id;
+
+-- name: note_failure
+INSERT INTO spsa_failure AS f (batch_id, machine, failures, lost_leases, sha256, reason)
+    SELECT :batch_id, w.host, :reason IS NOT NULL, :reason IS NULL, :sha256, :reason
+      FROM spsa_worker w WHERE w.id = :worker_id
+    ON CONFLICT (batch_id, machine) DO UPDATE
+        SET failures = f.failures + EXCLUDED.failures,
+            lost_leases = f.lost_leases + EXCLUDED.lost_leases,
+            sha256 = coalesce(EXCLUDED.sha256, f.sha256),
+            reason = coalesce(EXCLUDED.reason, f.reason),
+            at = strftime('%Y-%m-%d %H:%M:%f', 'now');
+
+-- name: note_failure.machines
+UPDATE spsa_batch
+   SET failures = (SELECT count(*) FROM spsa_failure WHERE batch_id = :batch_id)
+ WHERE id = :batch_id;
+
+-- name: engine_bytes
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256;
+
+-- name: work_left
+SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')
+    OR EXISTS (SELECT 1 FROM spsa_playable)
+    OR EXISTS (SELECT 1 FROM spsa_run WHERE status = 'finished'
+                  AND lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'));

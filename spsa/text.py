@@ -1,0 +1,49 @@
+"""Text of engines, workers and people, made safe to show and to store: one printable line.
+
+An escape sequence repaints a terminal, a line break forges a line of a log or a report, and a
+bidirectional override shows another order than is written. Nothing here does input or output.
+"""
+
+from html import escape
+
+NAME_LENGTH = 200
+"""Characters of a worker's name, host, platform, version and confinement."""
+
+VOID_REASON_LENGTH = 200
+"""Characters of the reason of a void game."""
+
+VOID_REASONS = 20
+"""Different reasons of void games in one batch; the rest is counted under `OTHER_REASONS`."""
+
+OTHER_REASONS = "other reasons"
+
+FAILURE_LENGTH = 2_000
+"""Characters of the reason why a batch failed, of an event's and of a purge's."""
+
+LINE_LENGTH = 10_000
+"""Characters of one line on a terminal or in a log."""
+
+ELLIPSIS = "…"
+
+
+def printable(text: str, limit: int) -> str:
+    """`text` on one line of at most `limit` characters, with an ellipsis where it was longer.
+
+    A character that Python does not call printable becomes its escape, as `\\x1b`: control
+    characters, line breaks, NUL, bidirectional and invisible marks, lone surrogates.
+    """
+    if len(text) <= limit and text.isprintable():
+        return text
+    # No more is looked at than is kept: the text may be very long.
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
+
+
+def printable_html(text: str, limit: int) -> str:
+    """`printable` text for the body or an attribute of an HTML page; `limit` is before escaping."""
+    return escape(printable(text, limit))
+
+
+def is_printable(text: str, limit: int) -> bool:
+    """Whether `printable` would change nothing, and something is there."""
+    return printable(text, limit) == text != ""
