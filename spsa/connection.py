@@ -10,6 +10,7 @@ this module.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import ELOOP, ENAMETOOLONG
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
 
     file = sqlite_file.SqliteFile(
         where=displayed(url),
-        path=Path(str(url.database)).resolve(),
+        path=_path(url),
         durable=durable,
         may_be_made=create or "uri" in url.query,
     )
@@ -135,6 +136,16 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _path(url: sa.URL) -> Path:
+    path = Path(str(url.database))
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno in (ENAMETOOLONG, ELOOP):
+            raise refused(f"names no possible file: {error.strerror}") from None
+    return path.resolve()
 
 
 def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:

@@ -4,6 +4,7 @@ A message carries the names and numbers a person needs to act. The class carries
 Nothing else in the project decides how a failure ends.
 """
 
+import errno
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from types import TracebackType
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
 
 _FILE_LENGTH = 500
+_NAME_LENGTH = 100
 _FOUND_LENGTH = 1_000
 
 
@@ -42,12 +44,16 @@ class Fault:
     def __str__(self) -> str:
         file = printable(self.file, _FILE_LENGTH)
         place = file if self.line is None else f"{file}:{self.line}"
-        said = f"[{self.name}] {self.found}; {self.remedy}"
+        said = f"[{printable(self.name, _NAME_LENGTH)}] {self.found}; {self.remedy}"
         return f"{place}: {printable(said, _FOUND_LENGTH)}"
 
 
+MOST_FAULTS = 100
+"""Of one file in one go; a reader of more would begin at the first one, too."""
+
+
 class InvalidInput(TuningError):
-    """A file, option or variable is wrong: all its faults in one go, nothing built or played."""
+    """A file, option or variable is wrong: its faults in one go, nothing built or played."""
 
     exit_code = 2
 
@@ -164,6 +170,15 @@ class EngineFault(TuningError):
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = printable(reason, VOID_REASON_LENGTH)
         super().__init__(printable(f"{reason}: {detail}", FAILURE_LENGTH))
+
+
+def told(error: OSError) -> tuple[str, int]:
+    """What to say of a file that a program could not use, and the code it exits with.
+
+    A name that no system takes is bad input; anything else is a failure of this machine.
+    """
+    where = printable(str(error.filename or "output"), _FILE_LENGTH)
+    return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
 
 
 def tell_defect(

@@ -7,6 +7,9 @@ from spsa.database_url import FileUrl, parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.regular_file import MOST_TEXT, content
 
+DEFAULT_URL = "sqlite:///spsa.db"
+"""What every program takes where config.toml names no database: a file beside it."""
+
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
@@ -19,6 +22,11 @@ def anchored(url: str, folder: Path) -> str:
     if found is None or found["path"].startswith("file:"):
         return url
     return f"sqlite:///{(folder / found['path']).resolve().as_posix()}{found['query'] or ''}"
+
+
+def url_beside(folder: Path, written: str | None) -> str:
+    """The database of a config.toml in `folder`; `written` is the url of its [database], if any."""
+    return anchored(DEFAULT_URL if written is None else written.strip(), folder)
 
 
 def url_in(path: Path) -> str:

@@ -7,6 +7,7 @@ import pytest
 from spsa.config import DeliveryKind, Distribution, check_files, load_config
 from spsa.errors import InvalidInput
 from spsa.terms import DrawRule, TimeControl, TimeKind
+from worker.address import database_url as worker_url
 
 SEED = """
 [time_control]
@@ -287,3 +288,75 @@ def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):
 
 def test_an_empty_file_only_lacks_the_source(write):
     assert len(faults(write(""))) == 1
+
+
+LONG = "x" * 5000
+DEEP = "/".join(["d" * 203] * 20)
+
+
+@pytest.mark.parametrize("name", [LONG, DEEP, "x" * 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[build]\nsource_path = "{name}"\n',
+        '[build]\nsource_path = "engine"\nengines_path = "{name}"\n',
+        '[games]\nbook = "{name}"\n' + BUILD,
+        '[run]\nparams = "{name}"\n' + BUILD,
+        '[trust]\nsigning_key = "{name}"\n' + BUILD,
+        '[delivery]\nkind = "uci"\nengine = "{name}"\n',
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused(write, text, name):
+    (found,) = faults(write(text.format(name=name)))
+    assert "is too long for a path" in found or "at most 4096 printable characters" in found
+    assert len(found) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[games]\ngames_per_iteration = 1000002\n", "too large; use at most 1000000"),
+        ("[games]\niterations_in_flight = 1001\n", "too large; use at most 1000"),
+        ("[spsa]\nmax_iterations = 3000000000\n", "too large; use at most 10000000"),
+        ("[time_control]\ntimelow = 1e-320\n", "too small; use at least 0.001"),
+        ("[time_control]\ntimehigh = 1e308\n", "too large; use at most 86400"),
+        ("[time_control]\nkind = 'nodes'\nlow = 9000000000000000\n", "too large"),
+        ("[run]\nshare = 1e308\n", "too large"),
+        ("[run]\nshare = 1e-320\n", "too small"),
+        ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
+        ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
+        ("[trust]\nsigning_key = '~no such user/key'\n", "is in no user's home"),
+        ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
+        ("[database]\nurl = 5\n", "[database] url is not a text"),
+    ],
+)
+def test_numbers_and_texts_have_limits(write, text, said):
+    (found,) = faults(write(text.replace("\\u001b", "\x1b") + BUILD))
+    assert said in found or "is not TOML" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + ".a" * 100_000 + " = 1", "x = {b" + ".b" * 100_000 + " = 1}", "a = 0x" + "f" * 5000],
+)
+def test_what_no_reader_can_hold_is_refused_at_once(write, text):
+    (found,) = faults(write(text))
+    assert found.startswith("config.toml:1: [config.toml] ") and len(found) < 300
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(InvalidInput, match="it is a pipe or a device"):
+        load_config(Path("/dev/zero"), {})
+
+
+def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
+    found = faults(write("".join(f"[t{i}]\n" for i in range(10_000))))
+    assert len(found) == 100
+    assert found[1].startswith("config.toml:1: ")
+
+
+def test_master_and_worker_mean_one_database_where_config_toml_names_none(write, monkeypatch):
+    path = write(BUILD)
+    monkeypatch.chdir(path.parent)
+    url = load_config(path, {}).database_url
+    assert url == worker_url(None, {}) == f"sqlite:///{path.parent}/spsa.db"

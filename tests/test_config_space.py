@@ -153,6 +153,16 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(max="inf"), "params.toml:4: [margin] max = inf is not"),
         (table(max="1e309"), "is not a finite number"),
         (table(max="9" * 400), "is not a finite number"),
+        (table(max="1e308"), "params.toml:4: [margin] max = 1e+308 is too large"),
+        (table(min="-1e308"), "params.toml:3: [margin] min = -1e+308 is too small"),
+        (table(step="1e-320"), "params.toml:5: [margin] step = 1e-320 is too small; use at least"),
+        (table(step="5e-324"), "too small"),
+        (table(step=1e-9, min=0.5), "step 1e-09 is lost beside values of 400; use at least 4e-07"),
+        (table(max=10**14), "step 20 is lost beside values of 1e+14; use at least 100000"),
+        (table(max="0x" + "f" * 5000), "is not TOML"),
+        (table(option='"a\\nsetoption name b"'), "printable characters on one line"),
+        (table("a" * 101), "is no name for a parameter"),
+        (table(constant='"' + "m::" * 9 + 'A"'), "does not name a constant"),
         (table(max="9" * 5000), "is not TOML"),
         (table(min=400), "params.toml:3: [margin] min 400 is not less than max 400"),
         (table(min=401), "min 401 is not less than max 400"),
@@ -163,7 +173,8 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table(step=351), "step 351 is wider than the whole range"),
         (table(min=50.5, type='"int"'), "min 50.5 is no multiple of 1; use 51"),
         (table(max=400.0005, scale=1000), "max 400 is no multiple of 0.001"),
-        (table(max="1e17", type='"int"'), "too large to be counted exactly"),
+        (table(max="1e17"), "max = 1e+17 is too large; use at most 1e+15"),
+        (table(max=1e10, step=1e3, scale=10**9), "too large to be counted exactly"),
         (
             table(type='"integer"'),
             '[margin] type = "integer" is not known; use one of "int", "float"',
@@ -319,3 +330,49 @@ def test_sources_are_read_with_their_line_ends(tmp_path, params):
     with pytest.raises(InvalidInput) as refused:
         read_sources(space, tmp_path, "none.rs")
     assert len(refused.value.faults) == 2
+
+
+def many(count: int, place: str) -> str:
+    keys = "value = 5\nmin = 0\nmax = 100\nstep = 5\n"
+    return "".join(f"[p{i}]\n{keys}{place.format(i=i)}\n" for i in range(count))
+
+
+def test_more_parameters_than_a_run_can_have_are_refused(params):
+    (found, *_) = faults(params(many(5001, 'constant = "MARGIN"')))
+    assert "5001 parameters are too many; tune at most 5000" in found
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", ["A", "m{i}::A", "crate::m::A[{i}].1"])
+def test_thousands_of_parameters_are_compared_in_linear_time(params, place):
+    """Quadratic, each of these takes minutes."""
+    path = params(many(5000, f'constant = "{place}"'))
+    if place == "A":
+        found = faults(path)
+        assert len(found) == 100 and "[p1] A is written by p0 already" in found[0]
+    else:
+        assert len(load_space(path).parameters) == 5000
+
+
+@pytest.mark.timeout(60)
+def test_a_long_chain_of_constraints_is_kept_in_linear_time(params):
+    chain = ", ".join(f'"p{i} <= p{i + 1}"' for i in reversed(range(2999)))
+    space = load_space(params(f"constraints = [{chain}]\n" + many(3000, "")))
+    values = {p.name: 100 - i % 100 for i, p in enumerate(space.parameters)}
+    kept = [*space.rounded(space.steps(values)).values()]
+    assert kept == sorted(kept) and kept[-1] == values["p2999"]
+
+
+@pytest.mark.parametrize(
+    ("source", "keys", "said"),
+    [
+        ("pub const A: f32 = 1.0;", {"min": 0.5, "max": 1e6, "step": 0.01}, "is lost in an f32"),
+        ("pub const A: f32 = 1.0;", {"min": 0.5, "max": 1e3, "step": 0.01}, None),
+        ("pub const A: f64 = 1.0;", {"min": 0.5, "max": 1e6, "step": 0.01}, None),
+        ("pub const A: i32 = 1;", {"min": 0, "max": 3e9, "step": 1e3}, "cannot hold 3000000000"),
+    ],
+)
+def test_a_step_that_the_constant_cannot_show_is_refused(params, source, keys, said):
+    space = load_space(params(table("a", value=keys["max"] / 2, **keys)))
+    found = check_against_source(space, {"c.rs": source + "\n"}, "c.rs")
+    assert [said in fault.found for fault in found] == ([] if said is None else [True])

@@ -276,3 +276,48 @@ def test_patches_apply(tmp_path, end):
     subprocess.run(applied, input=patch.encode(), cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "x.rs").read_text() == after
     assert unified_patch(before, before, "x.rs") == ""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const A: i32 = " + "[" * 3000 + "1" + "]" * 3000 + ";",
+        "const A: i32 = " + "(" * 3000 + "1" + ")" * 3000 + ";",
+        "const A: " + "[" * 3000 + "i32" + "; 1]" * 3000 + " = 1;",
+        "const A: " + "&" * 3000 + "i32 = 1;",
+        "const A: i32 = " + "-" * 3000 + "1;",
+        "const A: i32 = " + " + ".join("B" * 3000) + ";",
+        "mod a { " * 3000 + "const A: i32 = 1;" + "}" * 3000,
+        "// about\n" * 20_000 + "#[inline]\n" * 3000 + "const A: i32 = [1, 2];",
+        "const A: i32 = 1;\n" * 10_000,
+    ],
+    ids=["array", "brackets", "type", "references", "minus", "sum", "mod", "comments", "many"],
+)
+def test_what_is_deep_or_long_is_read_in_linear_time(text):
+    try:
+        assert element(parse(text), at("A")).literal.number == 1
+    except ConstantRefused as refused:
+        assert len(str(refused)) < 400
+
+
+@pytest.mark.parametrize(
+    ("literal", "number"),
+    [
+        ("0x1f32", 0x1F32),
+        ("0x1_f64", 0x1F64),
+        ("0xffu8", 255),
+        ("0b1_0i8", 2),
+        ("1f32", 1.0),
+        ("1e308", 1e308),
+    ],
+)
+def test_a_hexadecimal_number_has_no_suffix_of_a_float(literal, number):
+    (found,) = elements(parse(f"const A: X = {literal};"), at("A")).values()
+    assert found.literal.number == number
+
+
+@pytest.mark.parametrize("literal", ["1e309", "9" * 500, "0x" + "f" * 5000, "1" + "0" * 5000])
+def test_a_number_that_python_cannot_hold_or_print_is_refused(literal):
+    with pytest.raises(ConstantRefused, match="only numbers that are written out"):
+        element(parse(f"const A: f64 = {literal};"), at("A"))

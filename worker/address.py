@@ -8,7 +8,7 @@ from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.regular_file import MOST_TEXT, content
 from spsa.tls import cautions
-from spsa.url_source import anchored, caution_of_command_line, url_in
+from spsa.url_source import caution_of_command_line, url_beside, url_in
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
@@ -27,10 +27,7 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
     config = Path(named or "config.toml")
     if named is None and not config.exists():
         raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
-    url = _configured(config)
-    if url is None:
-        raise _fault(str(config), "it has no url in [database] and DATABASE_URL is not set")
-    return anchored(url.strip(), config.resolve().parent)
+    return url_beside(config.resolve().parent, _configured(config))
 
 
 def warnings(url: str, flag: str | None) -> list[str]:
@@ -41,14 +38,17 @@ def warnings(url: str, flag: str | None) -> list[str]:
 
 
 def _configured(config: Path) -> str | None:
+    """The url in its [database]; None where there is none."""
     try:
         table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or 5,000 digits
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets
         raise _fault(str(config), f"it is no TOML: {error}") from None
-    url = table.get("url") if isinstance(table, dict) else None
-    return url if isinstance(url, str) and url else None
+    url = table.get("url", None) if isinstance(table, dict) else table
+    if not isinstance(url, str | None):
+        raise _fault(str(config), "its [database] url is not a text")
+    return url
 
 
 def _fault(file: str, found: str) -> InvalidInput:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spsa import __version__
-from spsa.errors import TuningError, tell_defect
+from spsa.errors import TuningError, tell_defect, told
 from spsa.output import echo, echo_error, echo_usage_error
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
@@ -131,6 +131,6 @@ def main() -> None:
         echo_error("compete", error)
         code = error.exit_code
     except OSError as error:
-        echo(f"compete: {error.filename or 'output'}: {error.strerror}", err=True)
-        code = 1
+        sentence, code = told(error)
+        echo(f"compete: {sentence}", err=True)
     sys.exit(code)

@@ -10,7 +10,7 @@ import click
 
 from spsa import __version__
 from spsa.cli.lazy import LazyGroup, Table
-from spsa.errors import InvalidInput, TuningError, tell_defect
+from spsa.errors import InvalidInput, TuningError, tell_defect, told
 from spsa.output import PrintableLines, echo, echo_error, echo_usage_error
 
 COMMANDS: Table = {
@@ -74,8 +74,9 @@ def run(arguments: Sequence[str]) -> int:
         echo_usage_error(error)
         return error.exit_code
     except OSError as error:
-        echo(f"spsa-master: {error.filename or 'output'}: {error.strerror}", err=True)
-        return 1
+        sentence, code = told(error)
+        echo(f"spsa-master: {sentence}", err=True)
+        return code
     return result if isinstance(result, int) else 0
 
 

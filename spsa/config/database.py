@@ -5,9 +5,7 @@ from pathlib import Path
 from spsa.config.section import Section
 from spsa.database_url import parsed
 from spsa.errors import Fault, InvalidInput
-from spsa.url_source import anchored
-
-DEFAULT_URL = "sqlite:///spsa.db"
+from spsa.url_source import anchored, url_beside
 
 
 def read_url(section: Section, folder: Path, variable: str) -> str:
@@ -17,11 +15,14 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
     started in two places mean one database. In the variable it is relative to where the program
     was started, as a shell's user expects.
     """
-    written = section.text("url", DEFAULT_URL)
+    written = section.get("url")
     section.close()
-    url, base = (variable, Path.cwd()) if variable else (written, folder)
-    if (fault := _fault(url.strip())) is None:
-        return anchored(url.strip(), base)
+    if not isinstance(written, str | None):
+        section.fault("url", "url is not a text", 'write url = "sqlite:///spsa.db"')
+        return ""
+    url = anchored(variable.strip(), Path.cwd()) if variable else url_beside(folder, written)
+    if (fault := _fault(variable or written or url)) is None:
+        return url
     if variable:
         section.fault_elsewhere("DATABASE_URL or --database-url", fault.found, fault.remedy)
     else:
@@ -32,7 +33,7 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
 def _fault(url: str) -> Fault | None:
     """What is wrong with a URL, in words that hold nothing of it."""
     try:
-        parsed(url)
+        parsed(url.strip())
     except InvalidInput as error:
         return error.faults[0]
     return None

@@ -10,13 +10,17 @@ import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from spsa.errors import Fault, InvalidInput
-from spsa.regular_file import MOST_TEXT, content
+from spsa.regular_file import content
 
 Key = tuple[str, ...]
 
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
-_LONG_NUMBER = re.compile(r"[\d_]{1000}")
+_LONG_NUMBER = re.compile(r"[\da-fA-F_]{1000}")
+_MOST = 2**22  # bytes; TOML is read at a megabyte a second
+_DEEPEST = 16
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_DEEP_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_PART}[ \t]*\.[ \t]*){{{_DEEPEST}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,9 @@ class Document:
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput when there is none or it is none."""
     text = _text(path)
+    if found := _DEEP_KEY.search(text):  # which would take tomllib a time quadratic in its parts
+        line = text.count("\n", 0, found.end()) + 1
+        raise _unreadable(path, "has a key of too many parts", "write plain tables", line)
     try:
         return Document(path, text, _data(path, text), _lines(text))
     except RecursionError:
@@ -40,7 +47,7 @@ def read_document(path: Path) -> Document:
 
 def _text(path: Path) -> str:
     try:
-        data = content(path, MOST_TEXT)
+        data = content(path, _MOST)
     except FileNotFoundError:
         raise _unreadable(
             path, "does not exist", "write it, or let `spsa-master init` do it"
@@ -60,11 +67,13 @@ def _text(path: Path) -> str:
 
 def _data(path: Path, text: str) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
+        data = tomllib.loads(text)
+        repr(data)  # a hexadecimal number may be read that Python refuses to print
+    except ValueError as error:  # TOMLDecodeError, or what int() and repr() say of 5000 digits
         line = _line_of(text, str(error))
         message = _LINE.sub("", str(error)).strip()
         raise _unreadable(path, f"is not TOML: {message}", "mend this line", line) from None
+    return data
 
 
 def _line_of(text: str, message: str) -> int | None:

@@ -23,6 +23,9 @@ from spsa.terms import Terms
 PRIORITIES = 1000
 """Priorities go from minus this to this; 0 is the usual one."""
 
+LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
+MOST_ITERATIONS = 10_000_000
+
 _SPSA_KEYS = ("algorithm", "max_iterations")
 
 
@@ -46,10 +49,18 @@ def check_files(config: Config) -> None:
             file=str(config.path), line=None, name=name, found=f"{path} is not there", remedy=remedy
         )
         for name, path, remedy in _needed(config)
-        if path is not None and not path.exists()
+        if path is not None and not _is_there(path)
     ]
     if faults:
         raise InvalidInput(faults)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:  # also of a name that is too long
+        return False
+    return True
 
 
 def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Config:
@@ -68,16 +79,16 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     needs_source = delivery.kind is DeliveryKind.BUILD
     config = Config(
         path=document.path,
-        params_path=folder / run.text("params", "params.toml"),
+        params_path=run.path("params", folder, "params.toml"),
         name=run.text("name", folder.name) or folder.name,
         seed=None if run.get("seed") is None else run.whole("seed"),
         priority=run.whole("priority", 0, least=-PRIORITIES, most=PRIORITIES),
-        share=run.number("share", 1.0, above=0.0),
+        share=run.number("share", 1.0, above=0.0, least=LEAST_SHARE, most=MOST_SHARE),
         database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
         terms=terms,
         games=read_games(games),
         algorithm=algorithm,
-        max_iterations=rule.whole("max_iterations", 500, least=1),
+        max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,

@@ -51,8 +51,13 @@ def _unknown_kind(section: Section) -> TimeControl:
 
 
 def _seconds(section: Section) -> tuple[float, float]:
-    low = float(section.number("timelow", 0.25, above=0.0, most=MOST_SECONDS))
-    return low, float(section.number("timehigh", max(low, 1.0), above=0.0, most=MOST_SECONDS))
+    low = _time(section, "timelow", 0.25)
+    return low, _time(section, "timehigh", max(low, 1.0))
+
+
+def _time(section: Section, key: str, default: float) -> float:
+    """At least the millisecond in which UCI counts."""
+    return float(section.number(key, default, above=0.0, least=0.001, most=MOST_SECONDS))
 
 
 def _counts(section: Section, most: int) -> tuple[int, int]:
@@ -90,8 +95,9 @@ def read_book(section: Section, folder: Path) -> Book:
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
         return Book(name=name, sha256=_digest(_builtin()), plies=plies)
-    path = (folder / name).resolve()
-    return Book(name=str(path), sha256=_digest_of(path, section), plies=plies)
+    path = section.path("book", folder)
+    digest = _digest_of(path, section) if section.sound else ""
+    return Book(name=str(path), sha256=digest, plies=plies)
 
 
 def _digest_of(path: Path, section: Section) -> str:

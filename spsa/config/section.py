@@ -1,11 +1,20 @@
 """Reading one table of a file key by key: every fault is noted, none is raised until the end."""
 
+import errno
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from math import isfinite
+from pathlib import Path
 
 from spsa.config.document import Document, Key
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+
+MOST = 1e15
+"""Of any number in a file: a float beyond it no longer tells one whole number from the next."""
+
+LONGEST_TEXT = 4096
+_MOST_COMPARED = 5000
+"""Names among which a misspelt one is looked for."""
 
 
 class Faults:
@@ -26,13 +35,15 @@ class Faults:
         """Note a fault on the line of `key`, or of the nearest table around it that is written."""
         lines = self._document.lines
         line = next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
-        self._found.append(
+        self.add(
             Fault(file=str(self._document.path), line=line, name=name, found=found, remedy=remedy)
         )
 
     def add(self, fault: Fault) -> None:
-        """Add a fault of something else than the file: of a variable that goes before it."""
+        """Add a fault, of the file or of a variable that goes before it; the last raises them."""
         self._found.append(fault)
+        if len(self._found) == MOST_FAULTS:
+            self.raise_any()
 
     def raise_any(self) -> None:
         """Raise InvalidInput with all the faults, in the order of the file; nothing if none."""
@@ -100,14 +111,11 @@ class Section:
         key: str,
         default: float | None = None,
         *,
-        least: float | None = None,
+        least: float = -MOST,
         above: float | None = None,
-        most: float | None = None,
+        most: float = MOST,
     ) -> float:
-        """A finite number, from `least` to `most`, greater than `above`.
-
-        Required without a default.
-        """
+        """A number from `least` to `most`, greater than `above`. Required without a default."""
         value = self._present(key, default, "a number")
         if value is None:
             return default or 0.0
@@ -116,11 +124,11 @@ class Section:
             self.fault(
                 key, f"{key} = {shown(value)} is not a finite number", f"write {key} = 1.5, say"
             )
-        elif least is not None and number < least:
-            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least:g}")
         elif above is not None and number <= above:
             self.fault(key, f"{key} = {shown(value)} is too small", f"use more than {above:g}")
-        elif most is not None and number > most:
+        elif number < least:
+            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least:g}")
+        elif number > most:
             self.fault(key, f"{key} = {shown(value)} is too large", f"use at most {most:g}")
         else:
             return value if isinstance(value, int) else number
@@ -140,7 +148,7 @@ class Section:
                 f"write {key} = {max(least, 0) + 1}, say",
             )
         elif value < least:
-            self.fault(key, f"{key} = {value} is too small", f"use at least {least}")
+            self.fault(key, f"{key} = {shown(value)} is too small", f"use at least {least}")
         elif value > most:
             limit = "less than 2^63" if most == 2**63 - 1 else f"at most {most}"
             self.fault(key, f"{key} = {shown(value)} is too large", f"use {limit}")
@@ -148,25 +156,46 @@ class Section:
             return value
         return default or 0
 
-    def text(self, key: str, default: str = "") -> str:
+    def text(self, key: str, default: str = "", *, lines: bool = False) -> str:
+        """A printable text on one line, or where `lines` is set on several."""
         value = self.get(key)
         if value is None:
             return default
-        if isinstance(value, str) and "\0" not in value:
+        if isinstance(value, str) and is_plain(value.translate(_BREAKS) if lines else value):
             return value
-        self.fault(key, f"{key} = {shown(value)} is not a text", f'write {key} = "..."')
+        limit = f" of at most {LONGEST_TEXT} printable characters{'' if lines else ' on one line'}"
+        kind = f"a text{limit if isinstance(value, str) else ''}"
+        self.fault(key, f"{key} = {shown(value)} is not {kind}", f'write {key} = "..."')
         return default
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         value = self.get(key)
         if value is None:
             return default
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        if isinstance(value, list) and all(isinstance(v, str) and is_plain(v) for v in value):
             return tuple(value)
         self.fault(
             key, f"{key} = {shown(value)} is not a list of texts", f'write {key} = ["...", "..."]'
         )
         return default
+
+    def path(self, key: str, folder: Path, default: str = "") -> Path:
+        """The absolute path that a text names, from `folder`; whether it is there is not asked."""
+        name = self.text(key, default)
+        try:
+            path = folder / Path(name).expanduser()
+            path.stat()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                self.fault(key, f"{key} = {shown(name)} is too long for a path", "shorten it")
+                return folder
+        except RuntimeError:
+            self.fault(key, f"{key} = {shown(name)} is in no user's home", "name another path")
+            return folder
+        try:
+            return path.resolve()
+        except RuntimeError:  # a circle of links, which is told when the path is opened
+            return path
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.get(key)
@@ -207,6 +236,14 @@ def as_number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
+_BREAKS = {ord(mark): " " for mark in "\r\n\t"}
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text may go to a terminal, a command line or an engine as it is."""
+    return text.isprintable() and len(text) <= LONGEST_TEXT
+
+
 def shown(value: object) -> str:
     """A value as it may stand in a message: as TOML writes it, and not too long."""
     text = (
@@ -228,5 +265,5 @@ def _decimal(value: object) -> str:
 
 def suggestion(word: str, known: Sequence[str] | set[str]) -> str:
     """What to do about a word that is not among the known ones."""
-    close = get_close_matches(word, sorted(known), n=1)
+    close = get_close_matches(word, sorted(known)[:_MOST_COMPARED], n=1)
     return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(sorted(known))}"

@@ -1,25 +1,25 @@
 """params.toml against the engine's source: everything that cargo would only find out later."""
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import MOST_FAULTS, Fault, InvalidInput
 from spsa.params import (
     ArrayKnob,
-    ArrayRole,
     Constant,
     Location,
     Parameter,
     Space,
-    TableRole,
     assignments,
     target,
 )
+from spsa.regular_file import content
 from spsa.rust_constants import ConstantRefused, Element, RustFile, elements, parse, sources_of
 from spsa.rust_constants import element as element_at
 
-_SECOND = (ArrayRole.PER_INDEX, TableRole.BIAS)
+MOST_SOURCE = 2**22
+"""Bytes of one file of a source: its tree takes a microsecond and a kilobyte for each."""
 
 
 def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[str, str]:
@@ -31,7 +31,7 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
     faults: list[Fault] = []
     for name in sources_of(space, constants_file):
         try:
-            texts[name] = (source_path / name).read_bytes().decode("utf-8")
+            texts[name] = content(source_path / name, MOST_SOURCE).decode("utf-8")
         except OSError as error:
             faults.append(_unreadable(source_path / name, error.strerror or str(error)))
         except UnicodeDecodeError:
@@ -51,11 +51,12 @@ def check_against_source(
     parameters' ranges that the Rust type cannot hold.
     """
     files = {name: parse(text, name) for name, text in texts.items()}
-    return tuple(
+    faults = (
         Fault(file=file, line=knobs[0].line, name=knobs[0].name, found=found, remedy=remedy)
         for knobs in _by_target(space)
         for found, remedy in _refusals(knobs, files, constants_file)
     )
+    return tuple(islice(faults, MOST_FAULTS))
 
 
 def _unreadable(path: Path, reason: str) -> Fault:
@@ -84,6 +85,8 @@ def _refusals(
         _try_corners(knobs, files[name])
     except ConstantRefused as refused:
         yield refused.found, refused.remedy
+    except ArithmeticError:
+        yield f"{target(knobs[0].place)} overflows floating point", "keep min and max smaller"
 
 
 def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
@@ -96,6 +99,15 @@ def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
     for corner in _corners(knobs):
         for location, number in assignments(Space(knobs), corner, lambda _: current).items():
             found[location].check(number)
+    if isinstance(place, Constant):
+        _check_step(knobs[0], *found.values())
+
+
+def _check_step(knob: Parameter, element: Element) -> None:
+    """Where its numbers are largest, floating point is coarsest."""
+    largest = max(abs(knob.minimum), abs(knob.maximum)) * (knob.scale or 1)
+    if knob.active:
+        element.check_step(largest, knob.step * (knob.scale or 1))
 
 
 def _elements(location: Location, file: RustFile) -> dict[Location, Element]:

@@ -21,6 +21,12 @@ from spsa.params import (
 )
 
 _MOST_UNITS = 2**53  # whole numbers are exact in theta up to here
+_MOST_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
+_LEAST_STEP = 1e-12
+_MOST_SCALE = 10**9
+_LONGEST_NAME = 100
+_MOST_PARAMETERS = 5000
+_MOST_CONSTRAINTS = 5000
 
 
 def load_space(path: Path) -> Space:
@@ -41,11 +47,12 @@ def load_space(path: Path) -> Space:
 
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     """The parameters in which nothing is wrong, in the order of the file."""
-    sections = [
-        Section(faults, (name,), table)
-        for name, table in document.data.items()
-        if name != "constraints"
-    ]
+    tables = [(name, table) for name, table in document.data.items() if name != "constraints"]
+    if len(tables) > _MOST_PARAMETERS:
+        remedy = f"tune at most {_MOST_PARAMETERS}, or whole tables by their knobs"
+        faults.note((), document.path.name, f"{len(tables)} parameters are too many", remedy)
+        return ()
+    sections = [Section(faults, (name,), table) for name, table in tables]
     read = [(section, _parameter(section, document)) for section in sections]
     if not any(parameter.active for _, parameter in read):
         remedy = "add a table [name] with value, min, max and step; active = false freezes one"
@@ -56,9 +63,9 @@ def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
 def _parameter(section: Section, document: Document) -> Parameter:
     name = section.name
     value, low, high = (section.number(key) for key in ("value", "min", "max"))
-    step = section.number("step", above=0.0)
+    step = section.number("step", above=0.0, least=_LEAST_STEP)
     place = read_placement(section)
-    scale = section.whole("scale", 0, least=1) or None
+    scale = section.whole("scale", 0, least=1, most=_MOST_SCALE) or None
     parameter = Parameter(
         name=name,
         value=value,
@@ -69,12 +76,12 @@ def _parameter(section: Section, document: Document) -> Parameter:
         scale=scale,
         group=section.text("group"),
         active=section.flag("active", default=True),
-        note=section.text("note"),
+        note=section.text("note", lines=True),
         place=place,
         option=section.text("option", name) or name,
         line=document.lines.get((name,)),
     )
-    if not (name.isidentifier() and name.isascii()):
+    if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         remedy = "use letters, digits and _; `constant` and `option` take the engine's own names"
         section.fault(None, f"{name!r} is no name for a parameter", remedy)
     if section.sound:
@@ -109,6 +116,13 @@ def _check(section: Section, p: Parameter) -> None:
             f"step {p.step:g} is wider than the whole range",
             "use a tenth of the range, say",
         )
+    largest = max(abs(p.minimum), abs(p.maximum))
+    if largest > _MOST_STEPS * p.step:
+        section.fault(
+            "step",
+            f"step {p.step:g} is lost beside values of {largest:g}",
+            f"use at least {largest / _MOST_STEPS:g}",
+        )
     if p.unit:
         _check_grid(section, p)
 
@@ -134,6 +148,10 @@ def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
     if not isinstance(written, list):
         remedy = 'write constraints = ["a < b", "c <= d"]'
         faults.note(("constraints",), "constraints", f"{shown(written)} is not a list", remedy)
+        return ()
+    if len(written) > _MOST_CONSTRAINTS:
+        remedy = f"write at most {_MOST_CONSTRAINTS}"
+        faults.note(("constraints",), "constraints", f"{len(written)} are too many", remedy)
         return ()
     names = set(document.data) - {"constraints"}
     return tuple(one for text in written for one in _constraint(text, names, faults))

@@ -7,6 +7,6 @@ from spsa.config.section import Section
 
 def read_signing_key(section: Section, folder: Path) -> Path | None:
     """The file of the key that signs what is executed; None where nothing is signed."""
-    name = section.text("signing_key")
+    named = section.text("signing_key")
     section.close()
-    return (folder / Path(name).expanduser()).resolve() if name else None
+    return section.path("signing_key", folder) if named else None

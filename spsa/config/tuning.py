@@ -19,6 +19,11 @@ from spsa.config.settings import (
 DEFAULT_ALGORITHM = "mixture"
 
 _USUAL = Games()
+_MOST_GAMES = 1_000_000
+_MOST_IN_FLIGHT = 1000
+_MOST_ATTEMPTS = 1000
+_MOST_SECONDS = 7 * 86_400
+_MOST_BUILDS = 1000
 
 
 def read_games(section: Section) -> Games:
@@ -26,7 +31,7 @@ def read_games(section: Section) -> Games:
     per_iteration = _even(section, "games_per_iteration", _USUAL.per_iteration)
     batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
     in_flight = _in_flight(section)
-    attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1)
+    attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1, most=_MOST_ATTEMPTS)
     if section.sound and batch > per_iteration:
         found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
         section.fault("batch_size", found, f"use at most {per_iteration}")
@@ -42,13 +47,13 @@ def read_games(section: Section) -> Games:
 def _in_flight(section: Section) -> int | Literal["auto"]:
     key = "iterations_in_flight"
     if not isinstance(section.get(key), str | None):
-        return section.whole(key, least=1)
+        return section.whole(key, least=1, most=_MOST_IN_FLIGHT)
     section.choice(key, ("auto",), "auto")
     return "auto"
 
 
 def _even(section: Section, key: str, default: int, least: int = 2) -> int:
-    number = section.whole(key, default, least=least)
+    number = section.whole(key, default, least=least, most=_MOST_GAMES)
     if number % 2:
         remedy = f"games come in pairs: use {number - 1} or {number + 1}"
         section.fault(key, f"{key} = {number} is odd", remedy)
@@ -83,14 +88,16 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> Build:
     build = Build(
         source_path=_source(section, folder, needed=needed),
         constants_file=_constants_file(section, usual.constants_file),
-        engines_path=(folder / section.text("engines_path", "engines")).resolve(),
+        engines_path=section.path("engines_path", folder, "engines"),
         binary=section.text("binary") or None,
         flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
-        timeout=section.number("timeout", usual.timeout, above=0.0),
+        timeout=section.number("timeout", usual.timeout, above=0.0, most=_MOST_SECONDS),
         bench=None if section.get("bench") is None else section.flag("bench", default=True),
-        bench_timeout=section.number("bench_timeout", usual.bench_timeout, above=0.0),
-        at_once=None if section.get("at_once") is None else section.whole("at_once", 1, least=1),
+        bench_timeout=section.number(
+            "bench_timeout", usual.bench_timeout, above=0.0, most=_MOST_SECONDS
+        ),
+        at_once=section.whole("at_once", 0, least=1, most=_MOST_BUILDS) or None,
         distribute=Distribution(
             section.choice("distribute", tuple(Distribution), usual.distribute)
         ),
@@ -104,10 +111,11 @@ def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
     written, old = section.text("source_path"), section.text("rusty_rival_path")
     if written and old:
         section.fault("rusty_rival_path", "source_path is given too", "keep source_path")
-    elif needed and not written and not old:
+    elif needed and section.sound and not written and not old:
         remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml'
         section.fault("source_path", "source_path is missing", remedy)
-    return (folder / (written or old)).resolve() if written or old else None
+    key = "source_path" if written else "rusty_rival_path"
+    return section.path(key, folder) if written or old else None
 
 
 def _constants_file(section: Section, usual: str) -> str:
@@ -123,11 +131,11 @@ def read_delivery(section: Section, folder: Path) -> Delivery:
     kind = DeliveryKind(section.choice("kind", tuple(DeliveryKind), DeliveryKind.BUILD))
     engine = section.text("engine")
     section.close()
-    if kind is DeliveryKind.UCI and not engine:
+    if kind is DeliveryKind.UCI and section.sound and not engine:
         section.fault("engine", "engine is missing", "name the binary that takes the options")
     if kind is DeliveryKind.BUILD and engine:
         section.fault("engine", 'engine does not go with kind = "build"', 'it needs kind = "uci"')
-    return Delivery(kind=kind, engine=(folder / engine).resolve() if engine else None)
+    return Delivery(kind=kind, engine=section.path("engine", folder) if engine else None)
 
 
 def read_validation(section: Section) -> Validation:

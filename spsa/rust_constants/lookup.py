@@ -10,10 +10,21 @@ from spsa.params import Access, Location, Number
 from spsa.rust_constants.literal import Literal
 from spsa.rust_constants.shape import Group, Opaque, Shape
 from spsa.rust_constants.syntax import RustConstant, RustFile
-from spsa.rust_constants.types import INTEGERS, REALS, Named, element_type, holds
+from spsa.rust_constants.types import (
+    INTEGERS,
+    LARGEST_F32,
+    REALS,
+    Named,
+    as_stored,
+    element_type,
+    holds,
+)
 
 _MOST_COMPARED = 5000
 """Names among which a misspelt one is looked for."""
+
+_MOST_NAMED = 10
+"""Constants of one name that a message lists."""
 
 
 class ConstantRefused(TuningError):
@@ -48,6 +59,7 @@ class Element:
         if not isfinite(number):
             raise ConstantRefused(f"{place} and cannot hold {number}", "use a finite number")
         if self.real:
+            self._check_real(number, place)
             return
         if number != int(number):
             raise ConstantRefused(
@@ -57,6 +69,20 @@ class Element:
             low, high = INTEGERS[self.type]
             raise ConstantRefused(
                 f"{place} and cannot hold {number}", f"keep min and max within {low} to {high}"
+            )
+
+    def _check_real(self, number: Number, place: str) -> None:
+        if self.type == "f32" and abs(number) > LARGEST_F32:
+            raise ConstantRefused(
+                f"{place} and cannot hold {number:g}", f"keep it within {LARGEST_F32:g}"
+            )
+
+    def check_step(self, value: Number, step: float) -> None:
+        """Raise ConstantRefused when `value` and `value` + `step` are one number here."""
+        if self.real and as_stored(self.type, value) == as_stored(self.type, value + step):
+            raise ConstantRefused(
+                f"step {step:g} is lost in an {self.type or 'f64'} beside {value:g}",
+                "use a larger step",
             )
 
 
@@ -172,11 +198,12 @@ def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -
 
 
 def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused:
-    lines = " and ".join(str(c.line) for c in found)
-    paths = [_path(c) for c in found]
+    lines = " and ".join(str(c.line) for c in found[:_MOST_NAMED])
+    paths = [_path(c) for c in found[:_MOST_NAMED]]
     distinct = len(set(paths)) == len(paths)
     remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
     count = "twice" if len(found) == 2 else f"{len(found)} times"
+    lines += " and others" if len(found) > _MOST_NAMED else ""
     return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from struct import pack, unpack
 
 from tree_sitter import Node
 
@@ -34,6 +35,7 @@ INTEGERS: Mapping[str, tuple[int, int]] = {
     **{f"u{name}": (0, 2**bits - 1) for name, bits in _BITS.items()},
 }
 REALS = frozenset({"f32", "f64"})
+LARGEST_F32 = 3.4028234663852886e38
 NOT_NUMBERS = frozenset({"bool", "char", "str"})
 
 
@@ -72,6 +74,14 @@ def element_type(
             case _:
                 return None
     return resolve(kind, aliases)
+
+
+def as_stored(name: str | None, number: float) -> float:
+    """A real number as a constant of this type has it; an f32 has 24 bits."""
+    if name != "f32" or abs(number) > LARGEST_F32:
+        return number
+    stored: float = unpack("f", pack("f", number))[0]
+    return stored
 
 
 def holds(name: str, number: Number) -> bool:
