@@ -42,10 +42,11 @@ CREATE TRIGGER spsa_count AFTER UPDATE ON spsa_batch FOR EACH ROW
     EXECUTE FUNCTION spsa_count();
 
 -- The last word: a transaction that leaves an iteration with other counts than the sums over its
--- batches is refused when it commits, whatever the defect was.
+-- batches is refused when it commits, whatever the defect was. It has the rights of the owner: at the
+-- commit of a worker's call those of its function are gone.
 
 CREATE OR REPLACE FUNCTION spsa_check_counts() RETURNS trigger
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM FROM spsa_miscounted WHERE iteration_id = NEW.id;
     IF FOUND THEN
