@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from benches.database.scene import LEASE, RESULT, enrol, new_iteration, new_run, shell
+from benches.database.scene import (
+    LEASE,
+    RESULT,
+    new_iteration,
+    new_run,
+    register,
+    registered,
+    shell,
+)
 from spsa.migrate import upgrade
 from spsa.report.status import status
 from spsa.store import Mastership, NewStep, Run, Store, open_store
@@ -25,14 +33,14 @@ def make(url: str, length: int) -> None:
     with open_store(url, durable=False) as store:
         run = store.create_run(new_run("bench", length + 1))
         master = store.acquire(run.id, "bench", LEASE)
-        enrol(store, WORKERS)
+        register(store, WORKERS)
         _play_one(store, master, run)
         if length > 1:
             with shell(url) as connection:
                 _multiply(connection, length)
                 recount(connection, run.id)
         store.open_iteration(master, new_iteration(length + 1, length, games=GAMES))
-        store.claim("held", 1, LEASE)
+        store.claim("held", registered(1), LEASE)
     _freshen(url)
 
 
@@ -59,7 +67,7 @@ def _median(call: Callable[[], object]) -> float:
 def _play_one(store: Store, master: Mastership, run: Run) -> None:
     store.open_iteration(master, new_iteration(1, 0, games=GAMES))
     for n in range(GAMES // 2):
-        claim = store.claim(f"first-{n}", 1 + n, LEASE)
+        claim = store.claim(f"first-{n}", registered(1 + n), LEASE)
         if claim is not None:
             store.report(claim, RESULT)
     oldest = store.tick(master, LEASE).open[0]

@@ -1,35 +1,38 @@
-"""Closed loops through the store, as workers run it: some processes, with threads in each."""
+"""Closed loops through the store, as workers run it: a process for each of them."""
 
 import multiprocessing
-import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.synchronize import Barrier
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from benches.database.scene import BARE_POLL, BARE_REPORT, LEASE, RESULT
+from benches.database.scene import BARE_POLL, BARE_REPORT, LEASE, RESULT, moving, registered
 from spsa.connection import create_engine, parse_url
-from spsa.store import Claim, Store, open_store
-
-PROCESSES = 2
+from spsa.store import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Cycles a second, and the milliseconds that half of them, and all but a hundredth, took."""
+    """Cycles a second, and the milliseconds that half of them, and all but a hundredth, took.
 
+    `cycles` is how many there were, those before the measurement began included.
+    """
+
+    cycles: int
     rate: float
     p50: float
     p99: float
 
 
-def measured(milliseconds: list[float], seconds: float) -> Measured:
+def measured(milliseconds: list[float], seconds: float, cycles: int) -> Measured:
     """What the times of all cycles of so many seconds say."""
     ordered = sorted(milliseconds) or [float("nan")]
     last = len(ordered) - 1
     return Measured(
+        cycles=cycles,
         rate=len(milliseconds) / seconds,
         p50=ordered[last // 2],
         p99=ordered[round(last * 0.99)],
@@ -37,25 +40,22 @@ def measured(milliseconds: list[float], seconds: float) -> Measured:
 
 
 class Ours:
-    """Hand in the last batches and take out as many."""
+    """Claim a batch and report it."""
 
-    def __init__(self, url: str, worker_id: int, slots: int) -> None:
-        self._store: Store = open_store(url, durable=False)
-        self._worker_id, self._slots = worker_id, slots
-        self._held: tuple[Claim, ...] = ()
+    def __init__(self, url: str, number: int) -> None:
+        self._store = open_store(url, durable=False)
+        self._worker = registered(number)
 
     def cycle(self) -> None:
-        played = [(claim, RESULT) for claim in self._held]
-        wanted = [uuid4().hex for _ in range(self._slots)]
-        self._held = self._store.exchange(played, wanted, self._worker_id, LEASE).claims
-        if len(self._held) < self._slots:
-            raise RuntimeError("the bench has no batch left: it was made with too few")
+        while (claim := self._store.claim(uuid4().hex, self._worker, LEASE)) is None:
+            time.sleep(0.001)
+        self._store.report(claim, RESULT)
 
 
 class Bare:
     """Look for an iteration that lacks games, and add some to it."""
 
-    def __init__(self, url: str, worker_id: int, slots: int) -> None:
+    def __init__(self, url: str, number: int) -> None:
         self._engine = create_engine(parse_url(url), durable=True)
 
     def cycle(self) -> None:
@@ -65,51 +65,35 @@ class Bare:
             connection.execute(sa.text(BARE_REPORT))
 
 
-SCHEMES: dict[str, type[Ours] | type[Bare]] = {"ours": Ours, "bare increment": Bare}
-
-
-def play(url: str, scheme: str, connections: int, slots: int, seconds: float) -> Measured:
-    """As many cycles as `connections` make in so many seconds; each has its own store.
-
-    `slots` is how many batches one call of ours hands in and takes out.
-    """
-    processes = min(PROCESSES, connections)
-    shares = [range(1 + n, connections + 1, processes) for n in range(processes)]
+def play(url: str, bare: bool, processes: int, seconds: float) -> Measured:
+    """As many cycles as so many processes make in so many seconds."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, initializer=_meet, initargs=(context.Barrier(processes),)) as pool:
-        times = pool.map(partial(_process, url, scheme, slots, seconds), shares, chunksize=1)
-    found = measured([each for many in times for each in many], seconds)
-    return found if scheme != "ours" else replace(found, rate=found.rate * slots)
+    meeting = context.Barrier(processes)
+    with moving(url), context.Pool(processes, _begin, (meeting,)) as pool:
+        cycles = partial(_cycles, url, Bare if bare else Ours, seconds)
+        times = pool.map(cycles, range(1, processes + 1), chunksize=1)
+    found = [each for many in times for each in many]
+    return measured(found, seconds, len(found))
 
 
 class _Meeting:
-    barrier: threading.Barrier
+    barrier: Barrier
 
 
-def _meet(barrier: threading.Barrier) -> None:
+def _begin(barrier: Barrier) -> None:
     _Meeting.barrier = barrier
 
 
-def _process(url: str, scheme: str, slots: int, seconds: float, worker_ids: range) -> list[float]:
-    """One process of several connections; the milliseconds of each call."""
-    players = [SCHEMES[scheme](url, worker_id, slots) for worker_id in worker_ids]
-    times: list[float] = []
-    for player in players:
-        player.cycle()
+def _cycles(url: str, kind: type[Ours] | type[Bare], seconds: float, number: int) -> list[float]:
+    """One process; the milliseconds of each cycle."""
+    player, times = kind(url, number), list[float]()
+    player.cycle()
     _Meeting.barrier.wait()
-    end = time.perf_counter() + seconds
-    threads = [threading.Thread(target=_play, args=(player, end, times)) for player in players]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return times
-
-
-def _play(player: Ours | Bare, end: float, times: list[float]) -> None:
     began = time.perf_counter()
+    end = began + seconds
     while began < end:
         player.cycle()
         now = time.perf_counter()
         times.append(1000 * (now - began))
         began = now
+    return times

@@ -12,8 +12,9 @@ from worker.pauses import POLL
 
 CONNECTIONS = 250
 _POLL = """
-SELECT * FROM spsa_exchange(
-    '[]', ARRAY[gen_random_uuid()::text], ARRAY[random()], :client_id + 1, 600);
+\\set worker :client_id + 1
+SELECT * FROM spsa_claim(
+    :worker, 'bench-' || :worker, gen_random_uuid()::text, random(), 600);
 """
 
 

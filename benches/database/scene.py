@@ -1,8 +1,10 @@
-"""What the bench plays: a run with one iteration of very many batches, and the bare table."""
+"""What the bench plays: a run with some iterations in flight, and the bare table beside it."""
 
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -29,6 +31,7 @@ from spsa.terms import Terms, TimeControl
 
 PARAMETERS = 20
 LEASE = 600.0
+IN_FLIGHT = 8
 RESULT = BatchResult(tally=Tally(0, 0, 2, (0, 0, 1, 0, 0)), moves=80, seconds=1.5)
 THETA = {f"SEARCH_MARGIN_{n}": 100.0 + n / 3 for n in range(PARAMETERS)}
 SPACE = Space(
@@ -46,6 +49,20 @@ SPACE = Space(
     )
 )
 TERMS = Terms(time_control=TimeControl(low=0.05, high=0.1))
+
+DONE = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'done'")
+_LEFT = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'ready'")
+
+# what a master does with an iteration, without its arithmetic: those that are played out are
+# closed, and as many are opened
+_CLOSE = sa.text("""
+UPDATE spsa_iteration SET status = 'abandoned' WHERE status = 'in_progress'
+   AND NOT EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = spsa_iteration.id
+                      AND b.status IN ('ready', 'leased'))
+""")
+_OPEN = sa.text(
+    "UPDATE spsa_iteration SET status = 'pending' WHERE k > :opened AND k <= :opened + :closed"
+)
 
 # the table and the worker's two statements of the scheme that a tuner starts with
 BARE_TABLE = """
@@ -71,18 +88,67 @@ UPDATE bare_iteration SET games_played = games_played + 2, plus_wins = plus_wins
 """
 
 
-def make(url: str, batches: int, workers: int) -> None:
-    """Fill an empty database: `batches` of one pair each to be played, by so many known workers."""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """So many iterations of so many batches of one pair, and so many registered workers."""
+
+    iterations: int
+    batches: int
+    workers: int
+
+
+def make(url: str, size: Size) -> None:
+    """Fill an empty database; the iterations are closed until `moving` opens them."""
     upgrade(url)
     with open_store(url, durable=False) as store:
-        run = store.create_run(new_run("bench", 1))
+        run = store.create_run(new_run("bench", size.iterations + 1))
         master = store.acquire(run.id, "bench", LEASE)
-        if batches:
-            store.open_iteration(master, new_iteration(1, 0, games=2 * batches))
-        enrol(store, workers)
+        for k in range(1, size.iterations + 1):
+            store.open_iteration(master, new_iteration(k, 0, games=2 * size.batches))
+        register(store, size.workers)
     with shell(url) as connection:
+        connection.exec_driver_sql("UPDATE spsa_iteration SET status = 'abandoned'")
         connection.exec_driver_sql(BARE_TABLE)
         connection.execute(_bare_row())
+
+
+@contextmanager
+def moving(url: str) -> Iterator[None]:
+    """Keep `IN_FLIGHT` iterations open, as a master does, for as long as this lasts.
+
+    Raises:
+        RuntimeError: all batches were played, so that nothing is known of their number.
+    """
+    stopping = threading.Event()
+    engine = create_engine(parse_url(url), durable=True)
+    _open(engine, 0, IN_FLIGHT)
+    mover = threading.Thread(target=_move, args=(engine, stopping))
+    mover.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        mover.join()
+    with engine.connect() as connection:
+        left = connection.scalar(_LEFT)
+    engine.dispose()
+    if not left:
+        raise RuntimeError("every batch was played before the time was up: raise --iterations")
+
+
+def _move(engine: sa.Engine, stopping: threading.Event) -> None:
+    opened = IN_FLIGHT
+    while not stopping.wait(0.02):
+        with engine.begin() as connection:
+            closed = connection.execute(_CLOSE).rowcount
+        if closed:
+            _open(engine, opened, closed)
+            opened += closed
+
+
+def _open(engine: sa.Engine, opened: int, more: int) -> None:
+    with engine.begin() as connection:
+        connection.execute(_OPEN, {"opened": opened, "closed": more})
 
 
 def new_run(name: str, iterations: int) -> NewRun:
@@ -107,7 +173,7 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
         purpose=Purpose.TUNE,
         k=k,
         opened_on=opened_on,
-        in_flight=1,
+        in_flight=k - opened_on,
         a_k=1.0,
         c_k=1.0,
         plus=_engine("plus"),
@@ -125,16 +191,21 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
     )
 
 
-def enrol(store: Store, workers: int) -> list[RegisteredWorker]:
-    """So many workers."""
-    return [
-        store.register_worker(
-            WorkerInfo(
-                name=f"bench-{n}", host="bench", platform="-", cores=8, concurrency=8, version="-"
-            )
-        )
-        for n in range(workers)
-    ]
+def register(store: Store, workers: int) -> list[RegisteredWorker]:
+    """So many workers, each on a machine of its own; worker n has the id n and `secret(n)`."""
+    return [store.register_worker(_worker(n)) for n in range(1, workers + 1)]
+
+
+def registered(n: int) -> RegisteredWorker:
+    """Worker n, as `register` made it."""
+    return RegisteredWorker(id=n, machine=f"bench-{n}", secret=f"bench-{n}")
+
+
+def _worker(n: int) -> WorkerInfo:
+    name = f"bench-{n}"
+    return WorkerInfo(
+        name=name, host=name, platform="-", cores=8, concurrency=8, version="-", secret=name
+    )
 
 
 @contextmanager
@@ -147,6 +218,18 @@ def shell(url: str) -> Iterator[sa.Connection]:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         yield connection
     engine.dispose()
+
+
+def drop_triggers(url: str) -> None:
+    """Leave games uncounted and counts unchecked."""
+    with shell(url) as connection:
+        server = connection.dialect.name == "postgresql"
+        for trigger, table in _TRIGGERS.items():
+            on = f" ON {table}" if server else ""
+            connection.exec_driver_sql(f"DROP TRIGGER {trigger}{on}")
+
+
+_TRIGGERS = {"spsa_count": "spsa_batch", "spsa_check_counts": "spsa_iteration"}
 
 
 def _engine(name: str) -> NewEngine:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from benches.database.loop import Measured
 
-Cell = tuple[str, int, int, Measured, Measured]
-"""Where, connections, batches in one call of ours, ours, the bare increment."""
+Cell = tuple[str, int, Sequence[Measured]]
+"""The disk, how many connections, and ours, ours without triggers and the bare increment."""
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -15,18 +15,18 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def cycles(cells: Iterable[Cell]) -> str:
-    """Cycles a second and the times of calls, ours beside the bare increment."""
+    """Cycles a second and the times of calls, ours beside the others."""
     heads = [
-        *("disk", "connections", "batches a call", "ours, cycles/s", "p50 / p99 ms"),
-        *("bare, cycles/s", "p50 / p99 ms", "ours / bare"),
+        *("disk", "connections", "ours, pairs/s", "p50 / p99 ms"),
+        *("without triggers", "bare, pairs/s", "p50 / p99 ms", "ours / without", "ours / bare"),
     ]
-    return markdown(
-        heads,
-        (
-            [where, str(n), str(slots), *_told(ours), *_told(bare), f"{ours.rate / bare.rate:.2f}"]
-            for where, n, slots, ours, bare in cells
-        ),
-    )
+    return markdown(heads, (_row(*cell) for cell in cells))
+
+
+def _row(where: str, connections: int, found: Sequence[Measured]) -> list[str]:
+    ours, without, bare = found
+    ratios = (f"{ours.rate / other.rate:.2f}" for other in (without, bare))
+    return [where, str(connections), *_told(ours), _told(without)[0], *_told(bare), *ratios]
 
 
 def _told(one: Measured) -> list[str]:

@@ -1,11 +1,11 @@
 """`spsa-master workers`: who has played, and which machines are given no batches."""
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from spsa.cli.common import actor, config_option, database_option, opened
+from spsa.output import echo, echo_json
 
 if TYPE_CHECKING:
     from spsa.store import Store
@@ -28,7 +28,7 @@ def list_(config: str | None, database_url: str | None, as_json: bool) -> None:
     with opened(config, database_url) as store:
         found = fleet(store)
     if as_json:
-        click.echo(json.dumps(to_json(found), allow_nan=False))
+        echo_json(to_json(found))
     else:
         terminal().print(fleet_table(found))
 
@@ -46,7 +46,7 @@ def release(config: str | None, database_url: str | None, machine: str) -> None:
         name = store.machine_named(machine)
         was = store.release_machine(name, actor())
         again = "is given batches again" if was else "was not set aside"
-        click.echo(f"{name} {again}; its failures are forgotten")
+        echo(f"{name} {again}; its failures are forgotten")
 
 
 @workers.command()
@@ -68,7 +68,7 @@ def exclude(
         new = store.set_aside(name, reason, actor(), sha256=sha256)
         which = "any binary" if sha256 is None else f"the binary {sha256}"
         done = "is given no more batches" if new else "was set aside already: no batches"
-        click.echo(f"{name} {done} of {which}")
+        echo(f"{name} {done} of {which}")
 
 
 def _binary(store: "Store", start: str) -> str:
