@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa import limits
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
 from spsa.store.exhausted import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
@@ -13,6 +14,10 @@ from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
 from spsa.store.rows import Failure, Iteration, Mastership, Run, RunView
+
+
+# A row that was damaged by hand, with a NaN say, is left out of the mean and stops no master.
+_SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
 
 
 class ViewDesk(MastershipDesk):
@@ -112,7 +117,7 @@ def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
             batches.c.status,
             func.count().label("batches"),
             func.sum(batches.c.games).label("games"),
-            func.sum(batches.c.seconds).label("seconds"),
+            func.sum(_SECONDS).label("seconds"),
         )
         .where(batches.c.iteration_id.in_(ids))
         .group_by(batches.c.iteration_id, batches.c.status)
