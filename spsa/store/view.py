@@ -15,7 +15,6 @@ from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
 from spsa.store.rows import Failure, Iteration, Mastership, Run, RunView
 
-
 # A row that was damaged by hand, with a NaN say, is left out of the mean and stops no master.
 _SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
 
