@@ -7,7 +7,8 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.private import private_folder
 from spsa.terms import Book
 from worker.cache import cache_folder
 from worker.openings.draws import opening_number
@@ -72,15 +73,17 @@ def _openings(terms: Book, text: str, digest: str) -> Sequence[Opening]:
 
 def _check_once(name: str, positions: Positions, digest: str) -> None:
     """Look at every line, which takes a large book half a minute; this box remembers its hash."""
-    mark = cache_folder() / "books" / digest
-    if mark.exists():
+    mark: Path | None = None
+    # a machine that cannot remember looks again
+    with suppress(TuningError):
+        mark = private_folder(cache_folder() / "books", "the cache of books") / digest
+    if mark is not None and mark.exists():
         return
     if faults := positions.faults(name):
         raise InvalidInput(faults)
-    # a box that cannot remember looks again
-    with suppress(OSError):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+    if mark is not None:
+        with suppress(OSError):
+            mark.touch(exist_ok=False)  # not through a link
 
 
 def _bytes(name: str) -> bytes:
