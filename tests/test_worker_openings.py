@@ -213,7 +213,7 @@ CHESS960 = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9"
         (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
         (f'{GAME[:-1]}[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
         (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
-        (f"{GAME}1. \x1b[2J *\n", r"'\\x1b[2J' is no move"),
+        (f"{GAME}1. \x1b[2J *\n", r"'\x1b[2J' is no move"),
     ],
 )
 def test_a_pgn_game_that_would_be_played_otherwise_is_refused(

@@ -99,16 +99,16 @@ def _refuse_unread(text: str) -> None:
     assert headers is not None  # it matches nothing at least
     for line in headers[0].split("\n"):
         if line.startswith("[") and not _TAG.fullmatch(line):
-            raise ValueError(f"{printable(line, 40)!r} is no header")
+            raise ValueError(f"'{printable(line, 40)}' is no header")
     moves = _COMMENT.sub(_blank, text[headers.end() :])
     for word in re.split(r"[\s()]+", moves):
         if not _WORD.fullmatch(word):
-            raise ValueError(f"{printable(word, 40)!r} is no move")
+            raise ValueError(f"'{printable(word, 40)}' is no move")
 
 
 def _blank(comment: "re.Match[str]") -> str:
     if comment[0].startswith("{") and not comment[0].endswith("}"):
-        raise ValueError(f"the comment {printable(comment[0], 40)!r} does not end")
+        raise ValueError(f"the comment '{printable(comment[0], 40)}' does not end")
     return " "
 
 
