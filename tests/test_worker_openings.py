@@ -225,6 +225,11 @@ def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_game_of_a_position_alone_is_an_opening(tmp_path: Path) -> None:
+    text = f'{PGN}\n[FEN "{EPD} 0 1"]'
+    assert len(load(Book(name=book(tmp_path, text, "book.pgn"))).openings) == 3
+
+
 def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
     moves = """1.e4! {[%eval 0.3] (a
     remark)} e5 $14 ; another
