@@ -77,7 +77,8 @@ test: lint engine-test
 chaos: $(VENV)/.test-installed
 	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py \
 	  tests/test_deadline.py tests/test_undo.py tests/test_undo_faults.py \
-	  tests/test_worker_zoo.py tests/test_worker_rules.py $(ARGS)
+	  tests/test_worker_zoo.py tests/test_worker_rules.py \
+	  tests/test_text.py tests/test_fuzz_engine_lines.py tests/test_fuzz_arguments.py $(ARGS)
 
 chaos-real: $(VENV)/.test-installed
 	$(BIN)/python tests/chaos_real.py $(ARGS)
