@@ -54,12 +54,9 @@ def begin(connection: Any, _record: object = None, _proxy: object = None) -> Non
     connection.patience = ANSWER_SECONDS
 
 
-def unhurried(connection: Any) -> None:
-    """Let what follows take as long as it takes, as a change of the tables may.
-
-    Until Ctrl-C: with no limit of its own there is no telling a server that works from a hole.
-    """
-    connection.patience = inf
+def allow(connection: Any, seconds: float) -> None:
+    """Let each statement that follows take so long, as a change of the tables may."""
+    connection.patience = seconds
 
 
 def await_answer(connection: extensions.connection) -> None:

@@ -7,110 +7,117 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from spsa.connection import create_engine, parse_url, translated
-from spsa.errors import SchemaMismatch, TablesMissing
-from spsa.schema import REVISION
+from spsa.errors import SchemaMismatch
+from spsa.inventory import Thing, missing, named
+from spsa.lock_wait import patient_transaction
+from spsa.output import echo
+from spsa.schema import REVISION, VIEWS
+from spsa.schema_version import check, confirm, refuse_newer, revision
 from spsa.sql_files import programs
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
+__all__ = ["check", "check_complete", "configuration", "confirm", "install_programs", "upgrade"]
+
 # one number that every upgrade locks, so that processes started together take turns
 _UPGRADE_LOCK = 0x5B5A
 
-_VERSION = sa.text("SELECT version_num FROM alembic_version")
+_WITH_DATA = ("table", "column")
 
 
 def upgrade(url: str) -> bool:
     """Bring the database at `url` to this program's schema; True if anything had to be done.
 
     Safe to run by any number of processes at once: they take turns, and all but one find it done.
+    Views, triggers and functions that are gone are made again.
+
+    Raises:
+        SchemaMismatch: a newer program made the tables, or there is no way from them to these.
+        DatabaseUnreachable: another process held a lock for too long; names it.
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True, create=True)
     try:
-        with translated(target), engine.begin() as connection:
-            return revision(connection) != REVISION and _upgraded(connection)
+        with translated(target), patient_transaction(engine, _tell) as connection:
+            return not _is_complete(connection) and _upgraded(connection)
     finally:
         engine.dispose()
 
 
+def check_complete(url: str) -> None:
+    """Refuse a database that lacks anything of this program's schema.
+
+    Raises:
+        SchemaMismatch: names each table, column, view, trigger and function that is gone.
+    """
+    target = parse_url(url)
+    engine = create_engine(target, durable=True).execution_options(reads_only=True)
+    try:
+        with translated(target), engine.begin() as connection:
+            check(connection)
+            if lacking := missing(connection):
+                raise _incomplete(lacking)
+    finally:
+        engine.dispose()
+
+
+def _tell(sentence: str) -> None:
+    echo(sentence, err=True)
+
+
+def _is_complete(connection: sa.Connection) -> bool:
+    return revision(connection) == REVISION and not missing(connection)
+
+
 def _upgraded(connection: sa.Connection) -> bool:
     if connection.dialect.name == "postgresql":
-        _take_turns(connection)
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
     before = revision(connection)
-    _refuse_newer(before)
-    if before != REVISION:
-        _run_migrations(connection)
-    return before != REVISION
+    refuse_newer(before)
+    if before == REVISION:
+        return _restored(connection)
+    _run_migrations(connection)
+    return True
 
 
-def _take_turns(connection: sa.Connection) -> None:
-    from spsa import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
-
-    deadline.unhurried(connection.connection.dbapi_connection)
-    connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
-    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-
-
-def revision(connection: sa.Connection) -> str | None:
-    """The migration a database is at; None where there has been none."""
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    version: str | None = connection.scalar(_VERSION)
-    return version
+def _restored(connection: sa.Connection) -> bool:
+    """Make again what holds no data; False if nothing was gone."""
+    lacking = missing(connection)
+    if any(kind in _WITH_DATA for kind, _ in lacking):
+        raise _incomplete(lacking)
+    for name in [name for kind, name in lacking if kind == "view"]:
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {VIEWS[name]}")
+    if lacking:
+        install_programs(connection)
+    return bool(lacking)
 
 
-def check(connection: sa.Connection) -> None:
-    """Refuse a database that is not at this program's schema.
-
-    Raises:
-        SchemaMismatch: says which of the two has to be upgraded, and how.
-    """
-    found = revision(connection)
-    _refuse_newer(found)
-    if found is None:
-        raise TablesMissing(
-            "the database has no tables of the tuner yet: run `spsa-master run` or "
-            "`spsa-master db upgrade`"
-        )
-    if found != REVISION:
-        raise SchemaMismatch(
-            f"the database is at schema {found}, this program needs {REVISION}: "
-            "run `spsa-master db upgrade`"
-        )
-
-
-def confirm(connection: sa.Connection) -> None:
-    """Refuse to commit to tables that have become others since they were opened.
-
-    The last statement of a transaction that writes. On PostgreSQL an upgrade that alters what the
-    transaction wrote waits for it, and sees it; one that has gone by is seen here.
-
-    Raises:
-        SchemaMismatch: nothing of this transaction is to be kept.
-    """
-    found = connection.scalar(_VERSION)
-    if found != REVISION:
-        raise SchemaMismatch(
-            f"the database was brought to schema {found} while this program, which needs "
-            f"{REVISION}, was running: install that version of the tuner here and start it again"
-        )
-
-
-def _refuse_newer(found: str | None) -> None:
-    if found is not None and found > REVISION:
-        raise SchemaMismatch(
-            f"the database is at schema {found}, newer than this program's {REVISION}: "
-            "install the newer version of the tuner here"
-        )
+def _incomplete(lacking: tuple[Thing, ...]) -> SchemaMismatch:
+    data = any(kind in _WITH_DATA for kind, _ in lacking)
+    remedy = (
+        "put the database back from a backup; no upgrade can make what was in them"
+        if data
+        else "`spsa-master db upgrade` makes them again (`spsa-master grant` again afterwards)"
+    )
+    return SchemaMismatch(
+        f"the database says schema {REVISION} and lacks {named(lacking)}: {remedy}"
+    )
 
 
 def _run_migrations(connection: sa.Connection) -> None:
     from alembic import command  # half a second to import, and only ever needed here
+    from alembic.util.exc import CommandError
 
     config = configuration()
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise SchemaMismatch(
+            f"the database is at schema {revision(connection)}, from which this program knows no "
+            f"way to {REVISION} ({error}): upgrade it by the version of the tuner that came next"
+        ) from None
     install_programs(connection)
 
 

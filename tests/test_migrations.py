@@ -11,7 +11,7 @@ from builders import stage
 
 from spsa import migrate, sql_files
 from spsa.connection import create_engine, parse_url
-from spsa.errors import DatabaseUnreachable, SchemaMismatch
+from spsa.errors import DatabaseUnreachable, SchemaMismatch, TuningError
 from spsa.indexes import metadata
 from spsa.schema import PRIVATE_VIEWS, REVISION, VIEWS
 from spsa.store import open_store
@@ -169,8 +169,16 @@ def test_a_newer_database_is_left_alone(database_url, sql):
 def test_a_failed_migration_leaves_nothing(engine, empty_database_url):
     """Both databases have transactional DDL; half a schema would be nobody's to mend."""
     with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE spsa_progress (mine INTEGER)")
+    with pytest.raises(TuningError, match="exist"):
+        migrate.upgrade(empty_database_url)
+    assert list(described(engine)) == ["spsa_progress"]
+
+
+def test_tables_that_no_migration_made_are_left_alone(engine, empty_database_url):
+    with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE spsa_step (mine INTEGER)")
-    with pytest.raises((sa.exc.DBAPIError, DatabaseUnreachable)):
+    with pytest.raises(SchemaMismatch, match=r"\(spsa_step\) and alembic_version is gone"):
         migrate.upgrade(empty_database_url)
     assert list(described(engine)) == ["spsa_step"]
 

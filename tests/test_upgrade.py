@@ -16,7 +16,7 @@ from invariants import broken
 from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
-from spsa import migrate
+from spsa import migrate, schema_version
 from spsa.connection import create_engine, parse_url
 from spsa.doctor import check_run
 from spsa.errors import SchemaMismatch
@@ -67,7 +67,8 @@ def later_program(tmp_path, later, monkeypatch):
 
     def become():
         monkeypatch.setattr(migrate, "_migrations", lambda: tmp_path / "later")
-        monkeypatch.setattr(migrate, "REVISION", NEXT)
+        for module in (migrate, schema_version):
+            monkeypatch.setattr(module, "REVISION", NEXT)
 
     return become
 

@@ -33,10 +33,13 @@ def upgrade(config: str | None, database_url: str | None) -> None:
 @database_option
 def check(config: str | None, database_url: str | None) -> None:
     """Say whether this program can work with the database."""
+    from spsa import migrate
     from spsa.schema import REVISION
     from spsa.store import open_store
 
-    with open_store(settings(config, database_url).database_url) as store:
+    url = settings(config, database_url).database_url
+    migrate.check_complete(url)
+    with open_store(url) as store:
         echo(f"{store.where}: schema {REVISION}, as this program needs it")
 
 

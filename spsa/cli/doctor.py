@@ -2,7 +2,7 @@
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened
+from spsa.cli.common import config_option, database_option, settings
 from spsa.output import echo
 
 
@@ -15,10 +15,14 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
 
     Changes nothing. Exit code 1 and a line for each finding, or 0 and a sentence.
     """
+    from spsa import migrate
     from spsa.doctor import check_run
     from spsa.master.start import tuning_of
+    from spsa.store import open_store
 
-    with opened(config, database_url) as store:
+    url = settings(config, database_url).database_url
+    migrate.check_complete(url)
+    with open_store(url) as store:
         chosen = store.runs() if name is None else [store.run(name)]
         findings = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
     for finding in findings:
