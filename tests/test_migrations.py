@@ -11,7 +11,7 @@ from builders import stage
 
 from spsa import migrate, sql_files
 from spsa.connection import create_engine, parse_url
-from spsa.errors import DatabaseUnreachable, SchemaMismatch
+from spsa.errors import DatabaseRefused, DatabaseUnreachable, SchemaMismatch
 from spsa.indexes import metadata
 from spsa.schema import PRIVATE_VIEWS, REVISION, VIEWS
 from spsa.store import open_store
@@ -170,7 +170,7 @@ def test_a_failed_migration_leaves_nothing(engine, empty_database_url):
     """Both databases have transactional DDL; half a schema would be nobody's to mend."""
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE spsa_step (mine INTEGER)")
-    with pytest.raises((sa.exc.DBAPIError, DatabaseUnreachable)):
+    with pytest.raises((DatabaseRefused, DatabaseUnreachable), match=r"spsa_step.? already exists"):
         migrate.upgrade(empty_database_url)
     assert list(described(engine)) == ["spsa_step"]
 
