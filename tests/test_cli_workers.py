@@ -99,7 +99,8 @@ def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
         (["release", "nobody"], 3, "named 'nobody'; machines: bad, box"),
         (["exclude", "bad", "--binary", "zz"], 2, "no binary of this database begins with 'zz'"),
         (["exclude", "bad", "--binary", ""], 2, "more than one binary of this database begins"),
-        (["exclude", "bad", "--reason", ""], 1, "spsa_set_aside.reason has 0 characters"),
+        (["exclude", "bad", "--reason", ""], 2, "a reason has 1 to 2000 printable characters"),
+        (["exclude", "bad", "--reason", "a\x1b[2J"], 2, "a reason has 1 to 2000 printable"),
         (["exclude"], 2, "Missing argument 'MACHINE'"),
     ],
 )
