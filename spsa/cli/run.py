@@ -1,6 +1,7 @@
 """`spsa-master run`."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import click
@@ -49,7 +50,7 @@ def run(
         validation_terms,
     )
     from spsa.lifecycle import RunStatus
-    from spsa.master.start import checked_space, prepare
+    from spsa.master.start import checked_space, has_ended, prepare
     from spsa.report.status import status
     from spsa.report.text import rendered, terminal
     from spsa.store import open_store
@@ -68,13 +69,15 @@ def run(
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
-        with seated(store, found, prepared.run, console, stopping) as seat:
-            ended = tune(seat, prepared)
-            if ended is None:
-                return 130
+        with seated(store, found, prepared.run, console, stopping, patience=inf) as seat:
             tuned = store.run(prepared.run.name)
-            if ended is RunStatus.FINISHED and found.validation.games:
-                sides, terms = tuned_against_start(tuned), validation_terms(found, tuned.terms)
-                play_match(seat, tuned, sides, found.validation.games, terms)
+            if not has_ended(tuned):  # as it may have while this master stood by
+                ended = tune(seat, prepared)
+                if ended is None:
+                    return 130
+                tuned = store.run(tuned.name)
+                if ended is RunStatus.FINISHED and found.validation.games:
+                    sides, terms = tuned_against_start(tuned), validation_terms(found, tuned.terms)
+                    play_match(seat, tuned, sides, found.validation.games, terms)
         terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from types import FrameType
 
 import click
@@ -73,12 +74,21 @@ class Seat:
     stopping: threading.Event
 
 
+PATIENCE = LEASE_SECONDS + 2 * POLL_SECONDS
+"""Seconds after which the lease of a master that died has run out."""
+
+
 @contextmanager
 def seated(
-    store: Store, config: Config, run: Run, console: Console, stopping: threading.Event
+    store: Store,
+    config: Config,
+    run: Run,
+    console: Console,
+    stopping: threading.Event,
+    patience: float = PATIENCE,
 ) -> Iterator[Seat]:
-    """The seat of a run's master, waiting for a master that died to lose it."""
-    mastership = _acquired(store, run, stopping)
+    """The seat of a run's master, after at most `patience` seconds of waiting for another one."""
+    mastership = _acquired(store, run, stopping, patience)
     try:
         yield Seat(store, config, mastership, console, stopping)
     finally:
@@ -88,20 +98,25 @@ def seated(
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
-def _acquired(store: Store, run: Run, stopping: threading.Event) -> Mastership:
+def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> Mastership:
     me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    patience = time.monotonic() + LEASE_SECONDS + 2 * POLL_SECONDS
+    end = time.monotonic() + patience
     waiting = False
-    while True:
+    while not stopping.is_set():
         try:
             return store.acquire(run.id, me, LEASE_SECONDS)
         except MastershipLost as error:
-            if time.monotonic() > patience or stopping.is_set():
+            if time.monotonic() > end:
                 raise
             if not waiting:
-                echo(f"{error}; waiting up to {LEASE_SECONDS:.0f} s for it", err=True)
+                limit = "" if patience == inf else f" for up to {patience:.0f} s"
+                echo(f"{error}; standing by{limit} to take over from it", err=True)
             waiting = True
-            stopping.wait(POLL_SECONDS)
+        except DatabaseUnreachable:
+            if not waiting or time.monotonic() > end:
+                raise
+        stopping.wait(POLL_SECONDS)
+    raise click.Abort
 
 
 def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:

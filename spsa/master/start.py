@@ -18,7 +18,7 @@ from spsa.config import (
     load_space,
     read_sources,
 )
-from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
+from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo, UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.equipment import delivery_of, delivery_settings, source_of
@@ -71,22 +71,35 @@ def prepare(
 ) -> Prepared:
     """The run of this name as it stands, or a new one.
 
+    Of several masters that start at once, one makes the run, and the others find it.
+
     Raises:
         InvalidInput: the files are wrong.
         NothingToDo: the run of this name has ended.
         SourceChanged: the run's source is not to be had any more.
     """
     space = checked_space(config)
-    known = store.find_run(name or config.name)
+    wanted = name or config.name
+    known = store.find_run(wanted)
     # of a run whose first engines could not be built nothing is to be kept: the files are right now
     if known is None or (known.applied == 0 and store.never_began(known.id)):
-        return _new(config, store, space, name or config.name, seed, known)
-    if known.status in (RunStatus.FINISHED, RunStatus.STOPPED):
+        try:
+            return _new(config, store, space, wanted, seed, known)
+        except IllegalTransition:
+            known = store.find_run(wanted)
+            if known is None:
+                raise
+    if has_ended(known):
         raise NothingToDo(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
             "start another with --run NAME"
         )
     return reopened(config, known, space)
+
+
+def has_ended(run: Run) -> bool:
+    """Whether there is nothing left to tune."""
+    return run.status in (RunStatus.FINISHED, RunStatus.STOPPED)
 
 
 def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepared:
