@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import chess
 import click
 import pytest
 from engines.zoo import engine
-from fuzzing import NASTY, fuzz, numbers, texts
+from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
 from test_worker_match import compete as run_compete
@@ -35,6 +35,8 @@ from worker.uci import Patience
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
 LONG_PATH = "/" + "x" * 5000
+MATCH = ("engine", "engine", "--games", "4")
+FLAGS = [option for option in cli.compete.params if isinstance(option, click.Option)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,37 +59,36 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     logger.handlers, logger.level, logger.propagate = handlers, level, propagate
 
 
-def flags() -> list[click.Option]:
-    return [p for p in cli.compete.params if isinstance(p, click.Option)]
+PATHS = ("engine", "book.epd", "book.pgn", "url", ".", "pipe", "/dev/zero", "none", LONG_PATH)
+STARTS = (*[MATCH] * 4, *[("--spsa", "--database-url", "sqlite:///spsa.db")] * 2, ())
 
 
-def words() -> st.SearchStrategy[list[str]]:
+def words(chance: Chance) -> list[str]:
     """A command line: mostly known options, mostly with a value that is wrong."""
-    path = st.sampled_from(
-        ["engine", "book.epd", "book.pgn", "url", ".", "pipe", "/dev/zero", "none", LONG_PATH]
-    )
-    text = texts(2).filter(lambda found: "\0" not in found)  # no command line can have one
-    clock = st.builds("{}/{}+{}".format, numbers(), numbers(), numbers())
-    assigned = st.builds(
-        "{}={}".format, st.sampled_from(["Hash", "", " "]) | text, numbers() | text
-    )
-    value = st.one_of(numbers(), numbers(), path, text, clock, assigned)
-    typed = st.sampled_from(flags()).flatmap(
-        lambda flag: st.tuples(
-            st.just(flag.opts[-1]), *([] if flag.is_flag else [value] * flag.nargs)
-        )
-    )
-    games = st.just(("engine", "engine", "--games", "4"))
-    serving = st.just(("--spsa", "--database-url", "sqlite:///spsa.db"))
-    start = st.one_of(games, games, games, serving, serving, st.tuples(path, path), st.just(()))
-    return st.builds(
-        lambda first, rest: [*first, *(word for group in rest for word in group)],
-        start,
-        st.lists(typed, max_size=3),
-    )
+    typed = list(chance.choice([*STARTS, (chance.choice(PATHS), chance.choice(PATHS))]))
+    for _ in range(chance.randrange(4)):
+        flag = chance.choice(FLAGS)
+        typed += [flag.opts[-1], *(value(chance) for _ in range(0 if flag.is_flag else flag.nargs))]
+    return typed
 
 
-def ready(typed: list[str]) -> Arena | Service | None:
+def value(chance: Chance) -> str:
+    text = chance.text(2).replace("\0", "")  # no command line can have one
+    match chance.randrange(6):
+        case 0:
+            return chance.choice(PATHS)
+        case 1:
+            return text
+        case 2:
+            return f"{chance.number()}/{chance.number()}+{chance.number()}"
+        case 3:
+            name = chance.choice(["Hash", "", " ", chance.word()]).replace("\0", "")
+            return f"{name}={chance.choice([chance.number(), text])}"
+        case _:
+            return chance.number()
+
+
+def ready(typed: Sequence[str]) -> Arena | Service | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
         context = cli.compete.make_context("compete", list(typed))
@@ -99,10 +100,7 @@ def ready(typed: list[str]) -> Arena | Service | None:
     return cli.service(given) if given["spsa"] else Arena.of(*engines, given)
 
 
-MATCH = ["engine", "engine", "--games", "4"]
-
-
-@given(typed=words())
+@given(typed=made(words))
 @example(typed=[*MATCH, "--sprt", "0", "1e308"])
 @example(typed=[*MATCH, "--sprt", "0", "1e-300"])
 @example(typed=[*MATCH, "--draw", "0", "0", "0"])
@@ -113,7 +111,7 @@ MATCH = ["engine", "engine", "--games", "4"]
 @example(typed=[*MATCH, "--book", "pipe"])
 @example(typed=["--spsa", "--database-url-file", "pipe"])
 @example(typed=["--spsa", "--idle-timeout", "1e308"])
-@fuzz(short=150)
+@fuzz()
 def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
     try:
         found = ready(typed)
@@ -247,23 +245,12 @@ def refused(done: Any, said: str) -> None:
     assert all(line.isprintable() and len(line) <= 1_600 for line in lines)
 
 
-def spoilt(texts_: list[str]) -> st.SearchStrategy[str]:
-    """One of these texts in which a few places are others."""
-    piece = st.one_of(
-        numbers(),
-        st.sampled_from([*NASTY, *' /[]{}()"-;.#+=%', "e9", "Ke2", "--", "Z0", "O-O", "e8=Q"]),
-        st.sampled_from(list("KQRBNPkqrbnp12345678abcdefghwx")),
-        st.text(st.characters(codec="utf-8"), max_size=3),
-    )
-
-    def spoil(text: str, edits: list[tuple[float, int, str]]) -> str:
-        for place, gone, new in edits:
-            at = int(place * len(text))
-            text = text[:at] + new + text[at + gone :]
-        return text
-
-    edit = st.tuples(st.floats(0, 1), st.integers(0, 4), piece)
-    return st.builds(spoil, st.sampled_from(texts_), st.lists(edit, max_size=4))
+PIECES = (
+    *NASTY,
+    *' /[]{}()"-;.#+=%',
+    *"KQRBNPkqrbnp12345678abcdefghwx",
+    *("e9", "Ke2", "--", "Z0", "O-O", "e8=Q"),
+)
 
 
 EPDS = [
@@ -278,11 +265,21 @@ GAMES = [
 ]
 
 
-@given(text=spoilt(EPDS) | spoilt(GAMES), is_pgn=st.booleans(), plies=st.none() | st.integers(1, 9))
+def spoilt(chance: Chance) -> str:
+    """A book in which a few places are others."""
+    text = chance.choice([*EPDS, *GAMES])
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(text) + 1)
+        piece = chance.choice([chance.choice(PIECES), chance.number(), chance.word()])
+        text = text[:at] + piece + text[at + chance.randrange(4) :]
+    return text
+
+
+@given(text=made(spoilt), is_pgn=st.booleans(), plies=st.none() | st.integers(1, 9))
 @example(text=PGN.replace("e5", "e9 e5"), is_pgn=True, plies=None)
 @example(text=PGN.replace("2. Nf3", "2. --"), is_pgn=True, plies=None)
 @example(text=EPD + " hmvc -5;", is_pgn=False, plies=None)
-@fuzz(short=150)
+@fuzz()
 def test_a_book_is_refused_or_can_be_played(
     places: Path, text: str, is_pgn: bool, plies: int | None
 ) -> None:

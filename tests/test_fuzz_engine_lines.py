@@ -10,7 +10,7 @@ from typing import Any
 import chess.pgn
 import pytest
 from engines.zoo import LOSER, PATIENT, WINNER, engine, spec, start_book, started
-from fuzzing import SUSPECT, fuzz, numbers, texts
+from fuzzing import SUSPECT, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
 from test_worker_match import Fleet, compete
@@ -44,23 +44,63 @@ INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2
 OPTION = "option name type default min max var Hash Threads spin check combo button string true"
 
 
-def lines(known: str) -> st.SearchStrategy[str]:
+BLANKS = (" ", " ", " ", " ", "  ", "\t", "\r", "\v", "\u00a0", "")
+
+
+def line(chance: Chance, known: str) -> str:
     """Words of UCI, numbers and others, between blanks of all kinds."""
-    word = st.one_of(st.sampled_from(known.split()), numbers(), texts(2))
-    blank = st.sampled_from([" ", " ", " ", " ", "  ", "\t", "\r", "\v", "\u00a0", ""])
-    parts = st.lists(st.tuples(word, blank), max_size=16)
-    return parts.map(lambda found: "".join(word + blank for word, blank in found))
+
+    def word() -> str:
+        kind = chance.randrange(3)
+        found = chance.choice(known.split()) if kind else chance.text(2)
+        return (chance.number() if kind == 2 else found) + chance.choice(BLANKS)
+
+    return "".join(chance.many(word, 16))
 
 
-def info_lines() -> st.SearchStrategy[str]:
+def info(chance: Chance) -> str:
     """Mostly such as a search says, with its numbers replaced."""
-    n = numbers()
-    said = st.builds("info depth {} score {} {} nodes {} nps {} time {} pv e2e4".format,
-                     n, st.sampled_from(["cp", "mate", "wdl"]), n, n, n, n)  # fmt: skip
-    return said | lines(INFO)
+    if chance.random() < 0.5:
+        return line(chance, INFO)
+    depth, score, nodes, nps, time = (chance.number() for _ in range(5))
+    kind = chance.choice(["cp", "mate", "wdl"])
+    return f"info depth {depth} score {kind} {score} nodes {nodes} nps {nps} time {time} pv e2e4"
 
 
-@given(said=st.lists(info_lines(), max_size=4).map("\n".join), move=lines("bestmove e2e4 e7e8q"))
+def search(chance: Chance) -> str:
+    return "\n".join(chance.many(lambda: info(chance), 4))
+
+
+def options(chance: Chance) -> list[str]:
+    def one() -> str:
+        match chance.randrange(3):
+            case 0:
+                return line(chance, OPTION)
+            case 1:
+                return f"option name Hash type spin min {chance.number()} max {chance.number()}"
+            case _:
+                return f"option name Hash type combo var {chance.text(2)} var {chance.text(2)}"
+
+    return chance.many(one, 6)
+
+
+def option_value(chance: Chance) -> str:
+    usual = chance.choice(["true", "False", "a b", chance.text(2)])
+    return chance.number() if chance.random() < 0.5 else usual
+
+
+def written(chance: Chance) -> bytes:
+    """Lines of a search among bytes that are none."""
+
+    def one() -> bytes:
+        if chance.random() < 0.5:
+            return chance.randbytes(chance.randrange(200))
+        return info(chance).encode(errors="replace")
+
+    return b"\n".join(chance.many(one, 5))
+
+
+@given(said=made(search), move=made(lambda chance: line(chance, "bestmove e2e4 e7e8q")))
 @example(said="info depth 1 score cp 3 nodes 18446744073709551615 pv e2e4", move="bestmove e2e4")
 @example(said="info depth 1 score cp -9999999999 nodes -1", move="bestmove e2e4")
 @example(said=f"info depth {'9' * 5000} score mate {'9' * 5000} nodes {'9' * 5000}", move="")
@@ -68,18 +108,18 @@ def info_lines() -> st.SearchStrategy[str]:
 @fuzz()
 def test_numbers_of_a_search_stay_in_their_ranges(said: str, move: str) -> None:
     heard = bytearray(b"\n" + said.encode(errors="replace") + b"\n")
-    info = last_info(heard, len(heard))
+    last = last_info(heard, len(heard))
     try:
-        answer = Answer.of(move.encode(errors="replace"), info, 0.5)
+        answer = Answer.of(move.encode(errors="replace"), last, 0.5)
     except EngineFault as fault:
         refused_in_print(fault)
-        answer = Answer.of(b"bestmove e2e4", info, 0.5)
+        answer = Answer.of(b"bestmove e2e4", last, 0.5)
     assert re.fullmatch(r"[a-h][1-8][a-h][1-8][qrbn]?", answer.move)
     score = answer.score
     assert score is None or -MATE <= score <= MATE
     assert 0 <= answer.nodes <= MOST_NODES and 0 <= answer.depth <= MOST_DEPTH
     for name, number in (("nodes", answer.nodes), ("depth", answer.depth)):
-        assert not number or re.search(rb"\s%s 0*%d(\s|$)" % (name.encode(), number), info)
+        assert not number or re.search(rb"\s%s 0*%d(\s|$)" % (name.encode(), number), last)
     assert_can_be_written_down(answer._replace(move="e2e4"))
 
 
@@ -113,8 +153,8 @@ def fits_its_columns(result: BatchResult) -> None:
 
 
 @given(
-    reasons=st.lists(texts(3), max_size=60),
-    nodes=st.lists(st.integers(0, MOST_NODES), max_size=60),
+    reasons=made(lambda chance: chance.many(lambda: chance.text(3), 60)),
+    nodes=made(lambda chance: chance.many(lambda: chance.randint(0, MOST_NODES), 60)),
 )
 @example(reasons=[str(n) for n in range(100)], nodes=[MOST_NODES] * 100)
 @fuzz()
@@ -133,7 +173,7 @@ def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[i
     assert result.tally == Tally.of_pair(1, 1) + Tally.of_pair(1, 1)
 
 
-@given(text=numbers(), most=st.sampled_from([1, 1000, MOST_NODES, MOST_OPTION]))
+@given(text=made(Chance.number), most=st.sampled_from([1, 1000, MOST_NODES, MOST_OPTION]))
 @fuzz()
 def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) -> None:
     if not re.fullmatch("-?[0-9]{1,4000}", text):
@@ -144,16 +184,9 @@ def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) 
 
 
 @given(
-    said=st.lists(
-        lines(OPTION)
-        | st.builds(
-            "option name Hash type spin default 1 min {} max {}".format, numbers(), numbers()
-        )
-        | st.builds("option name Hash type combo var {} var {}".format, texts(2), texts(2)),
-        max_size=6,
-    ),
-    name=st.sampled_from(["Hash", "hash", "Threads", "x"]) | texts(2),
-    value=numbers() | st.sampled_from(["true", "False", "a b"]) | texts(2),
+    said=made(options),
+    name=made(lambda chance: chance.choice(["Hash", "hash", "Threads", "x", chance.text(2)])),
+    value=made(option_value),
 )
 @example(said=["option name Hash type spin min 1 max " + "9" * 5000], name="Hash", value="7")
 @example(said=["option name Hash type string"], name="Hash", value="x\nquit")
@@ -162,29 +195,30 @@ def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) 
 @fuzz()
 def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, value: str) -> None:
     declared = Declarations()
-    for line in said:
-        declared.hear(line.encode(errors="replace").decode(errors="replace").strip())
+    for each in said:
+        declared.hear(each.encode(errors="replace").decode(errors="replace").strip())
     try:
         command = declared.command(name, value)
     except EngineFault as fault:
         refused_in_print(fault)
         return
     option = declared.by_name[name.lower()]
-    line = command.decode()
-    assert line.endswith("\n") and len(line.splitlines()) == 1
-    assert line.startswith(f"setoption name {option.name}")
+    sent = command.decode()
+    assert sent.endswith("\n") and len(sent.split("\n")) == 2
+    assert sent.startswith(f"setoption name {option.name}")
     if option.type != "button":
-        assert line == f"setoption name {option.name} value {value}\n" and value.isprintable()
+        assert sent == f"setoption name {option.name} value {value}\n" and value.isprintable()
     if option.type == "spin":
         assert re.fullmatch("[+-]?[0-9]+", value)
         low, high = option.low, option.high
-        number = int(value) if len(value) < 4000 else 2**64 * (-1) ** value.startswith("-")
+        digits = value.lstrip("+-").lstrip("0") or "0"
+        number = (-1) ** value.startswith("-") * (int(digits) if len(digits) < 99 else 2**64)
         assert low is None or number >= low
         assert high is None or number <= high
 
 
 @pytest.mark.parametrize(
-    "line",
+    "said",
     [
         "option name" + " " * 65_000,
         "option name a" + " " * 65_000 + "type",
@@ -194,9 +228,9 @@ def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, va
         "option name a type spin " + "min " * 16_000,
     ],
 )
-def test_a_long_line_takes_no_long_time(line: str) -> None:
+def test_a_long_line_takes_no_long_time(said: str) -> None:
     for _ in range(20):
-        Declarations().hear(line)
+        Declarations().hear(said)
 
 
 def test_there_is_an_end_of_options() -> None:
@@ -242,12 +276,7 @@ def parrot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parrot]:
     bird.close()
 
 
-@given(
-    said=st.lists(
-        info_lines().map(lambda line: line.encode(errors="replace")) | st.binary(max_size=200),
-        max_size=5,
-    ).map(b"\n".join)
-)
+@given(said=made(written))
 @example(said=b"\n".join(b"info nodes " + n.encode() + b" score cp 1" for n in SUSPECT))
 @example(said=bytes(range(256)) * 300)
 @fuzz(short=40)
