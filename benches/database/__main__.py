@@ -165,6 +165,7 @@ def _in_turns(play: Callable[[str, int], Measured], count: int, rounds: int) -> 
 
 def _middle(found: list[Measured]) -> Measured:
     return Measured(
+        cycles=sum(one.cycles for one in found),
         rate=median(one.rate for one in found),
         p50=median(one.p50 for one in found),
         p99=median(one.p99 for one in found),

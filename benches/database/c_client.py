@@ -1,5 +1,6 @@
 """Closed loops of pgbench, a client in C: what is measured is the server."""
 
+import math
 import os
 import subprocess
 import tempfile
@@ -19,6 +20,10 @@ SELECT spsa_report(:batch, :claim, 0, 0, 2, 0, 0, 1, 0, 0, 0, '{}', 0, 0, 80, 0,
 _BARE = f"{BARE_POLL.strip()};\n{BARE_REPORT.strip()};\n"
 
 
+_WARM = 0.05
+"""Seconds that one session takes to plan all its statements on a busy core; then it counts."""
+
+
 def play(programs: Path, url: str, bare: bool, connections: int, seconds: float) -> Measured:
     """As many cycles as `connections` make in so many seconds; ours are batches that count."""
     if bare:
@@ -26,7 +31,8 @@ def play(programs: Path, url: str, bare: bool, connections: int, seconds: float)
     with moving(url):
         found = _play(programs, url, _OURS, "off", connections, seconds)
     with shell(url) as connection:
-        return replace(found, rate=int(connection.scalar(DONE) or 0) / seconds)
+        counted = int(connection.scalar(DONE) or 0)
+    return replace(found, rate=found.rate * min(1, counted / found.cycles))
 
 
 def _play(
@@ -36,8 +42,9 @@ def _play(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "cycle.sql")
         path.write_text(script)
+        lasting = math.ceil(1 + _WARM * connections + seconds)
         command = [programs / "pgbench", "-n", "-M", "prepared", "-f", path, "-c", connections]
-        command += ["-j", min(2, connections), "-T", max(1, round(seconds)), "-l", url]
+        command += ["-j", min(2, connections), "-T", lasting, "-l", url]
         ended = subprocess.run(
             [str(word) for word in command],
             cwd=folder,
@@ -50,4 +57,11 @@ def _play(
         logs = Path(folder).glob("pgbench_log.*")
         # client, transaction, microseconds, script, second, microsecond
         lines = [line.split() for log in logs for line in log.read_text().splitlines()]
-    return measured([float(line[2]) / 1000 for line in lines], max(1, round(seconds)))
+    ended_at = [float(line[4]) + float(line[5]) / 1e6 for line in lines]
+    end = max(ended_at)
+    late = [
+        float(line[2]) / 1000
+        for line, at in zip(lines, ended_at, strict=True)
+        if at > end - seconds
+    ]
+    return measured(late, seconds, len(lines))

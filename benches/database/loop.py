@@ -16,18 +16,23 @@ from spsa.store import open_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Cycles a second, and the milliseconds that half of them, and all but a hundredth, took."""
+    """Cycles a second, and the milliseconds that half of them, and all but a hundredth, took.
 
+    `cycles` is how many there were, those before the measurement began included.
+    """
+
+    cycles: int
     rate: float
     p50: float
     p99: float
 
 
-def measured(milliseconds: list[float], seconds: float) -> Measured:
+def measured(milliseconds: list[float], seconds: float, cycles: int) -> Measured:
     """What the times of all cycles of so many seconds say."""
     ordered = sorted(milliseconds) or [float("nan")]
     last = len(ordered) - 1
     return Measured(
+        cycles=cycles,
         rate=len(milliseconds) / seconds,
         p50=ordered[last // 2],
         p99=ordered[round(last * 0.99)],
@@ -67,7 +72,8 @@ def play(url: str, bare: bool, processes: int, seconds: float) -> Measured:
     with moving(url), context.Pool(processes, _begin, (meeting,)) as pool:
         cycles = partial(_cycles, url, Bare if bare else Ours, seconds)
         times = pool.map(cycles, range(1, processes + 1), chunksize=1)
-    return measured([each for many in times for each in many], seconds)
+    found = [each for many in times for each in many]
+    return measured(found, seconds, len(found))
 
 
 class _Meeting:

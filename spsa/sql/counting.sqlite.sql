@@ -5,12 +5,10 @@
 -- Nothing else changes the counts of an iteration.
 
 DROP TRIGGER IF EXISTS spsa_count;
-CREATE TRIGGER spsa_count AFTER UPDATE ON spsa_batch FOR EACH ROW
-    WHEN OLD.plus_wins <> NEW.plus_wins OR OLD.minus_wins <> NEW.minus_wins
-         OR OLD.draws <> NEW.draws OR OLD.ptnml_0 <> NEW.ptnml_0 OR OLD.ptnml_1 <> NEW.ptnml_1
-         OR OLD.ptnml_2 <> NEW.ptnml_2 OR OLD.ptnml_3 <> NEW.ptnml_3
-         OR OLD.ptnml_4 <> NEW.ptnml_4 OR OLD.void_games <> NEW.void_games
-         OR OLD.status <> 'purged' AND NEW.status = 'purged'
+CREATE TRIGGER spsa_count
+    AFTER UPDATE OF plus_wins, minus_wins, draws,
+                    ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4, void_games
+    ON spsa_batch FOR EACH ROW
 BEGIN
     -- games are added only while the iteration is played; a purge takes some away at any time
     SELECT RAISE(ABORT, 'an iteration that is not being played takes no results')

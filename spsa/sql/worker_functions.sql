@@ -50,14 +50,18 @@ LANGUAGE sql SET search_path FROM CURRENT AS $$
      ORDER BY secret_sha256 NULLS FIRST LIMIT 1
 $$;
 
--- The machine of a worker, if it is the caller's. NULL otherwise.
+-- The machine of a worker, if it is the caller's. NULL otherwise. In PL/pgSQL, which keeps the plan:
+-- every claim asks this.
 CREATE OR REPLACE FUNCTION spsa_machine_of(p_worker_id BIGINT, p_secret TEXT) RETURNS TEXT
-LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
-     WHERE w.id = p_worker_id AND m.login = session_user
-       AND (m.secret_sha256 IS NULL
-            OR m.secret_sha256 = encode(sha256(convert_to(p_secret, 'UTF8')), 'hex'))
-$$;
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN (
+        SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
+         WHERE w.id = p_worker_id AND m.login = session_user
+           AND (m.secret_sha256 IS NULL
+                OR m.secret_sha256 = encode(sha256(convert_to(p_secret, 'UTF8')), 'hex'))
+    );
+END $$;
 
 -- A worker lives. Where it has nothing to say of its speed, what it said last holds. The answer is
 -- why its machine is given no batches, or NULL.
