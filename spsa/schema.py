@@ -535,13 +535,6 @@ SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.sh
  WHERE i.status IN ('pending', 'in_progress')
    AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
 """,
-    # the machines that have failed a batch, and the one that has it now
-    "spsa_tried": """
-SELECT f.batch_id, f.machine FROM spsa_failure f
- UNION
-SELECT b.id, w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id
- WHERE b.status = 'leased'
-""",
     # an iteration whose counts are not the sums over its batches; there is none
     "spsa_miscounted": """
 SELECT i.id AS iteration_id

@@ -113,7 +113,11 @@ $$;
 -- it only where no other machine is there, and as often as the batch allows.
 CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
+    SELECT (SELECT count(*) FROM (
+                SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
+                 UNION  -- the one that let its lease run out
+                SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
+            ) AS tried) < b.max_attempts
        AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                          WHERE f.batch_id = b.id AND f.machine = p_machine)
             OR b.attempt < b.max_attempts AND NOT EXISTS (

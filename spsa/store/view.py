@@ -33,11 +33,14 @@ class ViewDesk(MastershipDesk):
 
 def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
     """No step is taken on counts that are not those of the batches, whatever made them so."""
+    running = (runs.c.id == run_id, runs.c.status == RunStatus.RUNNING)
+    open_ones = select(iterations.c.id).join(runs, runs.c.id == iterations.c.run_id)
+    ids = connection.scalars(open_ones.where(*running, IS_OPEN)).all()
+    # the ids written out: only so are they looked up before all iterations are added up
     found = connection.execute(
         select(iterations.c.iteration_number)
         .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
-        .join(runs, runs.c.id == iterations.c.run_id)
-        .where(iterations.c.run_id == run_id, IS_OPEN, runs.c.status == RunStatus.RUNNING)
+        .where(MISCOUNTED.c.iteration_id.in_(ids))
         .limit(1)
     ).one_or_none()
     if found is not None:
