@@ -10,7 +10,7 @@ from builders import LEASE, result_of, stage
 
 from spsa.lifecycle import Purpose
 from spsa.scoring import Tally
-from spsa.store import Store
+from spsa.store import open_store
 from spsa.store.totals import recount
 
 PLAYED = 60
@@ -18,7 +18,7 @@ PLAYED = 60
 
 @pytest.fixture
 def long_run(database_url):
-    with Store(database_url, durable=False) as store:
+    with open_store(database_url, durable=False) as store:
         run = stage(store, max_iterations=PLAYED + 1)
         for _ in range(PLAYED):
             run.whole_iteration()
@@ -58,7 +58,7 @@ PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_lease
 
 def whole_scans(plan):
     """The lines that read all iterations or batches there are; a partial index is no such thing."""
-    growing = ("spsa_iteration", "spsa_batch", "spsa_step")
+    growing = ("spsa_iteration", "spsa_batch", "spsa_step", "spsa_failure")
     sqlite = tuple(f"SCAN {table}" for table in growing)
     return [
         line
