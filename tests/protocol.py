@@ -131,7 +131,7 @@ RARELY = (
         "finish",
     ),
     *("apply_in_haste", "resign", "look", "pause", "stop", "a_lease_runs_out"),
-    *("the_mastership_runs_out", "another_master_takes_over"),
+    *("the_mastership_runs_out", "another_master_takes_over", "a_replaced_master_writes"),
     *("a_machine_falls_silent", "a_machine_comes_back"),
     *("set_a_machine_aside", "release_a_machine", "release_a_machine"),
 )
@@ -156,6 +156,7 @@ class Protocol(RuleBasedStateMachine):
         self.asked: list[str] = []
         self.claims: dict[str, Claim] = {}
         self.masterships: dict[str, Mastership] = {}
+        self.replaced: list[Mastership] = []
         self.views: dict[str, RunView] = {}
 
     def registered(self, i: int) -> RegisteredWorker:
@@ -416,6 +417,8 @@ class Protocol(RuleBasedStateMachine):
             cut,
         )
         if got is not None:
+            if name in self.masterships:
+                self.replaced.append(self.masterships[name])
             self.masterships[name] = got
             self.views.pop(name, None)
 
@@ -546,6 +549,16 @@ class Protocol(RuleBasedStateMachine):
     def another_master_takes_over(self, pick, cut=None):
         self.the_mastership_runs_out(pick)
         self.become_master(pick)
+
+    def a_replaced_master_writes(self, pick, cut=None):
+        """A master's process from before, also one of the same name, can do nothing any more."""
+        if not self.replaced:
+            return
+        old = self.replaced[pick // 2 % len(self.replaced)]
+        if pick % 2:
+            self.do(lambda: self.store.resign(old), Plan(), cut)
+        else:
+            self.do(lambda: self.store.tick(old, LEASE), refuse(MastershipLost), cut)
 
     def finish(self, pick, cut=None):
         name = NAMES[pick % 3]

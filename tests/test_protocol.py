@@ -81,6 +81,9 @@ STORIES = {
     "a build takes too long": "look play play look apply open look open",
     "two masters": "look become_master:2 the_mastership_runs_out become_master:2 look open move:2",
     "a master comes back": "become_master look resign become_master:2 look look:2 open:2",
+    "a master of the same name is another one": "become_master a_replaced_master_writes"
+    " a_replaced_master_writes:1 look become_master:2 the_mastership_runs_out become_master:2"
+    " become_master a_replaced_master_writes:2 a_replaced_master_writes:3 look:2",
     "the whole run": "move play play play play move move play play play play move move finish",
 }
 

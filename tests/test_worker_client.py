@@ -1,5 +1,6 @@
 """A worker's side of the conversation, with a real store whose answers get lost."""
 
+import json
 import logging
 import time
 
@@ -310,5 +311,6 @@ def test_a_result_says_what_its_games_have_cost(client, run, sql):
     )
     client.enqueue(PendingReport(claim=claim, result=result))
     client.deliver()
-    (row,) = sql(f"SELECT {', '.join(costs)}, void_games FROM spsa_batch WHERE status = 'done'")
-    assert dict(row._mapping) == {**costs, "void_games": 3}
+    (row,) = sql("SELECT * FROM spsa_batch WHERE status = 'done'")
+    assert {name: row._mapping[name] for name in costs} == costs
+    assert (row.void_games, json.loads(row.voids)) == (3, {"crash": 2, "hang": 1})

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -73,7 +74,7 @@ def apply(change: CodeChange) -> None:
     function = dict(_functions(tree))[change.function]
     yields = sum(isinstance(node, ast.Yield) for node in ast.walk(function))
     node = _nodes(function)[change.node]
-    _replace(function, node, _variants(node, yields)[change.variant])
+    _replace(tree, node, _variants(node, yields)[change.variant])
     code = compile(ast.fix_missing_locations(tree), _file(change.module), "exec")
     function_of(change.module, change.function).__code__ = _code_of(code, change.function)
 
@@ -156,9 +157,21 @@ def _variants(node: ast.AST, yields: int) -> list[ast.AST]:
     found: list[ast.AST] = []
     for make in _OPERATORS:
         found.extend(make(node))
+    if isinstance(node, ast.FunctionDef | ast.While | ast.With | ast.If):
+        found.extend(_swapped(node))
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and yields > 1:
         found.append(ast.Pass())
     return [ast.fix_missing_locations(ast.copy_location(new, node)) for new in found]
+
+
+def _swapped(node: Any) -> Iterator[ast.AST]:
+    """Two calls in the opposite order."""
+    for i, (one, other) in enumerate(pairwise(node.body)):
+        if all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in (one, other)):
+            new = copy.copy(node)
+            new.body = [*node.body[:i], other, one, *node.body[i + 2 :]]
+            new.told = f"{_short(other)} before {_short(one)}"
+            yield new
 
 
 def _compared(node: ast.AST) -> Iterator[ast.AST]:
@@ -195,9 +208,11 @@ def _numbers(node: ast.AST) -> Iterator[ast.AST]:
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Return) and not isinstance(node.value, ast.Constant | None):
         yield ast.Return(ast.Constant(None))
-    elif isinstance(node, ast.Raise) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-    ) or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)):
+    elif (
+        isinstance(node, ast.Raise)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute))
+    ):
         yield ast.Pass()
     elif isinstance(node, ast.If | ast.IfExp) and isinstance(
         node.test, ast.Name | ast.Attribute | ast.Call | ast.NamedExpr
@@ -272,6 +287,8 @@ def _code_of(code: CodeType, name: str) -> CodeType:
 
 
 def _short(node: ast.AST) -> str:
+    if isinstance(node, ast.FunctionDef | ast.While | ast.With):
+        return "the order of calls"
     if isinstance(node, ast.If | ast.IfExp):
         return f"if {_short(node.test)}"
     text = " ".join(ast.unparse(node).split())

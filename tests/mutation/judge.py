@@ -9,6 +9,7 @@ The processes are forked when the tests have been collected, so that none begins
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -16,12 +17,11 @@ import select
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ from spsa.connection import parse_url
 
 from . import targets
 from .targets import Mutant
+
+TESTS = Path(__file__).resolve().parent.parent
 
 QUICK_SECONDS = 20.0
 """A test that takes longer judges nothing."""
@@ -55,7 +57,8 @@ class Known:
 
     passed: bool
     seconds: float
-    reached: tuple[str, ...]
+    reached: Sequence[str]
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ class Verdict:
 
     outcome: str
     by: str = ""
+    why: str = ""
     seconds: float = 0.0
+    state: str = ""
 
 
 @dataclass
@@ -90,6 +95,9 @@ class Judge:
 
     def __init__(self, folder: Path, wanted: Callable[[Mutant], bool], tell: Callable[[str], None]):
         self._folder = folder
+        shared = sorted(p.name for p in TESTS.glob("*.py") if not p.name.startswith("test_"))
+        product = _of_all(TESTS.parent / name for name in ("spsa", "worker", "migrations"))
+        self._shared = _digest(product, *shared)
         self._wanted = wanted
         self._tell = tell
         self._failure = ""
@@ -171,31 +179,38 @@ class Judge:
     # the tests without a mutant
 
     def _baseline(self) -> dict[str, Known]:
-        kept = self._folder / "baseline.json"
-        if kept.exists():
-            stored = json.loads(kept.read_text())
-            return {
-                name: Known(**{**k, "reached": tuple(k["reached"])}) for name, k in stored.items()
-            }
-        known: dict[str, Known] = {}
-        waiting = list(range(len(self._items)))
-        shares = [waiting[n::8] for n in range(8)]
+        kept = self._folder / "tests.json"
+        known = self._kept_tests(kept)
+        waiting = [n for n, item in enumerate(self._items) if item.nodeid not in known]
+        shares = [waiting[n : n + 20] for n in range(0, len(waiting), 20)]
 
         def finish(child: _Child) -> None:
             for number, failure, seconds, reached in child.lines:
                 name = self._items[number].nodeid
-                known[name] = Known(not failure, seconds, tuple(reached))
+                known[name] = Known(not failure, seconds, reached, self._state_of(name))
             done = {line[0] for line in child.lines} | {child.running}
             left = [number for number in child.subject if number not in done]
             if child.running is not None:
-                known[self._items[child.running].nodeid] = Known(False, 9e9, ())
+                name = self._items[child.running].nodeid
+                known[name] = Known(False, 9e9, (), self._state_of(name))
             if left:
                 shares.append(left)
+            kept.write_text(json.dumps({n: asdict(k) for n, k in known.items()}))
             self._tell(f"  {len(known)} of {len(self._items)} tests run without a mutant")
 
         self._crowd(shares, lambda share: self._fork(share, share, None), finish)
-        kept.write_text(json.dumps({name: asdict(k) for name, k in sorted(known.items())}))
         return known
+
+    def _kept_tests(self, kept: Path) -> dict[str, Known]:
+        """What is known of tests that have not changed since."""
+        stored = json.loads(kept.read_text()) if kept.exists() else {}
+        names = {item.nodeid for item in self._items}
+        known = {name: Known(**k) for name, k in stored.items() if name in names}
+        return {name: k for name, k in known.items() if k.state == self._state_of(name)}
+
+    def _state_of(self, name: str) -> str:
+        """What decides how a test goes: the product, what tests share, and its own file."""
+        return _digest(self._shared, name.partition("::")[0].rpartition("/")[2])
 
     def _judges(self, name: str) -> bool:
         known = self._known.get(name)
@@ -205,22 +220,29 @@ class Judge:
 
     def _judge_all(self) -> None:
         kept = self._folder / "verdicts.jsonl"
-        if kept.exists():
-            for line in kept.read_text().splitlines():
-                name, verdict = json.loads(line)
+        for line in kept.read_text().splitlines() if kept.exists() else ():
+            name, verdict = json.loads(line)
+            if Verdict(**verdict).state == self._state_for(Verdict(**verdict)):
                 self.verdicts[name] = Verdict(**verdict)
         waiting = [m for m in self.mutants if m.name not in self.verdicts]
 
         def finish(child: _Child) -> None:
             mutant, verdict = child.subject, self._verdict(child)
+            verdict = replace(verdict, state=self._state_for(verdict))
             self.verdicts[mutant.name] = verdict
             if verdict.outcome == "killed":
-                self._kills.setdefault(mutant.place, Counter())[verdict.by.split(" (")[0]] += 1
+                self._kills.setdefault(mutant.place, Counter())[verdict.by] += 1
             with kept.open("a") as file:
                 file.write(json.dumps([mutant.name, asdict(verdict)]) + "\n")
-            self._tell(f"  {verdict.outcome} {mutant.name} {verdict.by} {verdict.seconds:.1f} s")
+            self._tell(f"{verdict.outcome} {verdict.seconds:.1f} s {mutant.name} | {verdict.by}")
 
         self._crowd(waiting, lambda m: self._fork(m, self._panel(m), m), finish)
+
+    def _state_for(self, verdict: Verdict) -> str:
+        """What a verdict holds for: the test that has killed a mutant, or all tests."""
+        if verdict.outcome == "killed":
+            return self._state_of(verdict.by)
+        return _digest(*sorted({self._state_of(item.nodeid) for item in self._items}))
 
     def _panel(self, mutant: Mutant) -> list[int]:
         """The tests that judge a mutant: what has killed its neighbours, then the quickest."""
@@ -244,17 +266,15 @@ class Judge:
         seconds = time.monotonic() - child.began
         for line in child.lines:
             if line[0] == "invalid":
-                return Verdict("invalid", line[1], seconds)
+                return Verdict("invalid", "", line[1], seconds)
             if line[1]:
-                return Verdict(
-                    "killed", f"{self._items[line[0]].nodeid} ({line[1][:150]})", seconds
-                )
+                return Verdict("killed", self._items[line[0]].nodeid, line[1][:200], seconds)
         if child.running is not None:
             why = "took too long" if child.late else "the process ended"
-            return Verdict("killed", f"{self._items[child.running].nodeid} ({why})", seconds)
+            return Verdict("killed", self._items[child.running].nodeid, why, seconds)
         if not child.lines and self._panel(child.subject):
-            return Verdict("invalid", "the process ended before any test", seconds)
-        return Verdict("survived", f"{len(child.lines)} tests", seconds)
+            return Verdict("invalid", "", "the process ended before any test", seconds)
+        return Verdict("survived", "", f"{len(child.lines)} tests", seconds)
 
     # processes
 
@@ -326,7 +346,7 @@ class Judge:
                 mutant.make()
                 if mutant.script is not None:
                     self._use_script(mutant)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (a defect may raise anything)
                 tell("invalid", repr(error))
                 return
         items = [self._items[number] for number in numbers]
@@ -397,6 +417,20 @@ def _watched() -> Iterator[set[str]]:
         sa.event.remove(sa.Engine, "before_cursor_execute", asked)
 
 
-def temporary() -> str:
-    """Where the tests of mutants keep their files."""
-    return tempfile.mkdtemp(prefix="spsa-mutants-")
+def _digest(*parts: str) -> str:
+    """Of texts, and of the files of tests that are among them."""
+    digest = hashlib.sha256()
+    for part in parts:
+        file = TESTS / part
+        digest.update(file.read_bytes() if part.endswith(".py") else part.encode())
+    return digest.hexdigest()[:16]
+
+
+def _of_all(folders: Iterable[Path]) -> str:
+    """A digest of the sources in folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".sql"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

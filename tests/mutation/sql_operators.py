@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _WORD = re.compile(
-    r"(?P<skip>--[^\n]*|\s+|\$\$)|(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_:][\w.]*)"
+    r"(?P<skip>--[^\n]*|\s+|\$\$)|(?P<text>'(?:[^']|'')*')|(?P<name>(?<!:):?[A-Za-z_][\w.]*)"
     r"|(?P<number>\d+(?:\.\d+)?)|(?P<sign><>|<=|>=|:=|=>|::|\|\||[^\s\w])"
 )
 _BEGINS_TERMS = {"WHERE", "ON", "WHEN", "IF", "SELECT", "RETURN", "HAVING", "BY", "SET", "DECLARE"}
@@ -115,7 +115,7 @@ def _assignment_signs(words: list[_Word]) -> set[int]:
         elif word.text == ")":
             lists.pop(depth, None)
             depth -= 1
-        elif word.upper == "SET" or (word.text == "," and depth in lists):
+        elif word.upper in ("SET", "USING") or (word.text == "," and depth in lists):
             lists[depth] = True
         elif word.text == ";" or (word.upper in _ENDS_TERMS and depth in lists):
             lists.pop(depth, None)
@@ -188,8 +188,8 @@ def _between(terms: list[_Word], joints: set[str]) -> list[tuple[int, int]]:
     if joints == {"AND"} and any(word.upper == "OR" for word in terms):
         return []
     parts: list[list[_Word]] = [[]]
-    after = [word.upper for word in terms[1:]] + [""]
-    for word, following in zip(terms, after, strict=True):
+    after = [*(word.upper for word in terms[1:]), ""]
+    for word, following in zip(terms, after, strict=False):
         if word.upper in joints and following != "REPLACE":
             parts.append([])
         else:
@@ -208,9 +208,7 @@ def _without_assignments(sql: str, words: list[_Word]) -> Iterator[Change]:
             text = sql[start:end]
             grown = re.match(r"(\w+)(\s*=\s*)(?:\w+\.)?\1\s*\+\s*", text)
             if grown:
-                yield Change(
-                    start, end, f"{grown[1]} = {text[grown.end() :]}", "assigned"
-                )
+                yield Change(start, end, f"{grown[1]} = {text[grown.end() :]}", "assigned")
 
 
 def _set_lists(words: list[_Word]) -> Iterator[list[tuple[int, int]]]:

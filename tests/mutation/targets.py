@@ -19,32 +19,32 @@ STATEMENTS = "worker_statements.sql"
 FUNCTIONS = "worker_functions.sql"
 
 SQL_STRIDES: Mapping[str, int] = {
-    STATEMENTS: 6,
-    FUNCTIONS: 7,
-    "counting.sqlite.sql": 5,
-    "counting.postgresql.sql": 5,
+    STATEMENTS: 7,
+    FUNCTIONS: 9,
+    "counting.sqlite.sql": 6,
+    "counting.postgresql.sql": 6,
 }
 CODE_STRIDES: Mapping[str, int] = {
-    "spsa.store.worker_queries": 4,
-    "spsa.store.worker_functions": 2,
-    "spsa.store.exhausted": 9,
+    "spsa.store.worker_queries": 5,
+    "spsa.store.worker_functions": 3,
+    "spsa.store.exhausted": 13,
     "spsa.store.fleet": 9,
-    "spsa.store.purging": 6,
-    "spsa.store.uncounting": 3,
-    "spsa.store.records": 9,
-    "spsa.store.moves": 6,
-    "spsa.store.mastership": 5,
-    "spsa.store.opening": 9,
-    "spsa.store.runs": 10,
-    "spsa.store.halting": 6,
-    "spsa.store.view": 9,
-    "spsa.store.totals": 8,
-    "spsa.replay": 4,
-    "spsa.undo": 5,
-    "spsa.tuning": 8,
-    "worker.database_client": 3,
-    "worker.count": 4,
-    "worker.in_play": 4,
+    "spsa.store.purging": 9,
+    "spsa.store.uncounting": 4,
+    "spsa.store.records": 13,
+    "spsa.store.moves": 9,
+    "spsa.store.mastership": 6,
+    "spsa.store.opening": 13,
+    "spsa.store.runs": 15,
+    "spsa.store.halting": 8,
+    "spsa.store.view": 12,
+    "spsa.store.totals": 12,
+    "spsa.replay": 6,
+    "spsa.undo": 7,
+    "spsa.tuning": 9,
+    "worker.database_client": 4,
+    "worker.count": 6,
+    "worker.in_play": 5,
     "worker.batch": 4,
 }
 
@@ -201,3 +201,15 @@ def watched() -> Iterator[tuple[Any, str]]:
     for module in CODE_STRIDES:
         for name in code_operators.functions_of(module):
             yield code_operators.function_of(module, name).__code__, f"{module}:{name}"
+
+
+def picked(file: str, place: str, before: str, after: str) -> Mutant:
+    """The one mutant of a file that is in this place, from a text with `before` to `after`."""
+    if file.endswith(".sql"):
+        possible = sql_mutants(file)
+    else:
+        possible = code_mutants(file.removesuffix(".py").replace("/", "."))
+    found = [m for m in possible if m.place == place and before in m.before and after in m.after]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} mutants of {file} {place} with {before!r} -> {after!r}")
+    return found[0]
