@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = ROOT / "tests"
 FILES = (
     "test_protocol.py",
+    "mutation/stories.py",
     "test_protocol_functions.py",
     "test_worker_client.py",
     "test_store_mastership.py",
@@ -55,7 +56,7 @@ class Quietly:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
-    os.environ.update(SPSA_TEST_SEED="1", SPSA_TEST_EXAMPLES="12")
+    os.environ.update(SPSA_TEST_SEED="1", SPSA_TEST_EXAMPLES="5")
     sys.path[:0] = [str(TESTS), str(ROOT)]
     from postgres_server import binaries, running_server
 

@@ -37,10 +37,10 @@ from .targets import Mutant
 
 TESTS = Path(__file__).resolve().parent.parent
 
-QUICK_SECONDS = 20.0
+QUICK_SECONDS = 25.0
 """A test that takes longer judges nothing."""
 
-WHOLE_SECONDS = 60.0
+WHOLE_SECONDS = 90.0
 """As long as the tests together may take that judge one mutant, without it."""
 
 LIMIT_FACTOR, LIMIT_SECONDS = 10.0, 5.0
@@ -210,7 +210,7 @@ class Judge:
 
     def _state_of(self, name: str) -> str:
         """What decides how a test goes: the product, what tests share, and its own file."""
-        return _digest(self._shared, name.partition("::")[0].rpartition("/")[2])
+        return _digest(self._shared, name.partition("::")[0].removeprefix("tests/"))
 
     def _judges(self, name: str) -> bool:
         known = self._known.get(name)
