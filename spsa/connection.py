@@ -23,6 +23,7 @@ from sqlalchemy.exc import OperationalError as DriverError
 
 from spsa.database_url import FileUrl, Place, ServerUrl, parsed, refused
 from spsa.errors import (
+    DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
     NotPermitted,
@@ -186,7 +187,7 @@ def translated(url: sa.URL) -> Iterator[None]:
         _refuse_other_tables(error)
         _refuse_the_url(error)
         _refuse_the_user(url, error)
-        raise
+        raise DatabaseRefused(f"the database refused: {_first_line(error)}") from error
 
 
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:

@@ -4,8 +4,8 @@ CHECK constraints of the tables are made from these two lists, and the store com
 before it asks the database. What lies outside is refused with the name of its column.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 from spsa.errors import OutOfRange
@@ -66,14 +66,36 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
     """
     for column, (least, most) in RANGES.get(table, {}).items():
         number = values.get(column)
-        if number is not None and not (isfinite(number) and least <= number <= most):
-            raise OutOfRange(f"{table}.{column} is {number:.6g}; it has to be {least} to {most}")
+        if number is not None and not least <= number <= most:  # as nan is not, either
+            raise OutOfRange(f"{table}.{column} is {_told(number)}; it has to be {least} to {most}")
     for column, (least, most) in LENGTHS.get(table, {}).items():
         text = values.get(column)
         if text is not None and not least <= len(text) <= most:
             raise OutOfRange(
                 f"{table}.{column} has {len(text)} characters; {least} to {most} are allowed"
             )
+        if text is not None and _NO_TEXT.search(text):
+            raise OutOfRange(f"{table}.{column} has characters that no database keeps")
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+def _told(number: float) -> str:
+    try:
+        return f"{number:.6g}"
+    except OverflowError:
+        return "a number of hundreds of digits"
+
+
+def check_renewed(leases: int) -> None:
+    """Refuse to renew more leases at once than any worker has.
+
+    Raises:
+        OutOfRange: there are more than `RENEWED_AT_ONCE`.
+    """
+    if leases > RENEWED_AT_ONCE:
+        raise OutOfRange(f"{leases} leases to be renewed; at most {RENEWED_AT_ONCE} are at once")
 
 
 def check_lease(seconds: float) -> None:

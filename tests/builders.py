@@ -14,6 +14,7 @@ from spsa.store import (
     NewIteration,
     NewRun,
     NewStep,
+    RegisteredWorker,
     Run,
     Store,
     WorkerInfo,
@@ -90,8 +91,10 @@ def new_validation(**over) -> NewIteration:
 
 
 def new_worker(name: str = "box-1", **over) -> WorkerInfo:
+    """A worker of the machine "box", or of `host`; machines differ by their secrets."""
     facts = {"host": "box", "platform": "Linux", "cores": 8, "concurrency": 4, "version": "0.1.0"}
-    return WorkerInfo(name=name, **facts | over)
+    secret = {"secret": f"of {over.get('host', 'box')}"}
+    return WorkerInfo(name=name, **facts | secret | over)
 
 
 def tally_of_seed(seed: int, pairs: int) -> Tally:
@@ -136,7 +139,7 @@ class Stage:
     store: Store
     run: Run
     master: Mastership
-    worker: int
+    worker: RegisteredWorker
 
     def now(self) -> Run:
         return self.store.run(self.run.name)

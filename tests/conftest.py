@@ -2,6 +2,7 @@
 
 `database_url`        a fresh, migrated database; every test runs on SQLite and on PostgreSQL
 `empty_database_url`  the same without any table
+`shared_database_url` the same for all tests of a module, which leave nothing behind
 `store`               `database_url`, opened
 `sqlite_url`          a fresh, migrated SQLite database, where one kind is enough
 `sql`                 runs SQL text on the database of the test: `sql("UPDATE ...", name=value)`
@@ -166,6 +167,21 @@ def sql(request: pytest.FixtureRequest) -> Iterator[Shell]:
 def expire(sql: Shell) -> Callable[..., None]:
     """Time passes for one lease: a batch's, or a master's."""
     return sql.expire
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def shared_database_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A migrated database for a module whose tests leave nothing behind."""
+    if request.param == "sqlite":
+        template = request.getfixturevalue("sqlite_template")
+        folder = tmp_path_factory.mktemp("shared")
+        yield f"sqlite:///{shutil.copy(template, folder / 'spsa.db')}"
+        return
+    server = request.getfixturevalue("postgresql_server")
+    with _postgresql_database(server, request.getfixturevalue("postgresql_template")) as url:
+        yield url
 
 
 @contextmanager

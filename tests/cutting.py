@@ -48,6 +48,11 @@ class ServerCutStore(CutStore, ServerStore):
             yield connection
 
 
+def cut_store(url: str) -> CutStore:
+    """The one for the database of this URL."""
+    return (CutStore if url.startswith("sqlite") else ServerCutStore)(url)
+
+
 class StatementCutStore(Store):
     """Counts all its statements, reading ones too; the one numbered `at` never arrives."""
 
@@ -61,3 +66,12 @@ class StatementCutStore(Store):
         self.statements += 1
         if self.statements == self.at:
             raise DatabaseUnreachable("cut before a statement")
+
+
+class ServerStatementCutStore(StatementCutStore, ServerStore):
+    """The same on a PostgreSQL server."""
+
+
+def statement_cut_store(url: str) -> StatementCutStore:
+    """The one for the database of this URL."""
+    return (StatementCutStore if url.startswith("sqlite") else ServerStatementCutStore)(url)

@@ -1,8 +1,8 @@
 """Workers and masters that play and move a run without chess, made to be disturbed.
 
 A batch's result is a function of its seed, and a step one of the counts: whatever happens to the
-processes, theta has one right value, which `undisturbed` computes without any database. What a
-worker says it says through the product's own clerk.
+processes, theta has one right value, which `undisturbed` computes without any database. A worker
+speaks through the product's own `DatabaseClient`.
 """
 
 import os
@@ -23,21 +23,20 @@ from builders import (
     step_from,
     tally_of_seed,
 )
-from worker.clerk import Clerk, Letter
 
 from spsa import deadline
 from spsa.errors import DatabaseUnreachable, IllegalTransition, MastershipLost
 from spsa.lifecycle import RunStatus
 from spsa.scoring import Tally
 from spsa.seeds import derived_seed
-from spsa.store import Exchanged, Mastership, Run, Store, open_store
+from spsa.store import Claim, Mastership, Run, Store, open_store
+from worker.database_client import DatabaseClient, PendingReport
 from worker.pauses import Pace, Pauses
 
 NAME, SEED = "fleet", 2026
 GAMES, BATCH, IN_FLIGHT = 24, 4, 2
 ENDLESS = 1_000_000
 LEASE_SECONDS = 0.4
-WANTED = (1, 1, 2, 3)  # batches at a time
 IDLE_SECONDS = 0.03  # without it one busy master keeps everybody else from an SQLite file
 AT_ONCE = Pace(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
 
@@ -69,26 +68,24 @@ def is_over(store: Store) -> bool:
 
 
 class Player:
-    """A worker: every `step` is a few words with the database, through the clerk."""
+    """A worker: every `step` delivers what it has played and asks for the next batch."""
 
     def __init__(self, store: Any, retry: Pace, pause: float = 0.0) -> None:
         self.store, self._pause, self._chance = store, pause, Random()
-        self.clerk = Clerk(store, new_worker(uuid.uuid4().hex), LEASE_SECONDS, retry)
+        self.client = DatabaseClient(store, new_worker(uuid.uuid4().hex), LEASE_SECONDS, retry)
         self.over = False
 
     def step(self) -> None:
-        with self.clerk.patiently():
-            self.clerk.renew((), None)
-            self._exchange()
+        with self.client.retrying():
+            self.client.renew((), None)
+            self.client.deliver()
+            self._play(self.client.claim())
 
-    def _exchange(self) -> None:
-        claims = self.clerk.exchange(self._chance.choice(WANTED))
-        for claim in claims:
+    def _play(self, claim: Claim | None) -> None:
+        if claim is not None:
             time.sleep(self._chance.uniform(0, self._pause))
-            self.clerk.post(Letter(claim=claim, result=result_of(claim)))
-        if claims:
-            return
-        if is_over(self.store):
+            self.client.enqueue(PendingReport(claim=claim, result=result_of(claim)))
+        elif is_over(self.store):
             self.over = True
         else:
             time.sleep(IDLE_SECONDS if self._pause else 0)
@@ -96,7 +93,7 @@ class Player:
     @property
     def silence(self) -> float:
         """Seconds for which it has nothing to say."""
-        return max(0.0, self.clerk.next_duty - time.monotonic()) if self.clerk.silent else 0.0
+        return max(0.0, self.client.next_duty - time.monotonic()) if self.client.silent else 0.0
 
 
 class Leader:
@@ -190,8 +187,8 @@ def _reached(post: Post, name: str) -> Any:
 class Journal:
     """A store whose every call is written down, a line each, when it has been answered.
 
-    A line is: name, monotonic begin and end, method, `ok` or the error, and the claims whose
-    reports were accepted.
+    A line is: name, monotonic begin and end, method, `ok` or the error, and the claim whose report
+    was accepted.
     """
 
     def __init__(self, store: Store, folder: Path, name: str) -> None:
@@ -207,8 +204,8 @@ class Journal:
             try:
                 answer = call(*args, **kwargs)
                 outcome = "ok"
-                if method == "exchange":
-                    accepted = ",".join(_accepted(args[0], answer)) or "-"
+                if method == "report" and answer == "accepted":
+                    accepted = args[0].claim_id
                 return answer
             except Exception as error:
                 outcome = type(error).__name__
@@ -218,11 +215,6 @@ class Journal:
                 self._file.write(f"{self._name} {began} {ended} {method} {outcome} {accepted}\n")
 
         return written
-
-
-def _accepted(reported: Any, found: Exchanged) -> list[str]:
-    pairs = zip(reported, found.answers, strict=True)
-    return [claim.claim_id for (claim, _), answer in pairs if answer == "accepted"]
 
 
 def undisturbed(iterations: int) -> tuple[dict[str, float], Tally]:

@@ -78,6 +78,9 @@ _QUERIES = {
     "a leased batch has a holder, a free one has none": """
         SELECT id FROM spsa_batch
          WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')""",
+    "a batch is not tried by more machines than allowed": """
+        SELECT b.id FROM spsa_batch b
+         WHERE b.max_attempts < (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",
     "a batch knows how many machines have failed it": """
         SELECT b.id FROM spsa_batch b
          WHERE b.failures <> (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",

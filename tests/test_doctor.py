@@ -12,6 +12,7 @@ from spsa.algorithms.observing import without_notes
 from spsa.doctor import check_run
 from spsa.estimates import NOTHING_KNOWN
 from spsa.params import Constant, Location, Parameter, Played, Space
+from spsa.sql_files import triggers
 from spsa.store import open_store
 from spsa.tuning import Games, tuning
 
@@ -50,9 +51,15 @@ def run(sqlite_url, tmp_path):
 
 @pytest.fixture
 def break_by(sql):
-    """Run a statement that the constraints would refuse."""
-    sql("PRAGMA ignore_check_constraints = ON")
-    return sql
+    """Run a statement that the constraints and triggers would refuse."""
+
+    def unchecked(text, **values):
+        sql("PRAGMA ignore_check_constraints = ON")
+        for trigger in triggers():
+            sql(f"DROP TRIGGER IF EXISTS {trigger}")
+        return sql(text, **values)
+
+    return unchecked
 
 
 def findings(run):
@@ -70,6 +77,7 @@ def test_however_a_run_comes_to_rest_it_is_sound(run, end):
         for attempt in (1, 2, 3):
             store.release(claim) if (claim := store.claim("y", run.worker, LEASE)) else None
             store.fail(run.claim(f"try {attempt}"), "crash", void_games=1)
+        store.tick(run.master, LEASE)
         assert run.now().status == "paused"
     elif end in ("stop", "pause"):
         getattr(store, end)("first", "me", "why")

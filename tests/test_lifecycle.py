@@ -1,12 +1,14 @@
 """The status tables: sane in themselves, and what the database and the store really follow."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 import spsa.store
+from spsa import sql_files
 from spsa.connection import create_engine, parse_url
 from spsa.lifecycle import (
     BATCH,
@@ -63,7 +65,7 @@ def test_sources_turn_the_table_round(table):
 def test_what_is_over_stays_over():
     assert terminal(RUN) == {RunStatus.FINISHED, RunStatus.STOPPED}
     assert terminal(ITERATION) == {IterationStatus.COMPLETE, IterationStatus.ABANDONED}
-    assert terminal(BATCH) == {BatchStatus.STRUCK}
+    assert terminal(BATCH) == {BatchStatus.PURGED}
 
 
 def test_the_database_takes_just_these_words(database_url):
@@ -104,31 +106,33 @@ def _inserts(node):
     return ".insert()" in ast.unparse(node)
 
 
-# guards that say the same in other words, each where the table's own guard would say too little
-_OWN_GUARD = {
-    "_own(batch_id": "a claim's holder; `_own` asks may_become",
-    "batches.c.id == batch_id).values(status=BatchStatus.LEASED": (
-        "locked and chosen as free in the same transaction"
-    ),
-    "batches.c.status == BatchStatus.LEASED": "expired for good; failed comes from leased only",
-}
-
-
 def test_every_change_of_a_status_asks_the_table():
     found = dict(_updates_of_status())
-    assert len(found) >= 9
-    unguarded = {
-        place: text
-        for place, text in found.items()
-        if "may_become(" not in text and not any(guard in text for guard in _OWN_GUARD)
-    }
-    assert unguarded == {}
-    assert (
-        "may_become("
-        in Path(spsa.store.__file__)
-        .with_name("reports.py")
-        .read_text()
-        .split("def _own(")[1]
-        .split("def ")[0]
+    assert len(found) >= 7
+    assert {place: text for place, text in found.items() if "may_become(" not in text} == {}
+
+
+_SETS_STATUS = re.compile(
+    r"UPDATE spsa_(\w+)(?: b)?\s+SET status = '(\w+)'(.*?)(?:;|RETURNING)", re.DOTALL
+)
+_ASKS_STATUS = re.compile(r"\bstatus = '(\w+)'")
+
+
+@pytest.mark.parametrize("file", ["worker_functions.sql", "worker_statements.sql"])
+def test_every_change_of_a_status_in_sql_names_the_one_before(file):
+    text = sql_files.text_of(file).replace("spsa_iteration i", "")
+    changes = [
+        (to, _ASKS_STATUS.findall(rest.split("WHERE", 1)[1].split("EXISTS")[0]))
+        for _, to, rest in _SETS_STATUS.findall(text)
+    ]
+    assert sorted(to for to, _ in changes) == sorted(
+        ["leased", "in_progress", "done", "ready", "ready"]
     )
-    assert sources(BATCH, BatchStatus.FAILED) == {BatchStatus.LEASED}
+    for to, before in changes:
+        if to == "leased":  # locked, and chosen as free by the statement before
+            assert before == []
+        else:
+            table, words = (
+                (ITERATION, IterationStatus) if to == "in_progress" else (BATCH, BatchStatus)
+            )
+            assert before and {words(one) for one in before} <= sources(table, words(to))

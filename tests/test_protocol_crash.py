@@ -7,7 +7,7 @@ any more and starts from what the database says.
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, step_from
 from crew import LONG, SEED
-from cutting import CutStore, StatementCutStore
+from cutting import cut_store, statement_cut_store
 from invariants import broken
 
 from spsa.errors import DatabaseUnreachable, IllegalTransition
@@ -74,18 +74,15 @@ class Player:
             return  # it was done: the next look will tell
 
     def _work(self, worker):
-        """Two batches, each handed in with the claim of the next."""
-        played = []
-        for place in range(3):
+        """All that is free, at most two batches."""
+        for _ in range(2):
             self.claims += 1
-            wanted = [f"{self.name} {self.lives} {self.claims} {place}"] if place < 2 else []
-            got = self.insist(
-                lambda p=played, w=wanted: self.store.exchange(p, w, worker, LEASE)
-            ).claims
-            self.insist(lambda c=got: self.store.renew([claim.claim_id for claim in c], LEASE))
-            played = [(claim, result_of(claim)) for claim in got]
-            if not played:
+            claim_id = f"{self.name} {self.lives} {self.claims}"
+            claim = self.insist(lambda c=claim_id: self.store.claim(c, worker, LEASE))
+            if claim is None:
                 return
+            self.insist(lambda c=claim_id: self.store.renew([c], LEASE))
+            self.insist(lambda c=claim: self.store.report(c, result_of(c)))
 
 
 def outcome(store, name):
@@ -112,7 +109,7 @@ def played(store, sql, name, dies=False):
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, figures, cut, dies):
-    with CutStore(database_url) as store:
+    with cut_store(database_url) as store:
         undisturbed = played(store, sql, "undisturbed")
         assert undisturbed[0][3] == ITERATIONS
         writes = store.writes
@@ -130,7 +127,7 @@ EVERY = 1 if LONG else 7
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 def test_without_any_one_statement_the_run_ends_the_same(database_url, sql, figures, dies):
     """The short form leaves most of them out, by SPSA_TEST_SEED."""
-    with StatementCutStore(database_url) as store:
+    with statement_cut_store(database_url) as store:
         Player(store, sql, "undisturbed", dies).play()
         statements, undisturbed = store.statements, outcome(store, "undisturbed")
         assert statements > 60

@@ -84,9 +84,9 @@ def test_a_worker_that_a_crash_has_made_unknown_says_again_who_it_is(database_ur
         on = stage(store)
         on.open()
         player = Player(store, NO_WAIT)
-        player.clerk._registered()
+        player.client.renew((), None)
         sql("DELETE FROM spsa_worker WHERE name <> 'box-1'")
-        (claim,) = player.clerk.exchange(1)
+        claim = player.client.claim()
         assert claim is not None
         assert store.report(claim, result_of(claim)) == "accepted"
 

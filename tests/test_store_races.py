@@ -11,6 +11,8 @@ from spsa.connection import create_engine, parse_url
 from spsa.errors import IllegalTransition, MastershipLost
 from spsa.scoring import Tally
 from spsa.store import open_store
+from worker.database_client import DatabaseClient
+from worker.pauses import RECONNECT
 
 WORKERS = 8
 BATCHES = 200
@@ -91,17 +93,19 @@ def test_one_of_many_runs_of_a_name_is_started(store):
 
 
 def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_url):
+    """Its first call is still at work in the server when a worker asks again."""
     with open_store(postgresql_url) as store:
         run = stage(store)
         run.open()
+        client = DatabaseClient(store, new_worker(), LEASE, RECONNECT)
         engine = create_engine(parse_url(postgresql_url), durable=True)
         with engine.connect() as cut_off, ThreadPoolExecutor(1) as pool:
             taken = sa.text(
-                "UPDATE spsa_batch SET status = 'leased', attempt = 1, claim_id = 'a',"
+                "UPDATE spsa_batch SET status = 'leased', attempt = 1, claim_id = :claim,"
                 " worker_id = :w, lease_expires_at = now() + interval '1 hour' WHERE seq = 0"
             )
-            cut_off.execute(taken, {"w": run.worker})
-            again = pool.submit(run.claim, "a")
+            cut_off.execute(taken, {"claim": client._claim_id, "w": run.worker.id})
+            again = pool.submit(client.claim)
             _until_somebody_waits(engine)
             cut_off.commit()
             assert again.result(30).seq == 0

@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
-from spsa.store.turns import lot_of
 
 from spsa.connection import parse_url
 from spsa.errors import IllegalTransition
+from spsa.store.worker_queries import lot_of
 
 PLAYED = 120
 PLENTY = 160  # batches of one pair

@@ -125,7 +125,7 @@ def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
         closed = it.status is IterationStatus.COMPLETE
         assert (it.struck_games, it.games_played) == (GAMES // 2 if closed else 0, GAMES // 2)
         rows = [b.status for b in store.batches(after.id) if b.iteration_id == it.id]
-        assert rows.count(BatchStatus.STRUCK if closed else BatchStatus.READY) == 1
+        assert rows.count(BatchStatus.PURGED if closed else BatchStatus.READY) == 1
         assert rows.count(BatchStatus.DONE) == 1
     kept = store.struck(after.id)
     assert {one.worker for one in kept} == {BAD}

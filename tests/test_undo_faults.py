@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 
 import pytest
-from cutting import CutStore
+from cutting import cut_store
 from hypothesis import HealthCheck, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
@@ -81,7 +81,7 @@ def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, datab
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
-    store = CutStore(database_url)
+    store = cut_store(database_url)
     house = House(store, iterations=6)
     run = moved(house)
     planned = plan(store, run, house.tuning, Selection(worker=BAD))
@@ -144,7 +144,7 @@ class Purged(Protocol):
         is_open = iteration.status in OPEN
         for batch in meant:
             if batch.status == "done":
-                batch.left("ready" if is_open else "struck", batch.attempt - is_open)
+                batch.left("ready" if is_open else "purged", batch.attempt - is_open)
                 batch.iteration.voids -= batch.voids
                 batch.tally, batch.voids = Tally(), 0
             elif batch.status == "leased" and is_open:

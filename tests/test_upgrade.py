@@ -2,6 +2,7 @@
 
 import shutil
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,15 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from builders import LEASE, result_of, stage
+from console import call, master, worker, write_project
+from fleet import NAME, SEED, iteration, undisturbed
+from invariants import broken
 from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
 from spsa import migrate
 from spsa.connection import create_engine, parse_url
+from spsa.doctor import check_run
 from spsa.errors import SchemaMismatch
 from spsa.schema import REVISION
 from spsa.store import open_store
@@ -56,39 +61,67 @@ def later(tmp_path):
     return bring
 
 
-def to_first_schema(later, url):
-    """What the first version of the program had; its migrations are those of this one."""
-    later(url, command.downgrade, "0001")
+@pytest.fixture
+def later_program(tmp_path, later, monkeypatch):
+    """From here on this process is the next version of the program."""
+
+    def become():
+        monkeypatch.setattr(migrate, "_migrations", lambda: tmp_path / "later")
+        monkeypatch.setattr(migrate, "REVISION", NEXT)
+
+    return become
 
 
-def test_a_live_run_of_the_first_schema_ends_with_the_theta_it_would_have_had(
-    database_url, empty_sqlite_url, later, request
-):
-    migrate.upgrade(empty_sqlite_url)
-    with open_store(empty_sqlite_url, durable=False) as store:
-        undisturbed = stage(store)
-        for _ in range(3):
-            undisturbed.whole_iteration()
-        wanted = undisturbed.now().theta
-    with open_store(database_url, durable=False) as store:
-        run = stage(store)
-        run.whole_iteration()
-        run.open()
-        held, lost = run.claim("held"), run.claim("lost")
-    to_first_schema(later, database_url)
-    with pytest.raises(SchemaMismatch, match="is at schema 0001, this program needs"):
+def open_next(on):
+    run = on.now()
+    on.store.open_iteration(on.master, iteration(run.applied + 1, run.applied))
+
+
+def test_a_live_iteration_outlives_an_upgrade(database_url, sql, later_program):
+    """What a worker holds meanwhile counts, and theta ends where it would have ended."""
+    with open_store(database_url) as store:
+        on = stage(store, name=NAME, seed=SEED, max_iterations=2)
+        open_next(on)
+        held = on.claim("held")
+    later_program()
+    with pytest.raises(SchemaMismatch, match=f"at schema {REVISION}, this program needs {NEXT}"):
         open_store(database_url)
     assert migrate.upgrade(database_url) is True
-    request.getfixturevalue("expire")(lost.batch_id)
-    with open_store(database_url, durable=False) as store:
-        run = type(run)(store, run.run, store.acquire(run.run.id, "m1", LEASE), run.worker)
-        assert store.renew(["held"], LEASE) == {"held"}
+    assert migrate.upgrade(database_url) is False
+    with open_store(database_url) as store:
+        on = replace(on, store=store)
         assert store.report(held, result_of(held)) == "accepted"
-        assert [claim.attempt for claim in run.play()] == [2]
-        run.apply()
-        run.whole_iteration()
-        assert run.now().theta == wanted
-        assert [iteration.games_played for iteration in store.iterations(run.run.id)] == [8] * 3
+        assert store.report(held, result_of(held)) == "already"
+        for _ in range(2):
+            on.play("after")
+            on.apply()
+            if on.now().applied < 2:
+                open_next(on)
+        store.finish(on.master)
+        theta, tally = undisturbed(2)
+        assert (on.now().theta, store.totals(on.run.id).tally) == (theta, tally)
+        assert broken(sql) == []
+        assert [str(finding) for finding in check_run(store, on.now())] == []
+
+
+@pytest.mark.parametrize(
+    "program", [worker("--spsa", "-c", "1"), master("run"), master("status"), master("doctor")]
+)
+def test_an_older_program_says_so_and_leaves_a_newer_database_alone(
+    sqlite_url, sql, tmp_path, program
+):
+    """A worker too, though it waits for databases that are not there yet."""
+    with open_store(sqlite_url) as store:
+        stage(store)
+    sql("UPDATE alembic_version SET version_num = '9999'")
+    write_project(tmp_path)
+    done = call(program, tmp_path, DATABASE_URL=sqlite_url)
+    assert done.returncode == 3 and done.stdout == ""
+    (sentence,) = done.stderr.splitlines()
+    assert f"schema 9999, newer than this program's {REVISION}" in sentence
+    assert "install the newer version" in sentence
+    assert sql("SELECT master_id FROM spsa_run WHERE name = 'first'") == [("m1",)]
+    assert sql("SELECT COUNT(*) FROM spsa_worker")[0][0] == 1
 
 
 def test_nothing_is_written_into_tables_that_have_become_others(database_url, later, sql):
@@ -125,9 +158,7 @@ def test_tables_and_functions_that_are_gone_are_a_sentence(database_url, sql):
             if store.is_file:
                 connection.execute(sa.text("ALTER TABLE spsa_batch RENAME COLUMN seq TO place"))
             else:
-                connection.execute(
-                    sa.text("ALTER FUNCTION spsa_exchange RENAME TO spsa_exchange_2")
-                )
+                connection.execute(sa.text("ALTER FUNCTION spsa_claim RENAME TO spsa_claim_2"))
         engine.dispose()
         with pytest.raises(SchemaMismatch, match="are not those of this program any more"):
             run.claim("a")
@@ -143,12 +174,12 @@ def tuner(tmp_path):
 
 @pytest.mark.timeout(600)
 def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(tuner, later):
-    master = tuner.master()
+    moving = tuner.master()
     tuner.wait_for_tables()
-    worker = tuner.worker("--drain", "0")
+    playing = tuner.worker("--drain", "0")
     tuner.wait_until("iterations_applied", 1)
     later(tuner.url)
-    assert (tuner.ended(master), tuner.ended(worker)) == (3, 3), tuner.account()
+    assert (tuner.ended(moving), tuner.ended(playing)) == (3, 3), tuner.account()
     said = tuner.words()
     assert said.count(f"was brought to schema {NEXT} while this program") == 2
     assert "Traceback" not in said
@@ -159,6 +190,6 @@ def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(
     later(tuner.url, command.downgrade, REVISION)
     tuner.expire()  # its master could not hand the run back
     tuner.end_soon()
-    master, worker = tuner.master(), tuner.worker()
-    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    moving, playing = tuner.master(), tuner.worker()
+    assert (tuner.ended(moving), tuner.ended(playing)) == (0, 0), tuner.account()
     assert tuner.ask("doctor").returncode == 0

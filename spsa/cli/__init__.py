@@ -20,6 +20,7 @@ COMMANDS: Table = {
     "simulate": ("spsa.cli.simulate", "Tune synthetic engines: the papers' figures, and your own."),
     "params": ("spsa.cli.params", "The parameter space and what it does to the source."),
     "validate": ("spsa.cli.validate", "Play the tuned values against those of the start."),
+    "workers": ("spsa.cli.workers", "Who has played, and which machines are set aside."),
     "pause": ("spsa.cli.owner", "Hand out no more games of a run."),
     "resume": ("spsa.cli.owner", "Go on with a paused run."),
     "stop": ("spsa.cli.owner", "End a run early; what was applied stays."),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from spsa import limits
 from spsa.cli.common import config_option, database_option, settings
 from spsa.errors import Fault, InvalidInput
 
@@ -11,13 +12,39 @@ if TYPE_CHECKING:
     from spsa.store.roles import Grant
 
 _ROLES = ("worker", "viewer", "master")
+_NAME_BYTES = 63
+"""PostgreSQL's limit of a name."""
+
+
+def _login(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not 1 <= len(name.encode()) <= _NAME_BYTES:  # the server cuts it off
+        raise click.BadParameter(f"a login's name has 1 to {_NAME_BYTES} bytes")
+    return name
+
+
+def _machine(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    least, most = limits.LENGTHS["spsa_machine"]["name"]
+    if name is not None and not (least <= len(name) <= most and name.isprintable()):
+        raise click.BadParameter(f"a machine's name has {least} to {most} printable characters")
+    return name
 
 
 @click.command()
 @config_option
 @database_option
 @click.option("--role", type=click.Choice(_ROLES), required=True, help="What the login is for.")
-@click.option("--user", metavar="NAME", help="The login; default: spsa_worker and so on.")
+@click.option(
+    "--user",
+    metavar="NAME",
+    callback=_login,
+    help="The login; default: spsa_worker and so on, with the name of its machine if it has one.",
+)
+@click.option(
+    "--machine",
+    metavar="NAME",
+    callback=_machine,
+    help="The machine that all workers of this login belong to.",
+)
 @click.option(
     "--password-file",
     type=click.File("r", encoding="utf-8", lazy=False),
@@ -34,6 +61,7 @@ def grant(
     database_url: str | None,
     role: str,
     user: str | None,
+    machine: str | None,
     password_file: TextIO | None,
     connections: int | None,
     only_print: bool,
@@ -42,15 +70,19 @@ def grant(
 
     A worker claims and reports through functions and sees no table, a viewer reads everything but
     the ids of claims, a master tunes but changes no tables. Everybody else is shut out. Run it as
-    the owner of the tables; run it again after `db upgrade`, or to change a password.
+    the owner of the tables; run it again after `db upgrade`, or to change a password. With
+    --machine a login is for one machine, and no other login can speak for it.
     """
     from spsa.store import open_store
     from spsa.store.roles import CONNECTIONS, Grant, GrantDesk, Role
 
+    if machine is not None and role != "worker":
+        raise click.UsageError(f"--machine is for --role worker, and not for a {role}")
     password = None if password_file is None else _first_line(password_file)
     wanted = Grant(
         role=Role(role),
-        user=user or f"spsa_{role}",
+        user=user or _usual_login(role, machine),
+        machine=machine,
         connections=connections or CONNECTIONS[Role(role)],
         password=password,
     )
@@ -66,8 +98,19 @@ def grant(
         click.echo(f"{desk.where}: {_told(wanted)}")
 
 
+def _usual_login(role: str, machine: str | None) -> str:
+    if machine is None:
+        return f"spsa_{role}"
+    user = f"spsa_{role}_{machine}"
+    if len(user.encode()) > _NAME_BYTES:
+        raise click.UsageError(f"give --user: the login {user!r} would be too long")
+    return user
+
+
 def _told(wanted: "Grant") -> str:
     name = f"{wanted.user} is a {wanted.role}, {wanted.connections} connections at most"
+    if wanted.machine is not None:
+        name = f"{name}, for the machine {wanted.machine}"
     return name if wanted.password else f"{name}; its password is what it was"
 
 

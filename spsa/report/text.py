@@ -175,7 +175,7 @@ def iterations_table(
             f"{tally.wins}-{tally.losses}-{tally.draws}",
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
-            _unless_zero(it.void_games),
+            unless_zero(it.void_games),
             ", ".join(which),
         )
     return table
@@ -263,8 +263,8 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             str(worker.concurrency),
             str(worker.games_leased),
             str(worker.games),
-            _unless_zero(worker.void_games),
-            _unless_zero(worker.time_losses),
+            unless_zero(worker.void_games),
+            unless_zero(worker.time_losses),
             "" if worker.nps is None else f"{worker.nps / 1000:.0f}",
             worker.confinement or "",
             f"{duration(worker.seconds_since_seen)} ago",
@@ -272,5 +272,6 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
     return table
 
 
-def _unless_zero(count: int) -> str:
+def unless_zero(count: int) -> str:
+    """A count for a cell, which is empty where there is none."""
     return str(count) if count else ""

@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION spsa_register_worker(
     OUT worker_id BIGINT, OUT machine TEXT
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    v_hash TEXT := encode(sha256(convert_to(p_secret, 'UTF8')), 'hex');
+    -- never NULL, which would make it the machine of all who have this login
+    v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
 BEGIN
     machine := spsa_own_machine(v_hash);
     IF machine IS NULL THEN  -- a new machine; where its name is taken it gets a longer one
@@ -106,7 +107,8 @@ $$;
 
 -- Whether a machine may try a batch that was failed before, or left behind. A machine that has not
 -- failed it may, as long as fewer machines than the batch allows have tried it; one that has failed
--- it only where no other machine is there, and as often as the batch allows.
+-- it only where no other machine is there that is given such batches, and as often as the batch
+-- allows.
 CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
@@ -116,9 +118,10 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
                 SELECT 1 FROM spsa_worker w
                  WHERE w.host <> p_machine
                    AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
-                   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
-                                    WHERE a.machine = w.host AND a.sha256 IS NULL)))
-      FROM spsa_batch b WHERE b.id = p_batch_id
+                   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                                      AND (a.sha256 IS NULL
+                                           OR a.sha256 IN (i.plus_sha256, i.minus_sha256)))))
+      FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
 $$;
 
 -- One free batch for a claim, and all that has to be known to play it; no row where nothing is free.
@@ -136,7 +139,7 @@ BEGIN
     PERFORM spsa_check_lease(p_lease_seconds);
     IF v_machine IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
-            MESSAGE = 'worker ' || p_worker_id || ' is not registered by this machine';
+            MESSAGE = format('worker %s is not registered by this machine', p_worker_id);
     END IF;
     RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
     IF FOUND THEN

@@ -79,7 +79,8 @@ SELECT p.id FROM spsa_playable p
  ORDER BY p.priority DESC, p.run_id IS NOT :run_id, p.id;
 
 -- name: claim.free
-SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by FROM spsa_batch b
+SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
+  FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
  WHERE b.iteration_id = :iteration_id
    AND (b.status = 'ready'
         OR b.status = 'leased' AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now'))
@@ -93,7 +94,9 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by FROM 
                      WHERE w.host <> :machine
                        AND w.last_seen_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')
                        AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
-                                        WHERE a.machine = w.host AND a.sha256 IS NULL))))
+                                        WHERE a.machine = w.host
+                                          AND (a.sha256 IS NULL OR a.sha256
+                                               IN (i.plus_sha256, i.minus_sha256))))))
  ORDER BY b.status = 'ready', b.seq LIMIT 1;
 
 -- name: claim.lease

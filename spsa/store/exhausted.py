@@ -65,9 +65,9 @@ def _tried_enough() -> sa.ColumnElement[bool]:
         select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
     )
     able = _able()
-    several = select(func.count()).select_from(able).scalar_subquery() >= 2
-    nobody_else = ~select(able.c.host).where(able.c.host.not_in(tried)).exists()
-    all_failed = ~select(able.c.host).where(able.c.host.not_in(failed)).exists()
+    several = select(func.count(workers.c.host.distinct())).where(able).scalar_subquery() >= 2
+    nobody_else = ~select(workers.c.id).where(able, workers.c.host.not_in(tried)).exists()
+    all_failed = ~select(workers.c.id).where(able, workers.c.host.not_in(failed)).exists()
     return sa.or_(
         machines >= batches.c.max_attempts,
         sa.and_(nobody_else, batches.c.attempt >= batches.c.max_attempts),
@@ -75,17 +75,16 @@ def _tried_enough() -> sa.ColumnElement[bool]:
     )
 
 
-def _able() -> sa.Subquery:
-    """The machines that are there and are given batches."""
-    aside = select(set_aside.c.machine).where(set_aside.c.sha256.is_(None))
-    return (
-        select(workers.c.host)
-        .where(
-            workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS),
-            workers.c.host.not_in(aside),
-        )
-        .distinct()
-        .subquery()
+def _able() -> sa.ColumnElement[bool]:
+    """A worker is there, and its machine is given the batches of this iteration."""
+    sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
+    aside = select(set_aside.c.id).where(
+        set_aside.c.machine == workers.c.host,
+        sa.or_(set_aside.c.sha256.is_(None), set_aside.c.sha256.in_(sides)),
+    )
+    return sa.and_(
+        workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS),
+        ~aside.correlate(workers, iterations).exists(),
     )
 
 

@@ -3,8 +3,9 @@
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
 
+from spsa import limits
 from spsa.errors import NothingToDo
-from spsa.schema import batches, failures, machines, set_aside, workers
+from spsa.schema import batches, engines, failures, machines, set_aside, workers
 from spsa.store.database import Database
 from spsa.store.halting import write_event
 from spsa.store.rows import SetAside
@@ -29,7 +30,9 @@ class FleetQueries(Database):
 
         Raises:
             NothingToDo: there is no such machine.
+            OutOfRange: the reason is empty or too long.
         """
+        limits.check_values("spsa_set_aside", {"reason": reason, "sha256": sha256})
         with self._write() as connection:
             name = _machine(connection, machine)
             same = sa.and_(
@@ -71,6 +74,32 @@ class FleetQueries(Database):
                 )
                 for row in connection.execute(statement)
             ]
+
+    def machine_named(self, name: str) -> str:
+        """The machine of this name, or that of the worker of this name.
+
+        Raises:
+            NothingToDo: there is neither.
+        """
+        with self._read() as connection:
+            return _machine(connection, name)
+
+    def failed_batches(self) -> dict[str, int]:
+        """How many batches each machine has said it cannot play, of those that are remembered."""
+        statement = (
+            select(failures.c.machine, func.count().label("batches"))
+            .where(failures.c.failures > 0)
+            .group_by(failures.c.machine)
+        )
+        with self._read() as connection:
+            return {row.machine: int(row.batches) for row in connection.execute(statement)}
+
+    def binaries_starting(self, start: str) -> list[str]:
+        """The hashes of the binaries that begin so."""
+        hashes = engines.c.sha256
+        begins = func.substr(hashes, 1, len(start)) == start
+        with self._read() as connection:
+            return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
 
 
 def _forget_failures(connection: sa.Connection, machine: str) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 from psycopg2.extensions import encrypt_password
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from spsa.errors import NotPermitted
-from spsa.schema import PRIVATE_VIEWS, VIEWS, metadata, shown
+from spsa.schema import PRIVATE_VIEWS, VIEWS, machines, metadata, shown
 from spsa.sql_files import functions, worker_functions
 from spsa.store.database import Database
 
@@ -26,6 +27,7 @@ _LIMITS = {
     "lock_timeout": "10s",
 }
 _REVISION_TABLE = "alembic_version"
+_MAKING_LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
 
 
 class Role(StrEnum):
@@ -40,12 +42,16 @@ CONNECTIONS = {Role.WORKER: 300, Role.VIEWER: 20, Role.MASTER: 20}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A login and its part; without a password it can log in only where none is asked for."""
+    """A login and its part; without a password it can log in only where none is asked for.
+
+    All that a login with a `machine` registers belongs to that machine, whatever secret it has.
+    """
 
     role: Role
     user: str
     connections: int
     password: str | None = None
+    machine: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +75,13 @@ class GrantDesk(Database):
         """Make the login if it is not there, and give it its part and nothing else.
 
         Raises:
-            NotPermitted: the login is somebody who may do more than any part allows.
+            NotPermitted: the login is somebody who may do more than any part allows, or the name
+                of the machine belongs to another login.
         """
         statements = self.granting(grant)
         with self._write() as connection:
             _refuse_the_mighty(connection, grant.user)
+            _refuse_taken_machine(connection, grant)
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
@@ -104,6 +112,29 @@ def _refuse_the_mighty(connection: sa.Connection, user: str) -> None:
         )
 
 
+def _refuse_taken_machine(connection: sa.Connection, grant: Grant) -> None:
+    """A machine has one login, and a login of a machine has no other machine."""
+    if grant.machine is None:
+        return
+    owner = connection.scalar(select(machines.c.login).where(machines.c.name == grant.machine))
+    if owner is not None and owner != grant.user:
+        raise NotPermitted(
+            f"the machine name {grant.machine!r} belongs to the login {owner!r}: choose another "
+            "--machine"
+        )
+    other = connection.scalar(
+        select(machines.c.name).where(
+            machines.c.login == grant.user,
+            machines.c.secret_sha256.is_(None),
+            machines.c.name != grant.machine,
+        )
+    )
+    if other is not None:
+        raise NotPermitted(
+            f"the login {grant.user!r} belongs to the machine {other!r}: choose another --user"
+        )
+
+
 def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[str]:
     user = _quoted(grant.user)
     yield (
@@ -120,6 +151,13 @@ def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[s
     yield f"GRANT USAGE ON SCHEMA {place.schema} TO {user}"
     yield f"GRANT SELECT ON {_REVISION_TABLE} TO {user}"
     yield from (f"GRANT {part} TO {user}" for part in _PARTS[grant.role](place))
+    if grant.machine is not None:
+        yield (
+            "INSERT INTO spsa_machine (name, login)"  # noqa: S608 - quoted
+            f" VALUES ({_literal(grant.machine)}, {_literal(grant.user)})"
+            " ON CONFLICT (name) DO UPDATE SET secret_sha256 = NULL"
+            " WHERE spsa_machine.login = EXCLUDED.login"
+        )
 
 
 def _nothing(user: str, place: _Place) -> Iterator[str]:
@@ -131,6 +169,9 @@ def _nothing(user: str, place: _Place) -> Iterator[str]:
     yield f"REVOKE ALL ON {tables} FROM {others}"
     yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {place.schema} FROM {others}"
     yield f"REVOKE ALL ON FUNCTION {', '.join(functions())} FROM {others}"
+    # everybody may fill the disk with large objects otherwise; only the server's superuser can
+    # forbid that, and of others PostgreSQL takes this statement with a warning
+    yield f"REVOKE EXECUTE ON FUNCTION {_MAKING_LARGE_OBJECTS} FROM PUBLIC"
 
 
 def _workers_part(_place: _Place) -> list[str]:

@@ -99,6 +99,7 @@ class WorkerQueries(Database):
         A claim that is missing from the answer is lost: its games have to be dropped.
         """
         limits.check_lease(lease_seconds)
+        limits.check_renewed(len(claim_ids))
         return frozenset(self._renew(claim_ids, lease_seconds)) if claim_ids else frozenset()
 
     def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]:
@@ -136,6 +137,7 @@ class WorkerQueries(Database):
             sha256: the binary that is to blame, where that is known.
         """
         limits.check_values("spsa_batch", {"last_error": reason, "void_games": void_games})
+        limits.check_values("spsa_failure", {"sha256": sha256})
         self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
 
     def engine_bytes(self, sha256: str) -> bytes | None:

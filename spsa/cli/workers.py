@@ -1,0 +1,80 @@
+"""`spsa-master workers`: who has played, and which machines are given no batches."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from spsa.cli.common import actor, config_option, database_option, opened
+
+if TYPE_CHECKING:
+    from spsa.store import Store
+
+
+@click.group()
+def workers() -> None:
+    """The workers, and which machines are given no batches."""
+
+
+@workers.command("list")
+@config_option
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def list_(config: str | None, database_url: str | None, as_json: bool) -> None:
+    """Every worker with its machine, the one heard of last first."""
+    from spsa.report.fleet import fleet, fleet_table, to_json
+    from spsa.report.text import terminal
+
+    with opened(config, database_url) as store:
+        found = fleet(store)
+    if as_json:
+        click.echo(json.dumps(to_json(found), allow_nan=False))
+    else:
+        terminal().print(fleet_table(found))
+
+
+@workers.command()
+@config_option
+@database_option
+@click.argument("machine")
+def release(config: str | None, database_url: str | None, machine: str) -> None:
+    """Give MACHINE batches again, and forget what it has failed.
+
+    MACHINE is the name of a machine or of one of its workers.
+    """
+    with opened(config, database_url) as store:
+        name = store.machine_named(machine)
+        was = store.release_machine(name, actor())
+        again = "is given batches again" if was else "was not set aside"
+        click.echo(f"{name} {again}; its failures are forgotten")
+
+
+@workers.command()
+@config_option
+@database_option
+@click.argument("machine")
+@click.option("--binary", metavar="SHA256", help="Batches of this binary only; default: all.")
+@click.option("--reason", default="by its owner", show_default=True, help="Shown in the list.")
+def exclude(
+    config: str | None, database_url: str | None, machine: str, binary: str | None, reason: str
+) -> None:
+    """Give MACHINE no more batches; what it plays now still counts.
+
+    MACHINE is the name of a machine or of one of its workers.
+    """
+    with opened(config, database_url) as store:
+        name = store.machine_named(machine)
+        sha256 = None if binary is None else _binary(store, binary)
+        new = store.set_aside(name, reason, actor(), sha256=sha256)
+        which = "any binary" if sha256 is None else f"the binary {sha256}"
+        done = "is given no more batches" if new else "was set aside already: no batches"
+        click.echo(f"{name} {done} of {which}")
+
+
+def _binary(store: "Store", start: str) -> str:
+    """The hash of the one binary that begins so."""
+    found = store.binaries_starting(start)
+    if len(found) != 1:
+        what = "no binary" if not found else "more than one binary"
+        raise click.BadParameter(f"{what} of this database begins with {start!r}")
+    return found[0]
