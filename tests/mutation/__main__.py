@@ -22,9 +22,13 @@ FILES = (
     "mutation/stories.py",
     "test_protocol_functions.py",
     "test_worker_client.py",
+    "test_limits.py",
+    "test_store_counting.py",
+    "test_store_machines.py",
     "test_store_mastership.py",
     "test_store_races.py",
     "test_store_runs.py",
+    "test_store_scheduling.py",
     "test_store_turns.py",
     "test_store_views.py",
     "test_store_work.py",
@@ -32,9 +36,8 @@ FILES = (
     "test_undo_faults.py",
     "test_tuning.py",
     "test_decide.py",
-    "test_cli_purge.py",
+    "test_grants.py",
     "test_worker_loop.py",
-    "test_counting.py",
 )
 SURVIVORS = 0.03
 

@@ -79,6 +79,17 @@ def apply(change: CodeChange) -> None:
     function_of(change.module, change.function).__code__ = _code_of(code, change.function)
 
 
+def watch(module: str, reached: set[str]) -> None:
+    """Have every function of a module say when it is called, in this process."""
+    tree = copy.deepcopy(_tree(module))
+    for name, function in _functions(tree):
+        function.body[:0] = ast.parse(f"__reached__.add({f'{module}:{name}'!r})").body
+    code = compile(ast.fix_missing_locations(tree), _file(module), "exec")
+    vars(importlib.import_module(module))["__reached__"] = reached
+    for name in functions_of(module):
+        function_of(module, name).__code__ = _code_of(code, name)
+
+
 def function_of(module: str, name: str) -> FunctionType:
     """The function itself, without what wraps it."""
     *outer, last = name.split(".")

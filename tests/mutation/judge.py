@@ -12,15 +12,12 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import select
 import shutil
 import signal
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,15 +37,13 @@ TESTS = Path(__file__).resolve().parent.parent
 QUICK_SECONDS = 25.0
 """A test that takes longer judges nothing."""
 
-WHOLE_SECONDS = 90.0
+WHOLE_SECONDS = 60.0
 """As long as the tests together may take that judge one mutant, without it."""
 
 LIMIT_FACTOR, LIMIT_SECONDS = 10.0, 5.0
 AT_ONCE = 2
 NOT_BEHAVIOUR = ("test_the_functions_of_a_database_are_those_of_this_program",)
 """Tests that compare texts: they would find every mutant of SQL and prove nothing."""
-
-_BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,12 +344,13 @@ class Judge:
             except Exception as error:  # noqa: BLE001 (a defect may raise anything)
                 tell("invalid", repr(error))
                 return
+        reached = targets.watch() if mutant is None else set[str]()
         items = [self._items[number] for number in numbers]
         for number, item, following in zip(numbers, items, [*items[1:], None], strict=True):
             tell("begins", number)
             began, self._failure = time.monotonic(), ""
-            with _watched() if mutant is None else contextlib.nullcontext(set()) as reached:
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            reached.clear()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             tell(number, self._failure, time.monotonic() - began, sorted(reached))
             if mutant is not None and self._failure:
                 break
@@ -383,38 +379,6 @@ def _dialect_of(item: pytest.Item) -> str | None:
     if any("postgresql" in name or "test_protocol_functions" in name for name in names):
         return "postgresql"
     return "sqlite" if any("sqlite" in name for name in names) else None
-
-
-@contextlib.contextmanager
-def _watched() -> Iterator[set[str]]:
-    """Which of the places that may be mutated are executed."""
-    code = {id(made): name for made, name in targets.watched()}
-    statements = {
-        _BIND.sub("?", text): f"sqlite:{name}"
-        for name, text in sql_files.named_statements(targets.STATEMENTS).items()
-    }
-    reached: set[str] = set()
-
-    def called(frame: Any, event: str, _: Any) -> None:
-        if event == "call":
-            name = code.get(id(frame.f_code))
-            if name is not None:
-                reached.add(name)
-
-    def asked(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if statement in statements:
-            reached.add(statements[statement])
-        reached.update(f"postgresql:{name}" for name in re.findall(r"(spsa_\w+)\(", statement))
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", asked)
-    threading.setprofile(called)
-    sys.setprofile(called)
-    try:
-        yield reached
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-        sa.event.remove(sa.Engine, "before_cursor_execute", asked)
 
 
 def _digest(*parts: str) -> str:

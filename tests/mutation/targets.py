@@ -4,7 +4,8 @@ Every file has a stride: of all its possible mutants, in the order of its lines,
 tried. What counts games is tried more densely than what only shows them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +48,8 @@ CODE_STRIDES: Mapping[str, int] = {
     "worker.in_play": 5,
     "worker.batch": 4,
 }
+
+_BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
 
 _CALLERS = {  # the functions of a server that no worker calls, and who calls them
     "spsa_own_machine": ("spsa_register_worker",),
@@ -196,11 +199,23 @@ def _made_again(name: str, made: Any) -> Any:
     return worker_queries.statement(name, **(worker_queries.CLAIMED_TYPES if typed else {}))
 
 
-def watched() -> Iterator[tuple[Any, str]]:
-    """The code of every function that may be mutated, and how `judge` names it."""
+def watch() -> set[str]:
+    """From now on the places that this process has executed; `Mutant.reached` names them so."""
+    reached: set[str] = set()
     for module in CODE_STRIDES:
-        for name in code_operators.functions_of(module):
-            yield code_operators.function_of(module, name).__code__, f"{module}:{name}"
+        code_operators.watch(module, reached)
+    statements = {
+        _BIND.sub("?", text): f"sqlite:{name}"
+        for name, text in sql_files.named_statements(STATEMENTS).items()
+    }
+
+    def asked(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement in statements:
+            reached.add(statements[statement])
+        reached.update(f"postgresql:{name}" for name in re.findall(r"(spsa_\w+)\(", statement))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", asked)
+    return reached
 
 
 def picked(file: str, place: str, before: str, after: str) -> Mutant:
