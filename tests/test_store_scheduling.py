@@ -5,6 +5,7 @@ from itertools import count
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of
 
+from spsa.errors import LeaseLost
 from spsa.store.worker_queries import lot_of
 
 OTHER = "2000-01-01 00:00:00.000"
@@ -71,11 +72,13 @@ def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
 
 
 def test_batches_that_were_left_behind_take_part_in_the_draw(runs):
+    runs.open("idle", batches=1, share=10.0)
+    played(runs, runs.claim())
     runs.open("b", batches=1)
     runs.claim()
     runs.open("c", batches=1)
     runs.claim()
-    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then", then=OTHER)
+    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then WHERE status = 'leased'", then=OTHER)
     assert runs.claim(0.55, 0.65).run_name == "c"
 
 
@@ -86,6 +89,18 @@ def test_slots_in_use_are_those_of_open_iterations_and_live_leases(runs):
         runs.claim()
     runs.open("c", batches=5)
     assert runs.claim(0.0, 0.1).run_name == "c"
+
+
+def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):
+    runs.open("stopped", batches=1)
+    stopped = runs.claim()
+    runs.open("going", batches=1)
+    going = runs.claim()
+    runs.store.stop("stopped", "me", "why")
+    assert runs.store.renew([stopped.claim_id, going.claim_id], LEASE) == {going.claim_id}
+    with pytest.raises(LeaseLost):
+        played(runs, stopped)
+    played(runs, going)
 
 
 def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):

@@ -27,6 +27,7 @@ FILES = (
     "test_store_machines.py",
     "test_store_mastership.py",
     "test_store_races.py",
+    "test_store_reports.py",
     "test_store_runs.py",
     "test_store_scheduling.py",
     "test_store_turns.py",
