@@ -54,17 +54,23 @@ class Batch:
     tally: Tally = field(default_factory=Tally)
     voids: int = 0
     failed_by: set[str] = field(default_factory=set)  # machines
+    left_by: set[str] = field(default_factory=set)  # machines whose leases ran out
+
+    @property
+    def noted(self) -> set[str]:
+        return self.failed_by | self.left_by
 
     @property
     def tried_by(self) -> set[str]:
-        return self.failed_by | ({self.machine} if self.status == "leased" else set())
+        return self.noted | ({self.machine} if self.status == "leased" else set())
 
     @property
     def is_free(self) -> bool:
         return self.status == "ready" or (self.status == "leased" and self.expired)
 
     def taken(self, claim_id: str, machine: str) -> None:
-        self.failed_by = self.tried_by
+        if self.status == "leased":
+            self.left_by.add(self.machine)
         self.status, self.holder, self.expired = "leased", claim_id, False
         self.machine = machine
         self.attempt += 1
@@ -222,11 +228,11 @@ class Protocol(RuleBasedStateMachine):
         return self.present - self.set_aside
 
     def _may_have(self, batch: Batch, machine: str) -> bool:
-        if batch.status == "ready" and not batch.failed_by:
+        if batch.status == "ready" and not batch.noted:
             return True
         alone = self._able() <= {machine}
-        again = alone and batch.attempt < ATTEMPTS
-        return len(batch.tried_by) < ATTEMPTS and (machine not in batch.failed_by or again)
+        again = batch.attempt < ATTEMPTS and (machine not in batch.failed_by or alone)
+        return len(batch.tried_by) < ATTEMPTS and (machine not in batch.noted or again)
 
     def _free(self, machine: str) -> Batch | None:
         """Of the oldest iteration that has any: one that was left behind, else one of nobody."""
@@ -600,7 +606,7 @@ class Protocol(RuleBasedStateMachine):
             for batch in self.batches():
                 if batch.status == "failed":
                     batch.left("ready", 0)
-                    batch.failed_by = set()
+                    batch.failed_by, batch.left_by = set(), set()
 
         may = self.status == "paused"
         if not may and pick % 8:
@@ -663,6 +669,7 @@ class Protocol(RuleBasedStateMachine):
             self.set_aside.discard(machine)
             for batch in self.batches():
                 batch.failed_by.discard(machine)
+                batch.left_by.discard(machine)
 
         self.do(
             lambda: self.store.release_machine(machine, "me"),

@@ -110,9 +110,9 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 $$;
 
 -- Whether a machine may try a batch that was failed before, or left behind. A machine that has not
--- failed it may, as long as fewer machines than the batch allows have tried it; one that has failed
--- it only where no other machine is there that is given such batches, and as often as the batch
--- allows.
+-- tried it may, as long as fewer machines than the batch allows have tried it. One that let its lease
+-- run out may try again as often as the batch allows, and one that failed it only where no other
+-- machine is there that is given such batches.
 CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT (SELECT count(*) FROM (
@@ -122,13 +122,16 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
             ) AS tried) < b.max_attempts
        AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                          WHERE f.batch_id = b.id AND f.machine = p_machine)
-            OR b.attempt < b.max_attempts AND NOT EXISTS (
-                SELECT 1 FROM spsa_worker w
-                 WHERE w.host <> p_machine
-                   AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
-                   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
-                                      AND (a.sha256 IS NULL
-                                           OR a.sha256 IN (i.plus_sha256, i.minus_sha256)))))
+            OR b.attempt < b.max_attempts AND (
+                NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
+                               AND f.machine = p_machine AND f.failures > 0)
+                OR NOT EXISTS (
+                    SELECT 1 FROM spsa_worker w
+                     WHERE w.host <> p_machine
+                       AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
+                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                                          AND (a.sha256 IS NULL OR a.sha256
+                                               IN (i.plus_sha256, i.minus_sha256))))))
       FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
 $$;
 

@@ -93,14 +93,18 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
             ) AS tried) < b.max_attempts
            AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                              WHERE f.batch_id = b.id AND f.machine = :machine)
-                OR b.attempt < b.max_attempts AND NOT EXISTS (
-                    SELECT 1 FROM spsa_worker w
-                     WHERE w.host <> :machine
-                       AND w.last_seen_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')
-                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
-                                        WHERE a.machine = w.host
-                                          AND (a.sha256 IS NULL OR a.sha256
-                                               IN (i.plus_sha256, i.minus_sha256))))))
+                OR b.attempt < b.max_attempts AND (
+                    NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
+                                   AND f.machine = :machine AND f.failures > 0)
+                    OR NOT EXISTS (
+                        SELECT 1 FROM spsa_worker w
+                         WHERE w.host <> :machine
+                           AND w.last_seen_at
+                               > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')
+                           AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
+                                            WHERE a.machine = w.host
+                                              AND (a.sha256 IS NULL OR a.sha256
+                                                   IN (i.plus_sha256, i.minus_sha256)))))))
  ORDER BY b.status = 'ready', b.seq LIMIT 1;
 
 -- name: claim.lease

@@ -57,15 +57,16 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
 
 
 def _tried_enough() -> sa.ColumnElement[bool]:
-    failed = (
+    noted = (
         select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
     )
+    failed = noted.where(failures.c.failures > 0)
     holder = (
         select(workers.c.host)
         .where(workers.c.id == batches.c.worker_id, IS_LEASED)
         .correlate(batches)
     )
-    tried = sa.union(failed, holder)
+    tried = sa.union(noted, holder)
     machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
     able = _able()
     several = select(func.count(workers.c.host.distinct())).where(able).scalar_subquery() >= 2
