@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos chaos-real gain proof bench-simulation bench-db bench-runner bench-fleet clean
+.PHONY: help demo test lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
 	@echo "make test         lint, types, import contracts, all tests of the tuner and of the engine"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
+	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
@@ -77,10 +78,14 @@ test: lint engine-test
 chaos: $(VENV)/.test-installed
 	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py \
 	  tests/test_deadline.py tests/test_undo.py tests/test_undo_faults.py \
-	  tests/test_worker_zoo.py tests/test_worker_rules.py $(ARGS)
+	  tests/test_worker_zoo.py tests/test_worker_rules.py \
+	  tests/test_text.py tests/test_fuzz_engine_lines.py tests/test_fuzz_arguments.py $(ARGS)
 
 chaos-real: $(VENV)/.test-installed
 	$(BIN)/python tests/chaos_real.py $(ARGS)
+
+mutants: $(VENV)/.test-installed
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 clean:
 	rm -rf $(VENV) engine/target .tuning

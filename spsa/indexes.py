@@ -15,6 +15,7 @@ from spsa.schema import (
     IS_READY,
     IS_VALIDATION,
     batches,
+    failures,
     iterations,
     metadata,
     struck,
@@ -43,5 +44,6 @@ _partial("ix_spsa_batch_ready", IS_READY, batches.c.iteration_id, batches.c.seq)
 _partial("ix_spsa_batch_leased", IS_LEASED, batches.c.iteration_id, batches.c.lease_expires_at)
 Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)
+Index("ix_spsa_failure_at", failures.c.at)
 Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
 Index("ix_spsa_struck_worker_id", struck.c.worker_id)

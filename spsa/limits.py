@@ -10,6 +10,9 @@ from typing import Any
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
+SECONDS = (0, 10**9)
+"""The least and the greatest time of a batch."""
+
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
@@ -23,7 +26,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("plus_nodes", "minus_nodes"), (0, 10**18)),
         "moves": (0, 10**9),
         **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
-        **dict.fromkeys(("seconds", "think_seconds"), (0, 10**9)),
+        **dict.fromkeys(("seconds", "think_seconds"), SECONDS),
         "slot": (0, 100_000),
     },
 }

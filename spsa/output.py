@@ -6,13 +6,14 @@ Names, reasons and engines' lines come from machines that nobody has to trust. `
 
 import json
 import logging
-from io import StringIO
+import sys
+from io import StringIO, TextIOWrapper
 from typing import Any
 
 import click
 
 from spsa.errors import TuningError
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import ELLIPSIS, LINE_LENGTH, printable
 
 _USAGE_LENGTH = 1_000
 
@@ -44,7 +45,20 @@ def echo_usage_error(error: click.ClickException) -> None:
     said = StringIO()
     error.show(said)
     lines = said.getvalue().rstrip("\n").split("\n")
-    echo(*(printable(line, _USAGE_LENGTH) for line in lines), err=True)
+    echo(*(_shortened(line) for line in lines), err=True)
+
+
+def _shortened(line: str) -> str:
+    """Without the middle of a long line: what was typed is there, and the verdict at its end."""
+    half = _USAGE_LENGTH // 2
+    return line if len(line) <= _USAGE_LENGTH else f"{line[:half]}{ELLIPSIS}{line[-half:]}"
+
+
+def write_any_text() -> None:
+    """Let a terminal without ± or … have the rest."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 class PrintableLines(logging.Formatter):

@@ -1,17 +1,18 @@
-"""The committed SQL of this folder's `sql`: what a database runs itself, and a worker's statements.
+"""The SQL of the folder `sql`: what a database runs itself, its views, and a worker's statements.
 
 `counting.*.sql` are the triggers that count, for each database; `worker_functions.sql` are the
 functions of a worker on PostgreSQL, and `worker_statements.sql` its statements on SQLite.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _NAME = re.compile(r"^-- name: (\S+)\n", re.MULTILINE)
 _FUNCTION = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)\(", re.MULTILINE)
+_STATEMENT = re.compile(r"^(?=DROP |CREATE )", re.MULTILINE)
 _TRIGGER = re.compile(r"^CREATE (?:CONSTRAINT )?TRIGGER (\w+)", re.MULTILINE)
 _INTERNAL = (
     *("spsa_own_machine", "spsa_machine_of", "spsa_next_run", "spsa_may_retry"),
@@ -29,7 +30,7 @@ def named_statements(file: str) -> dict[str, str]:
     """The statements of a file that has a line `-- name: ...` before each."""
     _, *parts = _NAME.split(text_of(file))
     return {
-        name: body.strip().removesuffix(";")
+        name: _COMMENT.sub("", body).strip().removesuffix(";")
         for name, body in zip(parts[::2], parts[1::2], strict=True)
     }
 
@@ -43,14 +44,9 @@ def programs(dialect: str) -> Iterator[str]:
         yield from _single_statements(text_of("counting.sqlite.sql"))
 
 
-def _single_statements(script: str) -> Iterator[str]:
+def _single_statements(script: str) -> list[str]:
     """SQLite's driver executes one statement at a time, and a trigger has semicolons inside."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+    return _STATEMENT.split(script)[1:]
 
 
 def triggers() -> tuple[str, ...]:

@@ -189,6 +189,11 @@ def main(minutes: float, seed: int) -> None:
         say(f"theta {dict(run.theta)} instead of {dict(quiet.theta)}")
         sys.exit(1)
     say(f"the same theta to the bit: {dict(run.theta)}")
+    if dict(run.theta) == dict(run.start_theta):
+        say("but no result has moved it: the comparison says nothing")
+        sys.exit(1)
+    moved = {name: run.theta[name] - start for name, start in run.start_theta.items()}
+    say(f"the results have moved it by {moved}")
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ RARELY = (
         "finish",
     ),
     *("apply_in_haste", "resign", "look", "pause", "stop", "a_lease_runs_out"),
-    *("the_mastership_runs_out", "another_master_takes_over"),
+    *("the_mastership_runs_out", "another_master_takes_over", "a_replaced_master_writes"),
     *("a_machine_falls_silent", "a_machine_comes_back"),
     *("set_a_machine_aside", "release_a_machine", "release_a_machine"),
 )
@@ -156,6 +156,7 @@ class Protocol(RuleBasedStateMachine):
         self.asked: list[str] = []
         self.claims: dict[str, Claim] = {}
         self.masterships: dict[str, Mastership] = {}
+        self.replaced: list[Mastership] = []
         self.views: dict[str, RunView] = {}
 
     def registered(self, i: int) -> RegisteredWorker:
@@ -267,6 +268,10 @@ class Protocol(RuleBasedStateMachine):
         """What this worker asks; on a server each machine has a login of its own."""
         return self.store
 
+    def anybodys(self, pick: int) -> CutStore:
+        """What any worker asks: who knows a claim's id may report it, whoever made the claim."""
+        return self.store_of(self.workers[pick % WORKERS])
+
     def claim(self, worker, cut=None):
         self.asked.append(f"c{len(self.asked)}")
         self._claim(self.asked[-1], worker, cut)
@@ -275,7 +280,7 @@ class Protocol(RuleBasedStateMachine):
         """A worker's id with a secret that is not its machine's is no right to anything."""
         worker = replace(self.workers[pick % WORKERS], secret="guessed")
         self.do(
-            lambda: self.store.claim(f"forged {pick}", worker, LEASE),
+            lambda: self.store_of(worker).claim(f"forged {pick}", worker, LEASE),
             refuse(IllegalTransition),
             cut,
         )
@@ -304,7 +309,7 @@ class Protocol(RuleBasedStateMachine):
             return
         tally = tally_of_seed(claim.seed if honest else claim.seed + 1, claim.pairs)
         self.do(
-            lambda: self.store.report(claim, BatchResult(tally=tally)),
+            lambda: self.anybodys(pick).report(claim, BatchResult(tally=tally)),
             self._planned_report(batch, tally),
             cut,
         )
@@ -327,7 +332,7 @@ class Protocol(RuleBasedStateMachine):
         some = list(self.claims.values())[pick % len(self.claims)]
         claim = replace(some, claim_id="forged", batch_id=1 + pick % len(batches))
         won = BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
-        self.do(lambda: self.store.report(claim, won), refuse(LeaseLost), cut)
+        self.do(lambda: self.anybodys(pick).report(claim, won), refuse(LeaseLost), cut)
 
     def report_too_much(self, pick, cut=None):
         """Numbers that no games have are refused, and the batch stays as it was."""
@@ -335,7 +340,7 @@ class Protocol(RuleBasedStateMachine):
         if claim is not None:
             wrong = (("moves", -5), ("seconds", float("nan")), ("slot", -3), ("plus_nodes", 2**64))
             result = BatchResult(tally=_true_tally(claim), **dict([wrong[pick % len(wrong)]]))
-            self.do(lambda: self.store.report(claim, result), refuse(OutOfRange), cut)
+            self.do(lambda: self.anybodys(pick).report(claim, result), refuse(OutOfRange), cut)
 
     def lie(self, pick, cut=None):
         self.report(pick, cut, honest=False)
@@ -357,7 +362,7 @@ class Protocol(RuleBasedStateMachine):
             return
         mine = batch is not None and batch.status == "leased"
         effect = (lambda: batch.left("ready", batch.attempt - 1)) if mine else Plan.effect
-        self.do(lambda: self.store.release(claim), Plan(effect=effect), cut)
+        self.do(lambda: self.anybodys(pick).release(claim), Plan(effect=effect), cut)
 
     def fail(self, pick, cut=None):
         claim, batch = self._picked(pick)
@@ -373,7 +378,9 @@ class Protocol(RuleBasedStateMachine):
             batch.failed_by.add(batch.machine)
             batch.left("ready", batch.attempt)
 
-        self.do(lambda: self.store.fail(claim, "it broke", voids), Plan(effect=effect), cut)
+        self.do(
+            lambda: self.anybodys(pick).fail(claim, "it broke", voids), Plan(effect=effect), cut
+        )
 
     def _give_up(self, batch: Batch) -> None:
         batch.left("failed", batch.attempt)
@@ -389,7 +396,7 @@ class Protocol(RuleBasedStateMachine):
                 batch.expired = False
 
         self.do(
-            lambda: self.store.renew(list(self.claims), LEASE),
+            lambda: self.anybodys(pick).renew(list(self.claims), LEASE),
             Plan(lambda got: got == {batch.holder for batch in held}, effect),
             cut,
         )
@@ -410,6 +417,8 @@ class Protocol(RuleBasedStateMachine):
             cut,
         )
         if got is not None:
+            if name in self.masterships:
+                self.replaced.append(self.masterships[name])
             self.masterships[name] = got
             self.views.pop(name, None)
 
@@ -540,6 +549,16 @@ class Protocol(RuleBasedStateMachine):
     def another_master_takes_over(self, pick, cut=None):
         self.the_mastership_runs_out(pick)
         self.become_master(pick)
+
+    def a_replaced_master_writes(self, pick, cut=None):
+        """A master's process from before, also one of the same name, can do nothing any more."""
+        if not self.replaced:
+            return
+        old = self.replaced[pick // 2 % len(self.replaced)]
+        if pick % 2:
+            self.do(lambda: self.store.resign(old), Plan(), cut)
+        else:
+            self.do(lambda: self.store.tick(old, LEASE), refuse(MastershipLost), cut)
 
     def finish(self, pick, cut=None):
         name = NAMES[pick % 3]

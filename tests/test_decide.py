@@ -1,6 +1,7 @@
 """The order of a master's moves is fixed by the run's rows alone."""
 
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import (
+    BINARY_BUDGET,
+    FAILURE_BUDGET,
     Apply,
     AsNeeded,
     Build,
@@ -20,11 +23,13 @@ from spsa.master.decide import (
     Move,
     Open,
     Pacing,
+    SetMachineAside,
     Wait,
+    machines_to_set_aside,
     next_move,
 )
 from spsa.scoring import Tally
-from spsa.store import Iteration, Run, RunView
+from spsa.store import Iteration, MachineFailures, Run, RunView
 from spsa.terms import Terms, TimeControl
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -243,3 +248,58 @@ def test_as_needed_every_run_ends_and_no_iteration_is_deeper_than_bearable(
     assert list(opened_on) == list(range(1, most + 1))
     assert all(k - depth <= on < k for k, on in opened_on.items())
     assert list(opened_on.values()) == sorted(opened_on.values())
+
+
+BAD = MachineFailures(
+    machine="bad",
+    batches=FAILURE_BUDGET,
+    sha256="p" * 64,
+    reason="no such book",
+    played=0,
+    played_by_others=1,
+    binaries_set_aside=frozenset(),
+    is_set_aside=False,
+)
+
+
+def set_aside(**over: Any) -> list[SetMachineAside]:
+    """What is decided of one machine."""
+    return machines_to_set_aside(replace(view(0, []), machine_failures=[replace(BAD, **over)]))
+
+
+def test_a_machine_that_fails_what_others_play_is_set_aside_for_that_binary() -> None:
+    (aside,) = set_aside()
+    assert (aside.machine, aside.sha256) == ("bad", "p" * 64)
+    assert aside.reason == "failed 3 batches that other machines can play: no such book"
+
+
+def test_where_the_binary_is_not_known_a_machine_is_set_aside_for_all() -> None:
+    assert [aside.sha256 for aside in set_aside(sha256=None)] == [None]
+
+
+def test_after_several_binaries_a_machine_is_set_aside_for_all() -> None:
+    others = [frozenset(f"{n}" * 64 for n in range(known)) for known in range(BINARY_BUDGET)]
+    decided = [set_aside(binaries_set_aside=known)[0].sha256 for known in others]
+    assert decided == ["p" * 64] * (BINARY_BUDGET - 1) + [None]
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"batches": FAILURE_BUDGET - 1},
+        {"played_by_others": 0},
+        {"played": FAILURE_BUDGET},
+        {"is_set_aside": True},
+        {"binaries_set_aside": frozenset({"p" * 64})},
+    ],
+    ids=["too few", "nobody else plays them", "it plays as many", "it is", "of that binary it is"],
+)
+def test_a_machine_is_left_alone(over: dict[str, Any]) -> None:
+    assert set_aside(**over) == []
+
+
+def test_every_machine_is_judged_by_itself() -> None:
+    machines = [replace(BAD, machine="a"), replace(BAD, machine="b", played_by_others=0)]
+    decided = machines_to_set_aside(replace(view(0, []), machine_failures=machines))
+    assert [aside.machine for aside in decided] == ["a"]
+    assert machines_to_set_aside(view(0, [])) == []

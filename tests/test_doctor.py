@@ -52,10 +52,14 @@ def run(sqlite_url, tmp_path):
 @pytest.fixture
 def break_by(sql):
     """Run a statement that the constraints and triggers would refuse."""
-    sql("PRAGMA ignore_check_constraints = ON")
-    for trigger in triggers():
-        sql(f"DROP TRIGGER {trigger}")
-    return sql
+
+    def unchecked(text, **values):
+        sql("PRAGMA ignore_check_constraints = ON")
+        for trigger in triggers():
+            sql(f"DROP TRIGGER IF EXISTS {trigger}")
+        return sql(text, **values)
+
+    return unchecked
 
 
 def findings(run):

@@ -273,6 +273,30 @@ def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
     assert second.run() is RunStatus.FINISHED
 
 
+def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
+    """It fails all that it is given, until it is given nothing; nobody pauses the run."""
+    alone = House(store, name="without the bad one", iterations=6)
+    alone.master(Rests(lambda: play(store))).run()
+    house = House(store, iterations=6)
+    bad = store.register_worker(new_worker("bad", host="bad"))
+
+    def meanwhile():
+        claim = store.claim(f"bad {rests.count}", bad, 1000)
+        if claim is not None:
+            store.fail(claim, "no such book", void_games=0)
+        play(store)
+
+    rests = Rests(meanwhile)
+    assert house.master(rests).run() is RunStatus.FINISHED
+    assert house.outcome() == alone.outcome()
+    (aside,) = store.machines_set_aside()
+    assert (aside.machine, aside.sha256, aside.actor) == ("bad", None, "master")
+    assert "no such book" in aside.reason
+    assert "machine bad is set aside for every binary" in caplog.text
+    kinds = [event.kind for event in store.events(house.run.id)]
+    assert kinds == ["start", "set_aside", "finished"]
+
+
 def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
     house = House(store, iterations=2)
     worker = store.register_worker(new_worker("unlucky"))
@@ -290,7 +314,7 @@ def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
 
     rests = Rests(meanwhile)
     assert house.master(rests).run() is RunStatus.FINISHED
-    assert reasons == ["iteration 1 batch 0: no such option"]
+    assert reasons == ["iteration 1 batch 0: no such option (tried by 1 machine)"]
     kinds = [event.kind for event in store.events(house.run.id)]
     assert kinds == ["start", "paused", "running", "finished"]
     assert store.totals(house.run.id).void_games == ATTEMPTS

@@ -43,6 +43,10 @@ STORIES = {
     "everybody dies of a batch": "claim a_lease_runs_out claim a_lease_runs_out:1 claim"
     " a_lease_runs_out:2 claim look release:2 fail:2 report:2 renew look",
     "a report is repeated, and a lie": "claim report report lie ask_again",
+    "two claims, two reports, and one of them forged": "claim claim report report:1 forge forge:1"
+    " lie lie:1 look",
+    "a report is repeated by another login": "claim report report:2 report:3 lie:2 release:2"
+    " fail:2 renew:2",
     "an answer is lost": "claim:0/after ask_again ask_again report:0/after report",
     "a question is lost": "claim:0/before ask_again report:0/before report",
     "a zombie hands in": "claim a_lease_runs_out claim:2 report report:1 look",
@@ -77,6 +81,9 @@ STORIES = {
     "a build takes too long": "look play play look apply open look open",
     "two masters": "look become_master:2 the_mastership_runs_out become_master:2 look open move:2",
     "a master comes back": "become_master look resign become_master:2 look look:2 open:2",
+    "a master of the same name is another one": "become_master a_replaced_master_writes"
+    " a_replaced_master_writes:1 look become_master:2 the_mastership_runs_out become_master:2"
+    " become_master a_replaced_master_writes:2 a_replaced_master_writes:3 look:2",
     "the whole run": "move play play play play move move play play play play move move finish",
 }
 

@@ -92,7 +92,7 @@ PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_lease
 
 def whole_scans(plan):
     """The lines that read all iterations or batches there are; a partial index is no such thing."""
-    growing = ("spsa_iteration", "spsa_batch", "spsa_step")
+    growing = ("spsa_iteration", "spsa_batch", "spsa_step", "spsa_failure")
     sqlite = tuple(f"SCAN {table}" for table in growing)
     return [
         line

@@ -1,12 +1,15 @@
 """A worker's verbs: claim, renew, report, release, fail."""
 
+from dataclasses import replace
+
 import pytest
 from builders import LEASE, new_iteration, new_worker, result_of, stage
+from invariants import miscounted
 
-from spsa.errors import LeaseLost, ReportConflict, TuningError
-from spsa.lifecycle import BatchStatus, IterationStatus, RunStatus
+from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
+from spsa.lifecycle import BatchStatus, IterationStatus
 from spsa.scoring import Tally
-from spsa.store import BatchResult, Failure
+from spsa.store import BatchResult
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_a_released_batch_is_free_and_the_attempt_does_not_count(run):
     assert run.claim("b").batch_id == claim.batch_id
 
 
-def test_nobody_releases_or_fails_what_somebody_else_holds(run, expire):
+def test_another_claim_can_neither_release_nor_fail_a_batch(run, expire):
     lost = run.claim("a")
     expire(lost.batch_id)
     taken = run.claim("b")
@@ -129,56 +132,42 @@ def test_nobody_releases_or_fails_what_somebody_else_holds(run, expire):
     assert run.store.report(taken, result_of(taken)) == "accepted"
 
 
-def test_a_batch_that_fails_too_often_pauses_the_run_with_the_reason(run):
-    for attempt in (1, 2, 3):
-        assert run.now().status is RunStatus.RUNNING
-        claim = run.claim(f"try {attempt}")
-        run.store.fail(claim, f"plus crashed, try {attempt}", void_games=2)
-    row = batches(run)[0]
-    assert (row.status, row.attempt, row.void_games) == (BatchStatus.FAILED, 3, 6)
-    assert iteration(run).void_games == 6
-    now = run.now()
-    assert (now.status, now.reason) == (
-        RunStatus.PAUSED,
-        "iteration 1 batch 0: plus crashed, try 3",
-    )
-    assert run.claim("more") is None
-    failures = run.store.tick(run.master, LEASE).failures
-    assert failures == [Failure(iteration_id=row.iteration_id, seq=0, error="plus crashed, try 3")]
+def test_results_of_several_iterations_count_where_they_belong(run):
+    run.open(k=2, in_flight=2)
+    claims = [run.claim(name) for name in "abc"]
+    assert [(c.iteration_number, c.seq) for c in claims] == [(1, 0), (1, 1), (2, 0)]
+    for voids, claim in enumerate(claims, 1):
+        run.store.report(claim, result_of(claim, voids={"crash": voids}))
+    one, two = run.store.iterations(run.run.id)
+    assert one.tally == result_of(claims[0]).tally + result_of(claims[1]).tally
+    assert two.tally == result_of(claims[2]).tally
+    assert (one.void_games, two.void_games) == (3, 3)
 
 
-def test_a_batch_whose_every_worker_went_away_pauses_the_run(run, expire):
-    for attempt in (1, 2, 3):
-        claim = run.claim(f"try {attempt}")
-        expire(claim.batch_id)
-    assert run.claim("other").seq == 1
-    view = run.store.tick(run.master, LEASE)
-    assert view.run.status is RunStatus.PAUSED
-    assert "batch 0" in view.run.reason
-    assert batches(run)[0].status is BatchStatus.FAILED
-    assert len(view.failures) == 1
+def test_a_forged_report_counts_nowhere(run, sql):
+    """Two batches reported, and the first of them once more under another claim's id."""
+    first, second = run.claim("a"), run.claim("b")
+    won = BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
+    assert run.store.report(first, result_of(first)) == "accepted"
+    assert run.store.report(second, result_of(second)) == "accepted"
+    with pytest.raises(LeaseLost, match="no longer held by claim forged"):
+        run.store.report(replace(first, claim_id="forged"), won)
+    row = iteration(run)
+    assert row.tally == result_of(first).tally + result_of(second).tally
+    assert (row.games_played, miscounted(sql)) == (8, [])
 
 
-def test_a_batch_that_failed_for_good_is_out_of_its_last_holders_hands(run, expire):
-    for attempt in (1, 2, 3):
-        claim = run.claim(f"try {attempt}")
-        expire(claim.batch_id)
-    run.store.tick(run.master, LEASE)
-    run.store.release(claim)
-    run.store.fail(claim, "I am back")
+def test_a_claim_that_lost_its_batch_cannot_report_it_beside_its_next_one(run, expire, sql):
+    """A suspended laptop: its batch is another claim's, and it has a new one by the same id."""
+    lost = run.claim("a")
+    expire(lost.batch_id)
+    taken, again = run.claim("b"), run.claim("a")
+    assert (taken.batch_id, again.batch_id != lost.batch_id) == (lost.batch_id, True)
     with pytest.raises(LeaseLost):
-        run.store.report(claim, result_of(claim))
-    assert batches(run)[0].status is BatchStatus.FAILED
-
-
-def test_resuming_tries_failed_batches_again_from_the_first_attempt(run):
-    for attempt in (1, 2, 3):
-        run.store.fail(run.claim(f"try {attempt}"), "no such option")
-    run.store.resume("first", "me")
-    now = run.now()
-    assert (now.status, now.reason) == (RunStatus.RUNNING, None)
-    again = run.claim("again")
-    assert (again.seq, again.attempt) == (0, 1)
+        run.store.report(lost, result_of(lost))
+    for claim in (taken, again):
+        assert run.store.report(claim, result_of(claim)) == "accepted"
+    assert (iteration(run).games_played, miscounted(sql)) == (8, [])
 
 
 def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
@@ -228,7 +217,7 @@ def test_a_stop_takes_the_work_away(run):
 )
 def test_the_database_refuses_counts_that_are_not_this_batch(run, tally):
     claim = run.claim("a")
-    with pytest.raises(TuningError, match="refused"):
+    with pytest.raises((IllegalTransition, OutOfRange)):
         run.store.report(claim, BatchResult(tally=tally))
     assert iteration(run).games_played == 0
     assert run.store.report(claim, result_of(claim)) == "accepted"

@@ -213,7 +213,7 @@ CHESS960 = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9"
         (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
         (f'{GAME[:-1]}[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
         (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
-        (f"{GAME}1. \x1b[2J *\n", r"'\\x1b[2J' is no move"),
+        (f"{GAME}1. \x1b[2J *\n", r"'\x1b[2J' is no move"),
     ],
 )
 def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
@@ -223,6 +223,11 @@ def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
     fault = faults(name, 1)[0]
     assert fault.startswith(f"{name}:11: [opening] ") and said in fault
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_game_of_a_position_alone_is_an_opening(tmp_path: Path) -> None:
+    text = f'{PGN}\n[FEN "{EPD} 0 1"]'
+    assert len(load(Book(name=book(tmp_path, text, "book.pgn"))).openings) == 3
 
 
 def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:

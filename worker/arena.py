@@ -140,7 +140,7 @@ def _appended(path: Path) -> TextIO:
         return path.open("a", encoding="utf-8")
     except OSError as error:
         raise click.BadParameter(
-            f"{printable(str(path), 80)!r}: {error.strerror}", param_hint="--pgn"
+            f"'{printable(str(path), 80)}': {error.strerror}", param_hint="--pgn"
         ) from None
 
 

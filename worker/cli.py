@@ -13,7 +13,7 @@ import click
 
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect, told
-from spsa.output import echo, echo_error, echo_usage_error
+from spsa.output import echo, echo_error, echo_usage_error, write_any_text
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.folders import working_folders
@@ -22,6 +22,7 @@ from worker.warden import warden
 
 if TYPE_CHECKING:
     from spsa.keys import TrustKey
+    from worker.service import Service
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,17 +38,22 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
 
     A match is played in pairs: the same opening and time with colours swapped.
     """
-    given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
-    if given["spsa"] and engines:
-        raise click.UsageError("--spsa takes its engines from the database")
-    if not given["spsa"] and len(engines) != 2:
-        raise click.UsageError("give two engines for a match, or --spsa for a worker")
+    check(engines, given)
     with (
         isolation(wanted=not given["no_sandbox"]) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
         warden(given["isolation"], given["folders"]) as given["warden"],
     ):
         return _serve(given) if given["spsa"] else _match(engines, given)
+
+
+def check(engines: tuple[Path, ...], given: dict[str, Any]) -> None:
+    """Refuse what contradicts itself or this machine; settle how many games are played at once."""
+    given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
+    if given["spsa"] and engines:
+        raise click.UsageError("--spsa takes its engines from the database")
+    if not given["spsa"] and len(engines) != 2:
+        raise click.UsageError("give two engines for a match, or --spsa for a worker")
 
 
 def _concurrency(wanted: int | None, *, force: bool) -> int:
@@ -63,16 +69,23 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
 def _serve(given: dict[str, Any]) -> int:
     # Imported late: SQL and chess take longer to load than --help takes to print.
     from worker.logs import set_up
-    from worker.loop import Habits
-    from worker.options import confinement
-    from worker.service import Service, serve
+    from worker.service import serve
 
     set_up(given["log_format"], verbose=given["verbose"])
     keep_to_oneself()
+    return serve(service(given))
+
+
+def service(given: dict[str, Any]) -> "Service":
+    """A worker's settings from the values of the command line, by their options' names."""
+    from worker.loop import Habits
+    from worker.options import confinement
+    from worker.service import Service
+
     habits = Habits(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
     )
-    service = Service(
+    return Service(
         database_url=_database_url(given["database_url"], given["database_url_file"]),
         concurrency=given["concurrency"],
         name=given["name"],
@@ -82,7 +95,6 @@ def _serve(given: dict[str, Any]) -> int:
         habits=habits,
         confinement=confinement(given),
     )
-    return serve(service)
 
 
 def _database_url(flag: str | None, file: Path | None) -> str:
@@ -120,6 +132,7 @@ def main() -> None:
     """Run the command; errors leave as a sentence and an exit code, never as a traceback."""
     if not os.environ.get("SPSA_DEBUG"):
         sys.excepthook = tell_defect
+    write_any_text()
     try:
         code = compete.main(standalone_mode=False)
     except click.ClickException as error:

@@ -45,7 +45,7 @@ class _Path(click.Path):
             pass  # click refuses it where it has to be there
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            self.fail(f"{printable(str(value), 80)!r}: {reason}.", param, ctx)
+            self.fail(f"'{printable(str(value), 80)}': {reason}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -54,7 +54,7 @@ def _name(_context: click.Context, option: click.Parameter, text: str | None) ->
     if text is not None and not is_printable(text, NAME_LENGTH):
         said = printable(text, 80)
         raise click.BadParameter(
-            f"{said!r} is not a text of 1 to {NAME_LENGTH} printable characters", param=option
+            f"'{said}' is not a text of 1 to {NAME_LENGTH} printable characters", param=option
         )
     return text
 

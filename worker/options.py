@@ -78,7 +78,7 @@ def _refuse_unsendable(name: str, value: str) -> None:
     for what in (name, value):
         if what and not is_printable(what, MOST_OPTION_LENGTH):
             raise click.BadParameter(
-                f"{printable(what, 80)!r} is not a text of at most {MOST_OPTION_LENGTH} printable "
+                f"'{printable(what, 80)}' is not a text of at most {MOST_OPTION_LENGTH} printable "
                 "characters on one line",
                 param_hint="--option",
             )

@@ -24,6 +24,13 @@ CALLS = 40
 WORKERS = 8
 GAMES = 4
 _LONG_AGO = "'2026-01-01 00:00:00.000'"
+# every batch of which the first iteration's was failed by a machine was failed by it too
+_FAILURES = f"""
+INSERT INTO spsa_failure (batch_id, machine, failures, reason, at)
+SELECT b.id, f.machine, f.failures, f.reason, {_LONG_AGO}
+  FROM spsa_failure f JOIN spsa_batch o ON o.id = f.batch_id
+  JOIN spsa_batch b ON b.seq = o.seq AND b.id <> o.id
+"""  # noqa: S608
 _NUMBERS = "WITH RECURSIVE n(k) AS (SELECT 2 UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
 
 
@@ -66,7 +73,10 @@ def _median(call: Callable[[], object]) -> float:
 
 def _play_one(store: Store, master: Mastership, run: Run) -> None:
     store.open_iteration(master, new_iteration(1, 0, games=GAMES))
-    for n in range(GAMES // 2):
+    broken = store.claim("broken", registered(1), LEASE)
+    if broken is not None:
+        store.fail(broken, "does not start")
+    for n in range(1, 1 + GAMES // 2):
         claim = store.claim(f"first-{n}", registered(1 + n), LEASE)
         if claim is not None:
             store.report(claim, RESULT)
@@ -101,6 +111,7 @@ def _multiply(connection: sa.Connection, last: int) -> None:
     }
     _copy(connection, "spsa_batch", claim, its, last)
     _copy(connection, "spsa_step", {"iteration_id": "i.id", "k": "n.k"}, its, last)
+    connection.execute(sa.text(_FAILURES))
     connection.execute(sa.text("UPDATE spsa_run SET applied = :last"), {"last": last})
 
 

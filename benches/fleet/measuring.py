@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
 
-from benches.fleet import crew, lockstep, ours
+from benches.fleet import lockstep, ours, processes
 from benches.fleet.scene import Outcome, Scene, Span
 from spsa.master.settings import AUTO, Auto
 from spsa.store import Store
@@ -18,7 +18,7 @@ def of_ours(url: str, scene: Scene, server: int | None, in_flight: int | Auto = 
     """What this project's design does; `server` is the process of a PostgreSQL server."""
     with ExitStack() as stack:
         store = stack.enter_context(ours.master(url, scene, in_flight))
-        fleet = stack.enter_context(crew.fleet(url, scene))
+        fleet = stack.enter_context(processes.fleet(url, scene))
         return _measured(scene, fleet, server, store)
 
 
@@ -26,11 +26,13 @@ def of_lockstep(url: str, scene: Scene, server: int | None) -> Outcome:
     """What the design does that this one grew from."""
     with ExitStack() as stack:
         stack.enter_context(lockstep.master(url, scene))
-        return _measured(scene, stack.enter_context(crew.fleet(url, scene, lockstep.work)), server)
+        return _measured(
+            scene, stack.enter_context(processes.fleet(url, scene, lockstep.work)), server
+        )
 
 
 def _measured(
-    scene: Scene, fleet: crew.Fleet, server: int | None, store: Store | None = None
+    scene: Scene, fleet: processes.Fleet, server: int | None, store: Store | None = None
 ) -> Outcome:
     fleet.await_play()
     time.sleep(scene.wait(scene.warm))
@@ -51,7 +53,7 @@ def _measured(
     )
 
 
-def _playing(fleet: crew.Fleet, window: Span, scene: Scene) -> float:
+def _playing(fleet: processes.Fleet, window: Span, scene: Scene) -> float:
     return fleet.played(window) / (scene.slots * (window[1] - window[0]))
 
 

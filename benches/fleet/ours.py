@@ -70,8 +70,8 @@ def _engine(values: Values) -> NewEngine:
     return NewEngine(sha256=key, build_key=key, target="none", size=1, bench=None, path=key)
 
 
-class Nobody:
-    """A watcher that is not there."""
+class NoWatcher:
+    """A master without output."""
 
     def saw(self, *_: object) -> None: ...
     def opened(self, *_: object) -> None: ...
@@ -102,7 +102,7 @@ def _moving(
         tuning=rules,
         settings=settings,
         delivery=SleepingDelivery(scene),
-        watcher=Nobody(),
+        watcher=NoWatcher(),
         project=_forget,
         stopping=stopping,
         tick=scene.wait(TICK_SECONDS),

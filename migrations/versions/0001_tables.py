@@ -19,12 +19,6 @@ SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.sh
  WHERE i.status IN ('pending', 'in_progress')
    AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
 """,
-    "spsa_tried": """
-SELECT f.batch_id, f.machine FROM spsa_failure f
- UNION
-SELECT b.id, w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id
- WHERE b.status = 'leased'
-""",
     "spsa_miscounted": """
 SELECT i.id AS iteration_id
   FROM spsa_iteration i LEFT JOIN spsa_batch b ON b.iteration_id = i.id
@@ -639,6 +633,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("batch_id", "machine", name=op.f("pk_spsa_failure")),
     )
+    op.create_index("ix_spsa_failure_at", "spsa_failure", ["at"], unique=False)
 
     for name, query in VIEWS.items():
         op.execute(f"CREATE VIEW {name} AS {query}")

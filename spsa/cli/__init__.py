@@ -4,14 +4,13 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 
 import click
 
 from spsa import __version__
 from spsa.cli.lazy import LazyGroup, Table
 from spsa.errors import InvalidInput, TuningError, tell_defect, told
-from spsa.output import PrintableLines, echo, echo_error, echo_usage_error
+from spsa.output import PrintableLines, echo, echo_error, echo_usage_error, write_any_text
 
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
@@ -53,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: every failure ends in one sentence and its exit code."""
     if not os.environ.get("SPSA_DEBUG"):
         sys.excepthook = tell_defect
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal without ± still gets the numbers
-            stream.reconfigure(errors="replace")
+    write_any_text()
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableLines())
     logging.basicConfig(handlers=[handler])

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spsa import limits
 from spsa.cli.common import actor, config_option, database_option, opened
 from spsa.output import echo, echo_json
 
@@ -49,12 +50,25 @@ def release(config: str | None, database_url: str | None, machine: str) -> None:
         echo(f"{name} {again}; its failures are forgotten")
 
 
+def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> str:
+    least, most = limits.LENGTHS["spsa_set_aside"]["reason"]
+    if not (least <= len(reason) <= most and reason.isprintable()):
+        raise click.BadParameter(f"a reason has {least} to {most} printable characters")
+    return reason
+
+
 @workers.command()
 @config_option
 @database_option
 @click.argument("machine")
 @click.option("--binary", metavar="SHA256", help="Batches of this binary only; default: all.")
-@click.option("--reason", default="by its owner", show_default=True, help="Shown in the list.")
+@click.option(
+    "--reason",
+    default="by its owner",
+    show_default=True,
+    callback=_reason,
+    help="Shown in the list, and to the machine.",
+)
 def exclude(
     config: str | None, database_url: str | None, machine: str, binary: str | None, reason: str
 ) -> None:

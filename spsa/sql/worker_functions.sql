@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION spsa_register_worker(
     OUT worker_id BIGINT, OUT machine TEXT
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    v_hash TEXT := encode(sha256(convert_to(p_secret, 'UTF8')), 'hex');
+    -- never NULL, which would make it the machine of all who have this login
+    v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
 BEGIN
     machine := spsa_own_machine(v_hash);
     IF machine IS NULL THEN  -- a new machine; where its name is taken it gets a longer one
@@ -114,7 +115,11 @@ $$;
 -- allows.
 CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
+    SELECT (SELECT count(*) FROM (
+                SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
+                 UNION  -- the one that let its lease run out
+                SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
+            ) AS tried) < b.max_attempts
        AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                          WHERE f.batch_id = b.id AND f.machine = p_machine)
             OR b.attempt < b.max_attempts AND NOT EXISTS (
@@ -142,7 +147,7 @@ BEGIN
     PERFORM spsa_check_lease(p_lease_seconds);
     IF v_machine IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
-            MESSAGE = 'worker ' || p_worker_id || ' is not registered by this machine';
+            MESSAGE = format('worker %s is not registered by this machine', p_worker_id);
     END IF;
     RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
     IF FOUND THEN

@@ -86,7 +86,11 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
         OR b.status = 'leased' AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now'))
    AND (b.status = 'ready' AND b.failures = 0
         -- may_retry
-        OR (SELECT count(*) FROM spsa_tried t WHERE t.batch_id = b.id) < b.max_attempts
+        OR (SELECT count(*) FROM (
+                SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
+                 UNION  -- the one that let its lease run out
+                SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
+            ) AS tried) < b.max_attempts
            AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                              WHERE f.batch_id = b.id AND f.machine = :machine)
                 OR b.attempt < b.max_attempts AND NOT EXISTS (

@@ -69,8 +69,9 @@ def open_store(
     """Open the database at `url`.
 
     Args:
-        durable: whether commits wait for the disk; a worker's need not, because a report that is
-            lost with the server is played again from its seed.
+        durable: whether the commits of transactions wait for the disk; a worker's need not, because
+            a report that is lost with the server is played again from its seed. The functions of a
+            PostgreSQL server never wait.
         hurried: whether somebody wants to leave; asked while PostgreSQL is silent, which is then
             given up within two seconds.
 

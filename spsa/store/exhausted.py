@@ -6,9 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
-from spsa.lifecycle import BATCH, BatchStatus, IterationStatus
+from spsa.lifecycle import BATCH, BatchStatus
 from spsa.schema import (
     IS_LEASED,
+    IS_OPEN,
     IS_READY,
     batches,
     failures,
@@ -29,8 +30,6 @@ FAILED_LATELY_SECONDS = 3600
 
 WENT_AWAY = "every worker that claimed it went away without reporting"
 
-_TRIED = sa.table("spsa_tried", sa.column("batch_id"), sa.column("machine"))
-
 
 def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
     """Give up batches that were tried often enough, and pause their run with the reason.
@@ -45,7 +44,7 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
         .join(iterations, iterations.c.id == batches.c.iteration_id)
         .where(
             iterations.c.run_id == run_id,
-            iterations.c.status == IterationStatus.IN_PROGRESS,
+            IS_OPEN,
             batches.c.attempt > 0,
             sa.or_(IS_READY, sa.and_(IS_LEASED, batches.c.lease_expires_at < seconds_from_now(0))),
             _tried_enough(),
@@ -58,12 +57,16 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
 
 
 def _tried_enough() -> sa.ColumnElement[bool]:
-    its_own = _TRIED.c.batch_id == batches.c.id
-    tried = select(_TRIED.c.machine).where(its_own).correlate(batches)
-    machines = select(func.count()).where(its_own).correlate(batches).scalar_subquery()
     failed = (
         select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
     )
+    holder = (
+        select(workers.c.host)
+        .where(workers.c.id == batches.c.worker_id, IS_LEASED)
+        .correlate(batches)
+    )
+    tried = sa.union(failed, holder)
+    machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
     able = _able()
     several = select(func.count(workers.c.host.distinct())).where(able).scalar_subquery() >= 2
     nobody_else = ~select(workers.c.id).where(able, workers.c.host.not_in(tried)).exists()
@@ -118,12 +121,20 @@ def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFail
 
     A lease that ran out is no such failure: a machine may be switched off at any time.
     """
+    # subqueries, not joins, so that both databases begin with the few failures of this hour
+    batch = select(batches.c.iteration_id).where(batches.c.id == failures.c.batch_id)
+    its_iteration = batch.correlate(failures).scalar_subquery()
+    run = select(iterations.c.run_id).where(iterations.c.id == its_iteration)
+    its_run = run.correlate(failures).scalar_subquery()
     hits = connection.execute(
-        select(failures.c.machine, batches.c.iteration_id, failures.c.sha256, failures.c.reason)
-        .join(batches, batches.c.id == failures.c.batch_id)
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
+        select(
+            failures.c.machine,
+            its_iteration.label("iteration_id"),
+            failures.c.sha256,
+            failures.c.reason,
+        )
         .where(
-            iterations.c.run_id == run_id,
+            its_run == run_id,
             failures.c.failures > 0,
             failures.c.at > seconds_from_now(-FAILED_LATELY_SECONDS),
         )

@@ -27,6 +27,7 @@ _LIMITS = {
     "lock_timeout": "10s",
 }
 _REVISION_TABLE = "alembic_version"
+_MAKING_LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
 
 
 class Role(StrEnum):
@@ -168,6 +169,9 @@ def _nothing(user: str, place: _Place) -> Iterator[str]:
     yield f"REVOKE ALL ON {tables} FROM {others}"
     yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {place.schema} FROM {others}"
     yield f"REVOKE ALL ON FUNCTION {', '.join(functions())} FROM {others}"
+    # everybody may fill the disk with large objects otherwise; only the server's superuser can
+    # forbid that, and of others PostgreSQL takes this statement with a warning
+    yield f"REVOKE EXECUTE ON FUNCTION {_MAKING_LARGE_OBJECTS} FROM PUBLIC"
 
 
 def _workers_part(_place: _Place) -> list[str]:

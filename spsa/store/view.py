@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa import limits
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
 from spsa.store.exhausted import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
@@ -13,6 +14,9 @@ from spsa.store.halting import pause_for_failure
 from spsa.store.mastership import MastershipDesk
 from spsa.store.reading import iteration_of, run_of
 from spsa.store.rows import Failure, Iteration, Mastership, Run, RunView
+
+# A row that was damaged by hand, with a NaN say, is left out of the mean and stops no master.
+_SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
 
 
 class ViewDesk(MastershipDesk):
@@ -33,11 +37,14 @@ class ViewDesk(MastershipDesk):
 
 def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
     """No step is taken on counts that are not those of the batches, whatever made them so."""
+    running = (runs.c.id == run_id, runs.c.status == RunStatus.RUNNING)
+    open_ones = select(iterations.c.id).join(runs, runs.c.id == iterations.c.run_id)
+    ids = connection.scalars(open_ones.where(*running, IS_OPEN)).all()
+    # the ids written out: only so are they looked up before all iterations are added up
     found = connection.execute(
         select(iterations.c.iteration_number)
         .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
-        .join(runs, runs.c.id == iterations.c.run_id)
-        .where(iterations.c.run_id == run_id, IS_OPEN, runs.c.status == RunStatus.RUNNING)
+        .where(MISCOUNTED.c.iteration_id.in_(ids))
         .limit(1)
     ).one_or_none()
     if found is not None:
@@ -112,7 +119,7 @@ def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
             batches.c.status,
             func.count().label("batches"),
             func.sum(batches.c.games).label("games"),
-            func.sum(batches.c.seconds).label("seconds"),
+            func.sum(_SECONDS).label("seconds"),
         )
         .where(batches.c.iteration_id.in_(ids))
         .group_by(batches.c.iteration_id, batches.c.status)

@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=0, help="info lines of every search")
     parser.add_argument("--skip", type=int, default=0, help="times it goes right before")
     parser.add_argument("--only-once", default="", help="a file that says it has gone wrong")
+    parser.add_argument("--says", default="", help="a file of bytes that it writes before a move")
     parser.add_argument("--log", default="", help="a file for the commands it gets")
     parser.add_argument("--pid", default="", help="a file for its own pid")
     parser.add_argument("--child", default="", help="a file for the pid of a child it leaves")
@@ -65,6 +66,8 @@ class Engine:
                     say("readyok")
             case ["position", *rest]:
                 self.set_up(rest)
+            case ["echo", what]:
+                os.write(1, bytes.fromhex(what))
             case ["go", *_]:
                 self.go()
             case ["quit"]:
@@ -102,6 +105,8 @@ class Engine:
         for depth in range(self.given.lines):
             say(f"info depth {depth} score cp 1 nodes {depth} pv a1a1")
         self.tell_score(ply)
+        if self.given.says:
+            os.write(1, Path(self.given.says).read_bytes())
         say(f"bestmove {self.choice(ply)}")
 
     def skipped(self) -> bool:

@@ -7,7 +7,8 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.private import private_folder
 from spsa.regular_file import MOST_BOOK, content
 from spsa.terms import Book
 from worker.cache import cache_folder
@@ -76,17 +77,18 @@ def _openings(terms: Book, text: str, digest: str) -> Sequence[Opening]:
 
 def _check_once(name: str, positions: Positions, digest: str) -> None:
     """Look at every line, which takes a large book half a minute; this box remembers its hash."""
-    # the number is that of the rules: a book that passed older ones is looked at again
-    mark = cache_folder() / "books-2" / digest
-    with suppress(OSError):
-        if mark.exists():
-            return
+    mark: Path | None = None
+    # the number is that of the rules: a book that passed older ones is looked at again; a machine
+    # that cannot remember looks again too
+    with suppress(TuningError):
+        mark = private_folder(cache_folder() / "books-2", "the cache of books") / digest
+    if mark is not None and mark.exists():
+        return
     if faults := positions.faults(name):
         raise InvalidInput(faults)
-    # a box that cannot remember looks again
-    with suppress(OSError):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+    if mark is not None:
+        with suppress(OSError):
+            mark.touch(exist_ok=False)  # not through a link
 
 
 def _bytes(name: str) -> bytes:

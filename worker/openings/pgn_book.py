@@ -21,7 +21,6 @@ MOST_GAMES = 500_000
 """Of one book; they are all kept in memory."""
 
 _REMEDY = "a game of legal moves"
-_TAG = re.compile(r'\[[A-Za-z0-9_]+\s+"[^\r\n]*"\s*\]\s*')
 _HEADERS = re.compile(r"(?:(?:[\[%;][^\n]*|[^\S\n]*)\n)*")
 _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 _SAN = r"[NBKRQ]?[a-h]?[1-8]?[-x]?[a-h][1-8](?:=?[nbrqkNBRQK])?|O-O(?:-O)?|0-0(?:-0)?|--|Z0"
@@ -95,20 +94,21 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
 
 def _refuse_unread(text: str) -> None:
     """ValueError for the first word or header of a game that means nothing in PGN."""
+    text += "\n"  # where the file ends without one
     headers = _HEADERS.match(text)
     assert headers is not None  # it matches nothing at least
     for line in headers[0].split("\n"):
-        if line.startswith("[") and not _TAG.fullmatch(line):
-            raise ValueError(f"{printable(line, 40)!r} is no header")
+        if line.startswith("[") and not chess.pgn.TAG_REGEX.match(line):
+            raise ValueError(f"'{printable(line, 40)}' is no header")
     moves = _COMMENT.sub(_blank, text[headers.end() :])
     for word in re.split(r"[\s()]+", moves):
         if not _WORD.fullmatch(word):
-            raise ValueError(f"{printable(word, 40)!r} is no move")
+            raise ValueError(f"'{printable(word, 40)}' is no move")
 
 
 def _blank(comment: "re.Match[str]") -> str:
     if comment[0].startswith("{") and not comment[0].endswith("}"):
-        raise ValueError(f"the comment {printable(comment[0], 40)!r} does not end")
+        raise ValueError(f"the comment '{printable(comment[0], 40)}' does not end")
     return " "
 
 

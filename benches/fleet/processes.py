@@ -27,7 +27,7 @@ from worker.pool import Pool
 PROCESSES = 2
 _LEASE = 120.0
 
-Crew = Callable[[str, Scene, int, list[SleepingPool]], None]
+Play = Callable[[str, Scene, int, list[SleepingPool]], None]
 """Plays as worker n of a scene at this database for good; appends the pool that it plays in."""
 
 
@@ -43,6 +43,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
         cores=SLOTS,
         concurrency=SLOTS,
         version=__version__,
+        secret=f"box-{number}",
     )
     with open_store(url, durable=False) as store:
         Worker(
@@ -55,14 +56,16 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
 
 
 @contextmanager
-def fleet(url: str, scene: Scene, crew: Crew = work) -> Iterator["Fleet"]:
+def fleet(url: str, scene: Scene, play: Play = work) -> Iterator["Fleet"]:
     """All workers of a scene, in a few processes, gone at the end."""
     context = get_context("spawn")
     members, wires = [], []
     for part in range(min(PROCESSES, scene.workers)):
         ours, theirs = context.Pipe()
         numbers = range(part, scene.workers, PROCESSES)
-        members.append(context.Process(target=_aboard, args=(url, scene, numbers, theirs, crew)))
+        members.append(
+            context.Process(target=_play_in_process, args=(url, scene, numbers, theirs, play))
+        )
         wires.append(ours)
         members[-1].start()
     try:
@@ -92,18 +95,18 @@ class Fleet:
         return sum(wire.recv() for wire in self._wires)
 
 
-def _aboard(
+def _play_in_process(
     url: str,
     scene: Scene,
     numbers: range,
     wire: "Connection[float, Span]",
-    crew: Crew,
+    play: Play,
 ) -> None:
     """Lets workers play until it is asked what they did; says when all have begun."""
     logging.disable(logging.WARNING)
     pools: list[SleepingPool] = []
     for number in numbers:
-        threading.Thread(target=crew, args=(url, scene, number, pools), daemon=True).start()
+        threading.Thread(target=play, args=(url, scene, number, pools), daemon=True).start()
         time.sleep(0.005)  # a fleet does not come up in one moment either
     while not (len(pools) == len(numbers) and all(pool.spans for pool in pools)):
         time.sleep(0.005)

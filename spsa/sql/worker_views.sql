@@ -1,0 +1,36 @@
+-- What claims and counts are made from. They show the ids of claims, so no viewer's login reads them.
+
+-- name: spsa_playable
+-- the iterations of which batches may be handed out; a validation outlives its run
+SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
+  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
+ WHERE i.status IN ('pending', 'in_progress')
+   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')));
+
+-- name: spsa_miscounted
+-- an iteration whose counts are not the sums over its batches; there is none
+SELECT i.id AS iteration_id
+  FROM spsa_iteration i LEFT JOIN spsa_batch b ON b.iteration_id = i.id
+ GROUP BY i.id
+HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
+    OR i.plus_wins <> COALESCE(SUM(b.plus_wins), 0)
+    OR i.minus_wins <> COALESCE(SUM(b.minus_wins), 0)
+    OR i.draws <> COALESCE(SUM(b.draws), 0)
+    OR i.ptnml_0 <> COALESCE(SUM(b.ptnml_0), 0)
+    OR i.ptnml_1 <> COALESCE(SUM(b.ptnml_1), 0)
+    OR i.ptnml_2 <> COALESCE(SUM(b.ptnml_2), 0)
+    OR i.ptnml_3 <> COALESCE(SUM(b.ptnml_3), 0)
+    OR i.ptnml_4 <> COALESCE(SUM(b.ptnml_4), 0)
+    OR i.void_games <> COALESCE(SUM(b.void_games), 0)
+    OR i.struck_games <> COALESCE(SUM(CASE WHEN b.status = 'purged' THEN b.games ELSE 0 END), 0);
+
+-- name: spsa_claimed
+-- all that the holder of a batch has to know
+SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
+       i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
+       i.plus_sha256, i.plus_engine_path, i.plus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       r.id AS run_id, r.name AS run_name, r.seed AS run_seed
+  FROM spsa_batch b
+  JOIN spsa_iteration i ON i.id = b.iteration_id
+  JOIN spsa_run r ON r.id = i.run_id;

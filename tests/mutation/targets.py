@@ -1,0 +1,230 @@
+"""What is mutated: the code that claims, reports, counts, purges, replays and applies.
+
+Every file has a stride: of all its possible mutants, in the order of its lines, every so manieth is
+tried. What counts games is tried more densely than what only shows them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from spsa import sql_files
+from spsa.store import worker_queries
+
+from . import code_operators, sql_operators
+
+STATEMENTS = "worker_statements.sql"
+FUNCTIONS = "worker_functions.sql"
+
+SQL_STRIDES: Mapping[str, int] = {
+    STATEMENTS: 7,
+    FUNCTIONS: 9,
+    "counting.sqlite.sql": 6,
+    "counting.postgresql.sql": 6,
+}
+CODE_STRIDES: Mapping[str, int] = {
+    "spsa.store.worker_queries": 5,
+    "spsa.store.worker_functions": 3,
+    "spsa.store.exhausted": 13,
+    "spsa.store.fleet": 9,
+    "spsa.store.purging": 9,
+    "spsa.store.uncounting": 4,
+    "spsa.store.records": 13,
+    "spsa.store.moves": 9,
+    "spsa.store.mastership": 6,
+    "spsa.store.opening": 13,
+    "spsa.store.runs": 15,
+    "spsa.store.halting": 8,
+    "spsa.store.view": 12,
+    "spsa.store.totals": 12,
+    "spsa.replay": 6,
+    "spsa.undo": 7,
+    "spsa.tuning": 9,
+    "worker.database_client": 4,
+    "worker.count": 6,
+    "worker.in_play": 5,
+    "worker.batch": 4,
+}
+
+_BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
+
+_CALLERS = {  # the functions of a server that no worker calls, and who calls them
+    "spsa_own_machine": ("spsa_register_worker",),
+    "spsa_machine_of": ("spsa_claim", "spsa_touch_worker"),
+    "spsa_next_run": ("spsa_claim",),
+    "spsa_may_retry": ("spsa_claim",),
+    "spsa_note_failure": ("spsa_fail", "spsa_claim"),
+    "spsa_check_lease": ("spsa_claim", "spsa_renew"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One defect.
+
+    `reached` are the places of which a test has to execute one to notice it, as `judge` names them;
+    `script` is what a database of the dialect has to execute to have it.
+    """
+
+    file: str
+    line: int
+    place: str
+    before: str
+    after: str
+    reached: tuple[str, ...]
+    make: Callable[[], None] = lambda: None
+    dialect: str | None = None
+    script: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.line} {self.place}: {self.before} -> {self.after}"
+
+
+def sample() -> list[Mutant]:
+    """The mutants that are tried."""
+    chosen = [m for file, n in SQL_STRIDES.items() for m in sql_mutants(file)[n // 2 :: n]]
+    for module, stride in CODE_STRIDES.items():
+        chosen += code_mutants(module)[stride // 2 :: stride]
+    return chosen
+
+
+def code_mutants(module: str) -> list[Mutant]:
+    """Every mutant of a module's functions."""
+    return [_of_code(change) for change in code_operators.changes(module)]
+
+
+def _of_code(change: code_operators.CodeChange) -> Mutant:
+    return Mutant(
+        file=f"{change.module.replace('.', '/')}.py",
+        line=change.line,
+        place=change.function,
+        before=change.before,
+        after=change.after,
+        reached=(f"{change.module}:{change.function}",),
+        make=lambda: code_operators.apply(change),
+        dialect="postgresql" if change.module == "spsa.store.worker_functions" else None,
+    )
+
+
+def sql_mutants(file: str) -> list[Mutant]:
+    """Every mutant of one of the SQL files."""
+    text = sql_files.text_of(file)
+    return [_of_sql(file, text, change) for change in sql_operators.changes(text)]
+
+
+def _of_sql(file: str, text: str, change: sql_operators.Change) -> Mutant:
+    changed = change.applied(text)
+    place = _place(text, change.start)
+    dialect = "sqlite" if file in (STATEMENTS, "counting.sqlite.sql") else "postgresql"
+    before, after = _shown(text, change)
+    return Mutant(
+        file=f"spsa/sql/{file}",
+        line=text.count("\n", 0, change.start) + 1,
+        place=place,
+        before=before,
+        after=after,
+        reached=_reached(file, place),
+        make=(lambda: _use_statements(changed)) if file == STATEMENTS else (lambda: None),
+        dialect=dialect,
+        script=None if file == STATEMENTS else changed,
+    )
+
+
+def _place(text: str, offset: int) -> str:
+    """The statement, function or trigger that a place of a file is in."""
+    marks = ("-- name: ", "CREATE OR REPLACE FUNCTION ", "TRIGGER ", "REVOKE ")
+    starts = [(text.rfind(mark, 0, offset + len(mark)), mark) for mark in marks]
+    start, mark = max(starts)
+    return text[start + len(mark) :].split("(")[0].split()[0] if start >= 0 else "?"
+
+
+def _reached(file: str, place: str) -> tuple[str, ...]:
+    if file == STATEMENTS:
+        return (f"sqlite:{place}",)
+    if file == FUNCTIONS:
+        return tuple(f"postgresql:{name}" for name in _CALLERS.get(place, (place,)))
+    if file == "counting.sqlite.sql":
+        return ("sqlite:report", "sqlite:fail")
+    return ("postgresql:spsa_report", "postgresql:spsa_fail")
+
+
+def _shown(text: str, change: sql_operators.Change) -> tuple[str, str]:
+    """The change as a person reads it; a single sign with the words around it."""
+    start, end = change.start, change.end
+    if len(text[start:end].split()) < 2:
+        start = max(text.rfind("\n", 0, start) + 1, start - 25)
+        end = min((text + "\n").find("\n", end), end + 25)
+    after = text[start : change.start] + change.text + text[change.end : end]
+    return _short(text[start:end]), _short(after) or "(nothing)"
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 90 else f"{words[:50]} ... {words[-35:]}"
+
+
+def _use_statements(changed: str) -> None:
+    """Make the changed statements those of spsa.store.worker_queries."""
+    known = sql_files.named_statements(STATEMENTS)
+    before = dict(known)
+    for name, text in _named(changed).items():
+        if text != before[name]:
+            known[name] = text
+            for variable, made in list(vars(worker_queries).items()):
+                if _text_of(made) == before[name]:
+                    setattr(worker_queries, variable, _made_again(name, made))
+
+
+def _named(changed: str) -> Mapping[str, str]:
+    original = sql_files.text_of
+    try:
+        sql_files.text_of = lambda file: changed
+        return sql_files.named_statements.__wrapped__(STATEMENTS)
+    finally:
+        sql_files.text_of = original
+
+
+def _text_of(made: Any) -> str | None:
+    if isinstance(made, sa.TextualSelect):
+        made = made.element
+    return made.text if isinstance(made, sa.TextClause) else None
+
+
+def _made_again(name: str, made: Any) -> Any:
+    typed = isinstance(made, sa.TextualSelect)
+    return worker_queries.statement(name, **(worker_queries.CLAIMED_TYPES if typed else {}))
+
+
+def watch() -> set[str]:
+    """From now on the places that this process has executed; `Mutant.reached` names them so."""
+    reached: set[str] = set()
+    for module in CODE_STRIDES:
+        code_operators.watch(module, reached)
+    statements = {
+        _BIND.sub("?", text): f"sqlite:{name}"
+        for name, text in sql_files.named_statements(STATEMENTS).items()
+    }
+
+    def asked(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement in statements:
+            reached.add(statements[statement])
+        reached.update(f"postgresql:{name}" for name in re.findall(r"(spsa_\w+)\(", statement))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", asked)
+    return reached
+
+
+def picked(file: str, place: str, before: str, after: str) -> Mutant:
+    """The one mutant of a file that is in this place, from a text with `before` to `after`."""
+    if file.endswith(".sql"):
+        possible = sql_mutants(file)
+    else:
+        possible = code_mutants(file.removesuffix(".py").replace("/", "."))
+    found = [m for m in possible if m.place == place and before in m.before and after in m.after]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} mutants of {file} {place} with {before!r} -> {after!r}")
+    return found[0]
