@@ -15,7 +15,6 @@ import click
 import pytest
 from hypothesis import Phase, settings
 
-from . import targets
 from .judge import Judge
 from .targets import Mutant
 
@@ -108,17 +107,16 @@ def _folder(afresh: bool) -> Path:
 def _report(judge: Judge, seconds: float, file: str | None) -> int:
     """Say how many of how many survived, file by file, and which; 1 where too many did."""
     fates = {m: judge.verdicts[m.name].outcome for m in judge.mutants}
-    equal = {m: why for m in judge.mutants if (why := targets.why_equivalent(m)) is not None}
-    tried = [m for m in judge.mutants if fates[m] != "invalid" and m not in equal]
+    equal = {m: judge.verdicts[m.name].why for m, fate in fates.items() if fate == "equivalent"}
+    tried = [m for m, fate in fates.items() if fate in ("killed", "survived")]
     survived = [m for m in tried if fates[m] == "survived"]
-    lines = list(_table(tried, survived, equal))
+    lines = [*_table(tried, survived, equal), ""]
     lines += [f"- no database takes it: {_told(m)}" for m in judge.mutants if fates[m] == "invalid"]
     lines += [f"- survived: {_told(m)}" for m in survived]
     lines += [f"- equivalent, {why}: {_told(m)}" for m, why in equal.items()]
-    lines += [f"- KILLED, so not equivalent: {_told(m)}" for m in equal if fates[m] == "killed"]
     click.echo("\n".join(["", *lines, f"{judge.judges} tests judged for {seconds:.0f} s"]))
     if file is not None:
-        Path(file).write_text("\n".join([*lines, "", *_every(judge, equal)]) + "\n")
+        Path(file).write_text("\n".join([*lines, "", *_every(judge)]) + "\n")
     return int(not tried or len(survived) > SURVIVORS * len(tried))
 
 
@@ -132,14 +130,14 @@ def _table(tried: list[Mutant], survived: list[Mutant], equal: Collection[Mutant
         yield f"| {file or 'all'} | {own} | {own - left} | {left} | {same} |"
 
 
-def _every(judge: Judge, equal: Collection[Mutant]) -> Iterator[str]:
+def _every(judge: Judge) -> Iterator[str]:
     yield "| place | defect | what became of it |"
     yield "|---|---|---|"
     for mutant in judge.mutants:
         verdict = judge.verdicts[mutant.name]
         by = verdict.by.rpartition("/")[2] or verdict.outcome
         defect = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")
-        fate = "equivalent" if mutant in equal else by.replace("|", "\\|")
+        fate = by.replace("|", "\\|")
         yield f"| {mutant.file}:{mutant.line} {mutant.place} | {defect} | {fate} |"
 
 

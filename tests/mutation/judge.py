@@ -58,7 +58,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a mutant: `killed`, `survived`, or `invalid` where a database refuses it."""
+    """What became of a mutant.
+
+    `killed`, `survived`, `equivalent` (not tried), or `invalid` where a database refuses it.
+    """
 
     outcome: str
     by: str = ""
@@ -219,6 +222,9 @@ class Judge:
             name, verdict = json.loads(line)
             if Verdict(**verdict).state == self._state_for(Verdict(**verdict)):
                 self.verdicts[name] = Verdict(**verdict)
+        for mutant in self.mutants:
+            if (why := targets.why_equivalent(mutant)) is not None:
+                self.verdicts[mutant.name] = Verdict("equivalent", "", why)
         waiting = [m for m in self.mutants if m.name not in self.verdicts]
 
         def finish(child: _Child) -> None:
