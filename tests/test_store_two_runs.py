@@ -4,10 +4,11 @@ import pytest
 from builders import LEASE, Stage, new_engine, new_validation, result_of, stage, step_from
 from invariants import broken
 
-from spsa.errors import IllegalTransition
+from spsa.errors import IllegalTransition, MastershipLost
 from spsa.store import NewPurge, Selection
 from spsa.terms import Terms, TimeControl, TimeKind
 
+NAMED = ("ancient", "old", "kept", "young", "theirs")
 TABLES = {
     "spsa_run": "SELECT * FROM spsa_run t WHERE id = :run",
     "spsa_iteration": "SELECT * FROM spsa_iteration t WHERE run_id = :run ORDER BY id",
@@ -31,7 +32,7 @@ class Two:
         sql.expire(claim.batch_id)
 
     def begun(self, name):
-        on = stage(self.store, name=name, max_iterations=4)
+        on = stage(self.store, name=name, max_iterations=9)
         on.open()
         on.play(name)
         on.apply()
@@ -184,6 +185,9 @@ def test_a_validation_is_abandoned_by_its_master_only(two):
     (tuned, _, _) = two.store.iterations(two.one.run.id)
     with pytest.raises(IllegalTransition):
         two.store.abandon_validation(two.one.master, tuned.id)
+    acquire(two)
+    with pytest.raises(MastershipLost):
+        two.store.abandon_validation(two.one.master, row.id)
 
 
 def test_a_step_is_of_its_own_run(two):
@@ -236,18 +240,27 @@ def test_a_run_with_several_miscounted_iterations_is_paused(two, sql):
     sql(worse.format("-"), id=two.one.run.id)
 
 
+def whole(on, **engines):
+    on.open(**engines)
+    on.play(f"{on.run.name} {on.now().applied}")
+    on.apply()
+
+
 def test_the_binaries_of_an_old_iteration_are_given_up(two, sql):
     """Those that nothing younger, open or of another run names keep their bytes."""
-    old = {"plus": new_engine("old", content=b"old"), "minus": new_engine("kept", content=b"k")}
-    young = {"plus": new_engine("young", content=b"young"), "minus": old["minus"]}
+    engines = {name: new_engine(name, content=name.encode()) for name in NAMED}
+    ancient, old, kept, young, theirs = engines.values()
+    other = stage(two.store, name="three", max_iterations=9)
+    for _ in range(4):
+        whole(other, plus=theirs, minus=kept)
+    whole(other, plus=old, minus=kept)
     apply(two)
-    two.one.whole_iteration(**old)
-    two.one.open(**young)
-    assert two.store.retire_engines(two.one.master, 3) == ["key of old"]
-    assert [
-        two.store.engine_bytes(e.sha256) for e in (old["plus"], old["minus"], young["plus"])
-    ] == [None, b"k", b"young"]
-    assert two.store.retire_engines(two.one.master, 1) == []
+    whole(two.one, plus=ancient, minus=kept)
+    whole(two.one, plus=old, minus=kept)
+    two.one.open(plus=young, minus=kept)
+    assert two.store.retire_engines(two.one.master, 4) == ["key of old"]
+    left = {name: two.store.engine_bytes(engine.sha256) for name, engine in engines.items()}
+    assert left == {name: None if name == "old" else name.encode() for name in NAMED}
 
 
 def test_an_iterations_times_are_in_milliseconds(two, sql):
