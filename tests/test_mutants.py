@@ -8,7 +8,6 @@ import os
 from collections import deque
 
 import pytest
-import sqlalchemy as sa
 from builders import LEASE, new_worker, result_of, stage
 from cutting import CutStore
 from mutation.targets import Mutant, picked
@@ -18,7 +17,6 @@ from test_protocol_functions import machine as on_server  # noqa: F401
 
 from spsa.connection import create_engine, parse_url
 from spsa.errors import DatabaseUnreachable
-from spsa.sql_files import text_of
 from worker.database_client import DatabaseClient, PendingReport
 from worker.pauses import POLL
 
@@ -101,19 +99,11 @@ def test_a_defect_is_found_on_postgresql(defect, on_server, postgresql_url):  # 
     mutant, story = ON_POSTGRESQL[defect]
     tell(on_server, story)
     engine = create_engine(parse_url(postgresql_url), durable=False)
-    with engine.begin() as connection:
-        run_script(connection, mutant.script)
+    with engine.begin() as connection, connection.connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL search_path = public, pg_temp; {mutant.script}")
+    engine.dispose()
     with pytest.raises(AssertionError):
         tell(on_server, story)
-    with engine.begin() as connection:
-        run_script(connection, text_of(FUNCTIONS))
-    tell(on_server, story)
-    engine.dispose()
-
-
-def run_script(connection: sa.Connection, script: str | None) -> None:
-    with connection.connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL search_path = public, pg_temp; {script}")
 
 
 class Forgetful(DatabaseClient):

@@ -4,7 +4,9 @@ import json
 
 import pytest
 from builders import LEASE, stage, tally_of_seed
+from invariants import COUNTS, miscounted
 
+from spsa.scoring import Tally
 from spsa.store import BatchResult
 
 COSTS = {
@@ -17,6 +19,9 @@ COSTS = {
     "think_seconds": 1.25,
     "slot": 3,
 }
+NOTHING = "status = 'ready', claim_id = NULL, lease_expires_at = NULL, " + ", ".join(
+    f"{name} = 0" for name in (*COUNTS, "void_games")
+)
 
 
 @pytest.fixture
@@ -90,3 +95,24 @@ def test_what_is_given_back_is_as_it_was(run, sql):
     (row,) = sql("SELECT status, attempt, claim_id, lease_expires_at FROM spsa_batch")
     assert tuple(row) == ("ready", 0, None, None)
     assert sql("SELECT * FROM spsa_failure") == []
+
+
+def test_every_kind_of_pair_is_added_and_taken_back(store, sql):
+    """All nine results of a pair, two of each; what is taken back is what was added."""
+    run = stage(store)
+    run.open(target_games=36, batch_games=2)
+    results = [Tally.of_pair(one, other) for one in range(3) for other in range(3)] * 2
+    total = Tally()
+    for number, tally in enumerate(results):
+        total += tally
+        store.report(run.claim(f"c{number}"), BatchResult(tally=tally, voids={"crash": number}))
+        (iteration,) = store.iterations(run.run.id)
+        assert (iteration.tally, iteration.games_played) == (total, total.games)
+        assert iteration.void_games == number * (number + 1) // 2
+    for seq in range(len(results)):
+        sql(f"UPDATE spsa_batch SET {NOTHING} WHERE seq = :seq", seq=seq)  # noqa: S608
+        (iteration,) = store.iterations(run.run.id)
+        left = sum(results[seq + 1 :], Tally())
+        assert (iteration.tally, iteration.games_played) == (left, left.games)
+    assert iteration.void_games == 0
+    assert miscounted(sql) == []

@@ -110,6 +110,15 @@ def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):
     assert runs.claim() is None
 
 
+def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
+    run = runs.open("only", batches=1, max_attempts=1)
+    runs.store.fail(runs.claim(), "it broke")
+    master = runs.store.acquire(run.id, "m-only", LEASE)
+    view = runs.store.tick(master, LEASE)
+    assert [failure.error for failure in view.failures] == ["it broke"]
+    assert "it broke (tried by 1 machine)" in view.run.reason
+
+
 class Fleet:
     """Machines by name; `box` has failed the only batch of a run."""
 

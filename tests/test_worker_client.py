@@ -8,7 +8,7 @@ import pytest
 from builders import LEASE, new_worker, result_of, stage, tally_of_seed
 from cutting import CutStore
 
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
 from spsa.store import BatchResult
 from worker.database_client import DatabaseClient, PendingReport
 from worker.pauses import Pace
@@ -160,6 +160,18 @@ def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, ca
     assert [status for status, _, _ in batches(run)] == ["ready", "done"]
     ((reason,),) = sql("SELECT reason FROM spsa_failure")
     assert reason.startswith("the database refused the result: spsa_batch.moves is -5")
+
+
+def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkeypatch, sql):
+    def refuse(*_):
+        raise OutOfRange("x" * 3000)
+
+    client.enqueue(played(client.claim()))
+    monkeypatch.setattr(store, "report", refuse)
+    client.deliver()
+    assert batches(run)[0][0] == "ready"
+    ((reason,),) = sql("SELECT reason FROM spsa_failure")
+    assert len(reason) == 2000
 
 
 def test_a_failure_that_the_database_refuses_is_left_to_its_lease(client, run, caplog):

@@ -57,9 +57,7 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
 
 
 def _tried_enough() -> sa.ColumnElement[bool]:
-    noted = (
-        select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
-    )
+    noted = select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
     failed = noted.where(failures.c.failures > 0)
     holder = (
         select(workers.c.host)

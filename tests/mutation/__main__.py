@@ -8,12 +8,15 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import click
 import pytest
 from hypothesis import Phase, settings
+
+from .judge import Judge
+from .targets import Mutant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = ROOT / "tests"
@@ -31,6 +34,7 @@ FILES = (
     "test_store_runs.py",
     "test_store_scheduling.py",
     "test_store_turns.py",
+    "test_store_two_runs.py",
     "test_store_views.py",
     "test_store_work.py",
     "test_undo.py",
@@ -38,6 +42,8 @@ FILES = (
     "test_tuning.py",
     "test_decide.py",
     "test_grants.py",
+    "test_replay_notes.py",
+    "test_worker_counts.py",
     "test_worker_loop.py",
 )
 SURVIVORS = 0.03
@@ -64,8 +70,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.path[:0] = [str(TESTS), str(ROOT)]
     from postgres_server import binaries, running_server
 
-    from .judge import Judge
-
     folder = _folder(options.afresh)
     files = [TESTS / name for name in FILES if (TESTS / name).exists()]
     found = binaries()
@@ -79,12 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-s"]
         arguments += ["--continue-on-collection-errors", "-m", "not slow", f"--rootdir={ROOT}"]
         pytest.main([*arguments, *map(str, files)], plugins=[Quietly(), judge])
-    return _report(judge, time.monotonic() - began)
+    return _report(judge, time.monotonic() - began, options.write)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose name has this text")
+    parser.add_argument("--write", metavar="FILE", help="write the list of all mutants to a file")
     parser.add_argument("--afresh", action="store_true", help="forget what was found before")
     return parser.parse_args(argv)
 
@@ -99,24 +104,45 @@ def _folder(afresh: bool) -> Path:
     return folder
 
 
-def _report(judge: "Judge", seconds: float) -> int:  # type: ignore[name-defined]  # noqa: F821
+def _report(judge: Judge, seconds: float, file: str | None) -> int:
     """Say how many of how many survived, file by file, and which; 1 where too many did."""
-    verdicts = {m.name: judge.verdicts[m.name] for m in judge.mutants}
-    tried = [m for m in judge.mutants if verdicts[m.name].outcome != "invalid"]
-    survived = [m for m in tried if verdicts[m.name].outcome == "survived"]
-    click.echo(f"\n{'file':38} mutants killed survived")
-    for file in dict.fromkeys(m.file for m in tried):
-        own = [m for m in tried if m.file == file]
-        left = sum(m.file == file for m in survived)
-        click.echo(f"{file:38} {len(own):7} {len(own) - left:6} {left:8}")
-    click.echo(f"{'all':38} {len(tried):7} {len(tried) - len(survived):6} {len(survived):8}")
-    for mutant in judge.mutants:
-        if verdicts[mutant.name].outcome == "invalid":
-            click.echo(f"not tried, as no database takes it: {mutant.name}")
-    for mutant in survived:
-        click.echo(f"survived: {mutant.name} ({verdicts[mutant.name].why})")
-    click.echo(f"{judge.judges} tests judged for {seconds:.0f} s")
+    fates = {m: judge.verdicts[m.name].outcome for m in judge.mutants}
+    equal = {m: judge.verdicts[m.name].why for m, fate in fates.items() if fate == "equivalent"}
+    tried = [m for m, fate in fates.items() if fate in ("killed", "survived")]
+    survived = [m for m in tried if fates[m] == "survived"]
+    lines = [*_table(tried, survived, equal), ""]
+    lines += [f"- no database takes it: {_told(m)}" for m in judge.mutants if fates[m] == "invalid"]
+    lines += [f"- survived: {_told(m)}" for m in survived]
+    lines += [f"- equivalent, {why}: {_told(m)}" for m, why in equal.items()]
+    click.echo("\n".join(["", *lines, f"{judge.judges} tests judged for {seconds:.0f} s"]))
+    if file is not None:
+        Path(file).write_text("\n".join([*lines, "", *_every(judge)]) + "\n")
     return int(not tried or len(survived) > SURVIVORS * len(tried))
+
+
+def _table(tried: list[Mutant], survived: list[Mutant], equal: Collection[Mutant]) -> Iterator[str]:
+    yield "| file | mutants | killed | survived | equivalent |"
+    yield "|---|---|---|---|---|"
+    for file in [*dict.fromkeys(m.file for m in tried), ""]:
+        own, left, same = (
+            sum(m.file.startswith(file) for m in some) for some in (tried, survived, equal)
+        )
+        yield f"| {file or 'all'} | {own} | {own - left} | {left} | {same} |"
+
+
+def _every(judge: Judge) -> Iterator[str]:
+    yield "| place | defect | what became of it |"
+    yield "|---|---|---|"
+    for mutant in judge.mutants:
+        verdict = judge.verdicts[mutant.name]
+        by = verdict.by.rpartition("/")[2] or verdict.outcome
+        defect = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")
+        fate = by.replace("|", "\\|")
+        yield f"| {mutant.file}:{mutant.line} {mutant.place} | {defect} | {fate} |"
+
+
+def _told(mutant: Mutant) -> str:
+    return f"`{mutant.file}:{mutant.line}` {mutant.place}: `{mutant.before}` → `{mutant.after}`"
 
 
 if __name__ == "__main__":

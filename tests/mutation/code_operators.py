@@ -178,7 +178,9 @@ def _variants(node: ast.AST, yields: int) -> list[ast.AST]:
 def _swapped(node: Any) -> Iterator[ast.AST]:
     """Two calls in the opposite order."""
     for i, (one, other) in enumerate(pairwise(node.body)):
-        if all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in (one, other)):
+        calls = [s.value for s in (one, other) if isinstance(s, ast.Expr)]
+        checks = any("limits.check" in ast.unparse(call) for call in calls)
+        if len(calls) == 2 and all(isinstance(c, ast.Call) for c in calls) and not checks:
             new = copy.copy(node)
             new.body = [*node.body[:i], other, one, *node.body[i + 2 :]]
             new.told = f"{_short(other)} before {_short(one)}"

@@ -37,7 +37,7 @@ TESTS = Path(__file__).resolve().parent.parent
 QUICK_SECONDS = 25.0
 """A test that takes longer judges nothing."""
 
-WHOLE_SECONDS = 60.0
+WHOLE_SECONDS = 300.0
 """As long as the tests together may take that judge one mutant, without it."""
 
 LIMIT_FACTOR, LIMIT_SECONDS = 10.0, 5.0
@@ -58,7 +58,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a mutant: `killed`, `survived`, or `invalid` where a database refuses it."""
+    """What became of a mutant.
+
+    `killed`, `survived`, `equivalent` (not tried), or `invalid` where a database refuses it.
+    """
 
     outcome: str
     by: str = ""
@@ -219,6 +222,9 @@ class Judge:
             name, verdict = json.loads(line)
             if Verdict(**verdict).state == self._state_for(Verdict(**verdict)):
                 self.verdicts[name] = Verdict(**verdict)
+        for mutant in self.mutants:
+            if (why := targets.why_equivalent(mutant)) is not None:
+                self.verdicts[mutant.name] = Verdict("equivalent", "", why)
         waiting = [m for m in self.mutants if m.name not in self.verdicts]
 
         def finish(child: _Child) -> None:

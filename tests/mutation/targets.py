@@ -61,6 +61,28 @@ _CALLERS = {  # the functions of a server that no worker calls, and who calls th
 }
 
 
+_EQUIVALENT = (  # a pattern of names, and why no test can tell these from the product
+    (
+        r"spsa_count: (OR )?OLD\.(?!void)\w+ <> NEW\.\w+( OR)? -> \(nothing\)",
+        "games that come or go change at least two of these counts, so one condition can be missed",
+    ),
+    (
+        r"spsa_count: .*OLD\.status <> 'purged'.* -> (\(nothing\)|.*'done')",
+        "a batch that is purged was done, and loses its games in the same statement",
+    ),
+    (
+        r"spsa_next_run: .*LIMIT 2",
+        "a function that returns one value returns that of the first row",
+    ),
+    (
+        r"(claim\.begin|spsa_claim): AND status = 'pending' -> \(nothing\)",
+        "only batches of iterations that are pending or in progress are claimed",
+    ),
+    (r"runs\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),
+    (r"Tuning\._signs: True -> False", "there are as many signs as active parameters"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One defect.
@@ -90,6 +112,11 @@ def sample() -> list[Mutant]:
     for module, stride in CODE_STRIDES.items():
         chosen += code_mutants(module)[stride // 2 :: stride]
     return chosen
+
+
+def why_equivalent(mutant: Mutant) -> str | None:
+    """Why a mutant behaves as the product does, where it is known to."""
+    return next((why for pattern, why in _EQUIVALENT if re.search(pattern, mutant.name)), None)
 
 
 def code_mutants(module: str) -> list[Mutant]:
