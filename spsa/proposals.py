@@ -94,9 +94,8 @@ def _scalar(name: str, element: Element, location: Location, group: str) -> Prop
     value = element.literal.number
     step: Number = 0.09 * abs(value) if element.real else max(1, round(0.09 * abs(value)))
     low, high = _bounds(value, step, real=element.real)
-    if element.type in INTEGERS:
-        least, most = INTEGERS[element.type]
-        low, high = max(low, least), min(high, most)
+    if (limits := INTEGERS.get(element.type or "")) is not None:
+        low, high = max(low, limits[0]), min(high, limits[1])
     given = {} if str(location) == name.upper() else {"constant": str(location)}
     return Proposed(
         name=name,
