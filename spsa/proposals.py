@@ -6,6 +6,7 @@ tenth of the value). What is hardly meant to be tuned is proposed too, but comme
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
@@ -13,6 +14,7 @@ from statistics import fmean
 
 from spsa.params import Location, Number
 from spsa.rust_constants import (
+    INTEGERS,
     ConstantRefused,
     Element,
     Group,
@@ -30,6 +32,8 @@ _FIXED = re.compile(
     r"|PLY|PORT|SEED|SHIFT|SIZE|SQUARES|THREADS|VERSION|ZOBRIST"
 )
 _LARGEST = 1_000_000  # scores and depths are smaller; what is larger is a limit or a bit pattern
+_LEAST = 1e-9  # but for 0; what is smaller is a tolerance
+_MOST = 1e14  # what is larger cannot be counted in steps
 _SHORTEST_TABLE = 3
 
 
@@ -56,19 +60,24 @@ def propose(file: RustFile) -> tuple[Proposed, ...]:
     proposals: dict[str, Proposed] = {}
     for one in file.constants:
         for proposed in _of_constant(file, one, groups.get(one.line, "")):
-            proposals.setdefault(proposed.name, proposed)
+            if proposed.name.isascii():  # as the names of parameters are
+                proposals.setdefault(proposed.name, proposed)
     return tuple(proposals.values())
 
 
 def _of_constant(file: RustFile, one: RustConstant, group: str) -> Iterator[Proposed]:
-    alone = [other.name for other in file.constants].count(one.name) == 1
+    alone = len(file.by_name[one.name]) == 1
     location = Location(one.name, scope=one.scope or (() if alone else ("crate",)))
     try:
         if constant(file, location) is not one:
             return
         found = elements(file, location)
+        for element in found.values():
+            element.check(element.literal.number)
     except ConstantRefused:
-        return  # absent from the engine, ambiguous or computed: nothing to be tuned
+        return  # absent from the engine, ambiguous, computed or no Rust: nothing to be tuned
+    if any(abs(element.literal.number) > _MOST for element in found.values()):
+        return
     match one.value:
         case Literal():
             yield _scalar(one.name.lower(), next(iter(found.values())), location, group)
@@ -85,8 +94,8 @@ def _scalar(name: str, element: Element, location: Location, group: str) -> Prop
     value = element.literal.number
     step: Number = 0.09 * abs(value) if element.real else max(1, round(0.09 * abs(value)))
     low, high = _bounds(value, step, real=element.real)
-    if _unsigned(element):
-        low = max(low, 0)
+    if (limits := INTEGERS.get(element.type or "")) is not None:
+        low, high = max(low, limits[0]), min(high, limits[1])
     given = {} if str(location) == name.upper() else {"constant": str(location)}
     return Proposed(
         name=name,
@@ -119,6 +128,8 @@ def _reason(name: str, value: Number) -> str:
         return f"{fixed} looks like a size or a limit"
     if value == 0:
         return "0 may stand for switched off; give it a range and a step of its own"
+    if abs(value) < _LEAST:
+        return "so small a number looks like a tolerance"
     if abs(value) >= _LARGEST:
         return "so large a number looks like a limit or a pattern"
     return ""
@@ -205,9 +216,10 @@ def _groups(file: RustFile) -> dict[int, str]:
     lines = [line.strip() for line in file.text.split("\n")]
     headings = {c.line: _slug(c.text) for c in file.headings if _stands_alone(lines, c.line)}
     groups: dict[int, str] = {}
+    above = sorted(headings)
     for one in file.constants:
-        above = [line for line in headings if line < one.line]
-        groups[one.line] = headings[max(above)] if above else ""
+        before = bisect_left(above, one.line)
+        groups[one.line] = headings[above[before - 1]] if before else ""
     return groups
 
 

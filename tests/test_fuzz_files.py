@@ -1,11 +1,9 @@
 """Files of any content: what is accepted makes sense, what is not is refused with its faults.
 
-Each of the three suites takes some 150 inputs; SPSA_TEST_LONG=1 is 100,000 of each, and
-SPSA_TEST_SEED=n another search.
+`fuzzing` says how many are tried, and how a search is repeated.
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +15,11 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from console import CONFIG, PARAMS
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis import strategies as st
+from fuzzing import NASTY, Chance, fuzz, made
+from hypothesis import example, given
 
 from spsa.algorithms import settings_faults
-from spsa.config import check_against_source, load_config, load_space
+from spsa.config import check_against_source, load_config, load_space, starter_params
 from spsa.database_url import parsed
 from spsa.errors import InvalidInput
 from spsa.params import Location, Parameter, Space
@@ -37,67 +35,13 @@ from spsa.rust_constants import (
 )
 from spsa.terms import Terms
 
-LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SECONDS = 30.0
 """That one input may take on a busy machine; each is a few hundred characters."""
 
-fuzz = settings(
-    max_examples=int(os.environ.get("FUZZ_N", 100_000 if LONG else 150)),
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-repeatable = seed(int(os.environ.get("SPSA_TEST_SEED", "1")))
-
-
-def words(text: str) -> list[str]:
-    return text.split(" ")
-
-
-NUMBERS = (
-    st.sampled_from(
-        words(
-            "0 -0 1 2 3 5 8 16 99 100 150 200 400 1000 -1 -5 65535 2147483647 2147483648 4294967296"
-            " 9007199254740993 9223372036854775807 9223372036854775808 -9223372036854775809 0x1f32"
-            " 0b101 0o17 0.0 -0.0 0.5 1.5 2.0 1e3 1e-3 1e-9 1e-300 1e-320 5e-324 1e15 1e16 1e17"
-            " 1e300"
-            " 1e308 -1e308 1.7976931348623157e308 1e309 inf -inf nan +nan 0.1 0.30000000000000004"
-            " 1_0"
-        )
-    )
-    | st.integers().map(str)
-    | st.floats().map(repr)
-)
-TEXTS = st.sampled_from(
-    [
-        *("", "a", "A", "MARGIN", "margin", "DEPTHS[2]", "DEPTHS[99]", "PAIR.1", "m::X", "NAMES"),
-        *("int", "float", "base", "per_index", "amplitude", "bias", "RATE", "SMALL", "DERIVED"),
-        *("movetime", "clock", "nodes", "depth", "build", "uci", "spsa", "mixture", "auto"),
-        *("sqlite:///x.db", "sqlite:///:memory:", "postgresql://u:p@h/d", "mysql://h/d", "builtin"),
-        *("../x", "/dev/zero", "/dev/null", ".", "~", "~nobody at all/x", "a/../b", "x.rs::A"),
-        *("a < b", "margin < depth", "depth <= margin", "depth < depth", "b > margin", "a=b"),
-        *("\x1b[2J", "a\nb", "\u202eabc", "a\x00b", "\ud7ff", "x" * 300, "x" * 5000, "é", "a b"),
-    ]
-) | st.text(max_size=8)
-VALUES = st.recursive(
-    NUMBERS
-    | TEXTS.map(lambda text: json.dumps(text))
-    | st.sampled_from(["true", "false", "1979-05-27", "07:32:00", "'''\n'''", "[[", "{", "", "#"]),
-    lambda inner: (
-        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
-        | st.lists(inner, max_size=2).map(
-            lambda items: "{" + ", ".join(f"k{i} = {item}" for i, item in enumerate(items)) + "}"
-        )
-    ),
-    max_leaves=4,
-)
-
-MORE_CONFIG = """
-[games]
-book = "builtin"
-plies = 8
-iterations_in_flight = 2
-max_attempts = 3
+GAMES = 'batch_size = 2\nbook = "builtin"\nplies = 8\nmax_attempts = 3\n'
+FULL_CONFIG = (
+    CONFIG.replace("batch_size = 2\n", GAMES)
+    + """
 [adjudication]
 max_moves = 60
 draw = { move_number = 30, count = 8, score = 10 }
@@ -107,38 +51,16 @@ games = 20
 [delivery]
 kind = "build"
 """
-FULL_CONFIG = CONFIG.replace("[games]\n", MORE_CONFIG.partition("[adjudication]")[0].lstrip()) + (
-    "[adjudication]" + MORE_CONFIG.partition("[adjudication]")[2]
 )
-KEYS = {
-    "": ["run", "constraints", "margin", "games", "x"],
-    "[run]": ["name", "seed", "priority", "share", "params"],
-    "[database]": ["url"],
-    "[time_control]": words("kind low high timelow timehigh increment moves margin"),
-    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies"),
-    "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
-    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target"),
-    "[engine.options]": ["Hash", "Clear Hash", "a\\nb"],
-    "[adjudication]": ["max_moves", "draw", "resign"],
-    "[validation]": ["games", "time_control"],
-    "[delivery]": ["kind", "engine"],
-    "[trust]": ["signing_key"],
-}
-PARAMETER_KEYS = words(
-    "value min max step scale type group note constant option active array table knob first last"
-)
-
-FULL_PARAMS = (
-    'constraints = ["depth <= margin"]\n'
-    + PARAMS
-    + """
+FULL_PARAMS = f"""\
+constraints = ["depth <= margin"]
+{PARAMS}
 [rate]
 value = 0.5
 min = 0.1
 max = 2
 step = 0.1
 constant = "RATE"
-
 [slope]
 value = 2
 min = 0
@@ -154,8 +76,6 @@ step = 1
 array = "DEPTHS"
 knob = "base"
 """
-)
-
 SOURCE = """\
 pub const MARGIN: i32 = 200; // about it
 pub const DEPTH: u8 = 3;
@@ -171,52 +91,101 @@ mod tests { const MARGIN: i32 = 1; }
 type Score = i16;
 const S: Score = 1_000;
 """
-TOKENS = st.sampled_from(
-    words(
-        "const static pub mod fn impl type let mut : = ; , [ ] ( ) { } -> & - + * . :: < > # ! ' \""
-        " i32"
-        " u8 f64 f32 Score A B MARGIN DEPTHS 0 1 5 -1 1_0 0x1f32 0b1 1e309 1.5e3"
-        " 99999999999999999999"
-        " 0xffu8 1u8 // /* */ #[cfg(test)] #[test] \n \x00 \ud7ff"
-    )
+
+
+def words(text: str) -> list[str]:
+    return text.split(" ")
+
+
+KEYS = {
+    "[run]": words("name seed priority share params"),
+    "[database]": ["url"],
+    "[time_control]": words("kind low high timelow timehigh increment moves margin"),
+    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies"),
+    "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
+    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target"),
+    "[engine.options]": ["Hash", '"Clear Hash"', '"a\\nb"', '"a\x1bb"'],
+    "[adjudication]": ["max_moves", "draw", "resign"],
+    "[validation]": ["games", "time_control"],
+    "[delivery]": ["kind", "engine"],
+    "[trust]": ["signing_key"],
+    "[margin]": words("value min max step scale type group note constant option active array table")
+    + words("knob first last"),
+    "[[margin]]": ["constraints", "x"],
+    "[a.b]": ["a.b.c", '""', "'a b'"],
+}
+TEXTS = (
+    words("a A MARGIN margin DEPTHS[2] DEPTHS[99] PAIR.1 m::X NAMES RATE SMALL DERIVED x.rs::A")
+    + words("int float base per_index amplitude bias movetime clock nodes depth build uci auto")
+    + words("spsa mixture sqlite:///x.db sqlite:///:memory: postgresql://u:p@h/d mysql://h/d")
+    + words("builtin ../x /dev/zero /dev/null . ~ ~nobody/x a/../b path database class")
+    + ["margin < depth", "depth <= margin", "depth < depth", "b > margin", "x" * 300, "x" * 5000]
+)
+OTHERS = ["true", "false", "1979-05-27", "07:32:00", "'''\n'''", "[[", "{", "", "#", "{ a = 1 }"]
+TOKENS = (
+    words("const static pub mod fn impl type let mut : = ; , [ ] ( ) { } -> & - + * . :: < > # !")
+    + words("' \" i32 u8 f64 f32 Score A B MARGIN DEPTHS 0 1 5 -1 1_0 0x1f32 0b1 1e309 1.5e3")
+    + words("0xffu8 1u8 255 // /* */ #[cfg(test)] #[test] \n")
+    + ["9" * 20, "9" * 5000, *NASTY]
 )
 
 
-@st.composite
-def edited(draw, text: str, insertions: st.SearchStrategy[str]) -> str:
-    """A text after a few changes of a person who slips: lines, values, single characters."""
-    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3, 4]))):
+def value(chance: Chance) -> str:
+    """Something that may stand behind a =, and much that may not."""
+    match chance.randrange(8):
+        case 0 | 1:
+            return str(chance.choice((0, 1, 2, 5, 10, 100, 0.5, 1.5)) * chance.choice((1, 2, 10)))
+        case 2 | 3:
+            return chance.number()
+        case 4 | 5:
+            return json.dumps(chance.choice(TEXTS))
+        case 6:
+            return json.dumps(chance.text(3))
+        case _:
+            inner = ", ".join(chance.many(lambda: json.dumps(chance.choice(TEXTS)), 3))
+            return chance.choice((f"[{inner}]", *OTHERS))
+
+
+def line(chance: Chance) -> str:
+    section, names = chance.choice([*KEYS.items()])
+    return section if chance.random() < 0.2 else f"{chance.choice(names)} = {value(chance)}"
+
+
+def tokens(chance: Chance) -> str:
+    return " ".join(chance.many(lambda: chance.choice(TOKENS), 30))
+
+
+def edited(chance: Chance, text: str, *, rust: bool) -> str:
+    """A text after a few slips of a person: in a value, a line or a character."""
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
         lines = text.split("\n")
-        at = draw(st.integers(0, len(lines) - 1))
-        match draw(st.sampled_from([0, 1, 2, 3, 3, 3, 3, 3, 4])):
+        at = chance.randrange(len(lines))
+        name, equals, _ = lines[at].partition(" = ")
+        match chance.randrange(10):
             case 0:
-                lines[at : at + draw(st.integers(1, 3))] = []
+                del lines[at : at + chance.randrange(1, 4)]
             case 1:
-                lines.insert(at, draw(insertions))
+                lines.insert(at, tokens(chance) if rust else line(chance))
             case 2:
-                lines.insert(at, lines[draw(st.integers(0, len(lines) - 1))])
+                lines.insert(at, chance.choice(lines))
             case 3:
-                name, equals, _ = lines[at].partition(" = ")
-                lines[at] = f"{name}{equals}{draw(VALUES)}" if equals else draw(insertions)
-            case 4:
-                where = draw(st.integers(0, len(lines[at])))
-                length = draw(st.integers(0, 2))
-                new = draw(st.sampled_from(["", "=", "[", '"', ".", "\t", "\x00", "é", "0"]))
-                lines[at] = lines[at][:where] + new + lines[at][where + length :]
+                where = chance.randrange(len(lines[at]) + 1)
+                new = chance.choice(("", "=", "[", '"', ".", "é", "0", *NASTY))
+                lines[at] = lines[at][:where] + new + lines[at][where + chance.randrange(3) :]
+            case _ if equals:
+                lines[at] = f"{name} = {chance.number() + ';' if rust else value(chance)}"
         text = "\n".join(lines)
     return text
 
 
-def assignment(names: list[str]) -> st.SearchStrategy[str]:
-    return st.tuples(st.sampled_from(names), VALUES).map(" = ".join)
+def source(chance: Chance) -> str:
+    """What can be read as UTF-8 has no lone surrogates."""
+    text = tokens(chance) if chance.random() < 0.3 else edited(chance, SOURCE, rust=True)
+    return text.replace("\ud800", "")
 
 
-CONFIG_LINES = st.sampled_from([*KEYS]) | st.one_of(*map(assignment, KEYS.values()))
-PARAM_LINES = (
-    st.sampled_from(["[a]", "[margin]", "[a.b]", '["a b"]', "[[a]]", "[class]"])
-    | assignment(PARAMETER_KEYS)
-    | assignment(["constraints"])
-)
+CONFIGS = made(lambda chance: edited(chance, FULL_CONFIG, rust=False))
+SPACES = made(lambda chance: edited(chance, FULL_PARAMS, rust=False))
 
 
 @contextmanager
@@ -312,17 +281,17 @@ def numbers_of(file: RustFile) -> Iterator[Element]:
 
 def raised(element: Element) -> int | float:
     """The number after it, where its type has one."""
+    number = float(element.literal.number) if element.real else element.literal.number
     try:
-        element.check(element.literal.number + 1)
+        element.check(number + 1)
     except ConstantRefused:
-        return element.literal.number
-    return element.literal.number + 1
+        return number
+    return number + 1
 
 
 def hold_source(text: str) -> None:
     """Every number that is found can be written anew, and is read again as it was written."""
     file = parse(text)
-    propose(file)
     found = list(numbers_of(file))
     assert all(isfinite(element.literal.number) for element in found)
     new = {element.location: raised(element) for element in found}
@@ -333,14 +302,22 @@ def hold_source(text: str) -> None:
         assert "cannot hold" in str(refused)
 
 
+def hold_proposals(folder: Path, text: str) -> None:
+    """What `init` would write is accepted as it is."""
+    proposals = propose(parse(text))
+    if any(not proposal.reason for proposal in proposals):
+        path = written(folder, "params.toml", starter_params(proposals, "c.rs"))
+        faults = check_against_source(load_space(path), {"c.rs": text}, "c.rs")
+        assert all("cannot hold" in fault.found for fault in faults), faults
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzz")
 
 
-@repeatable
-@fuzz
-@given(text=edited(FULL_CONFIG, CONFIG_LINES))
+@fuzz()
+@given(text=CONFIGS)
 def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
     path = written(folder, "config.toml", text)
     with ends_in_time(text):
@@ -350,9 +327,8 @@ def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
             hold_refusal(refused)
 
 
-@repeatable
-@fuzz
-@given(text=edited(FULL_PARAMS, PARAM_LINES))
+@fuzz()
+@given(text=SPACES)
 def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
     path = written(folder, "params.toml", text)
     with ends_in_time(text):
@@ -367,12 +343,10 @@ def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
                 render(space, values, {"c.rs": SOURCE})
 
 
-@repeatable
-@fuzz
-@given(
-    text=edited(SOURCE, st.lists(TOKENS, max_size=12).map(" ".join))
-    | st.lists(TOKENS, max_size=40).map(" ".join)
-)
-def test_a_source_is_read_or_refused(text: str) -> None:
+@fuzz()
+@example(text="const")
+@given(text=made(source))
+def test_a_source_is_read_or_refused(folder: Path, text: str) -> None:
     with ends_in_time(text):
         hold_source(text)
+        hold_proposals(folder, text)

@@ -10,8 +10,10 @@ from spsa.rust_constants.patch import unified_patch
 from spsa.rust_constants.rewriting import RewriteDiffers, render, rewrite, sources_of
 from spsa.rust_constants.shape import Group, Opaque, Shape
 from spsa.rust_constants.syntax import Comment, RustConstant, RustFile, parse
+from spsa.rust_constants.types import INTEGERS
 
 __all__ = [
+    "INTEGERS",
     "Comment",
     "ConstantRefused",
     "Element",

@@ -14,6 +14,7 @@ _LITERAL = re.compile(
 )
 _LONGEST = 400
 """Characters of a literal: the longest f64 that is not written with zeros to no purpose."""
+_TOO_LARGE = 2**128
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -43,8 +44,8 @@ def read(text: str) -> Number:
     if found is None:
         raise ValueError(f"{text!r} is not a number")
     number = sign * _magnitude(found["digits"].replace("_", ""), found["suffix"] or "")
-    if not isfinite(number):
-        raise ValueError(f"{text!r} is not finite")
+    if abs(number) >= _TOO_LARGE if isinstance(number, int) else not isfinite(number):
+        raise ValueError(f"{text!r} is too large for any type")
     return number
 
 

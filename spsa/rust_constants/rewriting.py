@@ -26,9 +26,14 @@ def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the cons
     places = {location: element(before, location) for location in numbers}
     for location, place in places.items():
         place.check(numbers[location])
-    spliced = _splice(text, {place: numbers[location] for location, place in places.items()})
-    _compare(before, parse(spliced, name), {places[at]: n for at, n in numbers.items()})
+    wanted = {place: _typed(place, numbers[location]) for location, place in places.items()}
+    spliced = _splice(text, wanted)
+    _compare(before, parse(spliced, name), wanted)
     return spliced
+
+
+def _typed(place: Element, number: Number) -> Number:
+    return float(number) if place.real else number
 
 
 def render(
