@@ -95,7 +95,7 @@ class SqliteFile:
 def advice(path: Path, words: str) -> str:
     """What to add to words of SQLite that hide why a file cannot be written."""
     if words in _NOT_WRITTEN:
-        for needed in (path, path.with_name(f"{path.name}-wal"), path.parent):
+        for needed in (path, Path(f"{path}-wal"), path.parent):
             if needed.exists() and not os.access(needed, os.W_OK):
                 return f" ({needed.name} can only be read: let this user write it)"
     return _REMEDIES.get(words, "")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from builders import LEASE, Stage, result_of, stage
+from builders import LEASE, Stage, new_worker, result_of, stage
 from console import call, master, write_project
 from invariants import broken
 from postgres_server import binaries
@@ -56,7 +56,8 @@ def of_the_copy(url: str) -> dict[str, float]:
         for row in sql("SELECT id FROM spsa_batch WHERE status = 'leased'"):
             sql.expire(row.id)
         sql.expire(run_id=run.id)
-        theta = played(Stage(store, run, store.acquire(run.id, "m2", LEASE), 1), ITERATIONS)
+        worker = store.register_worker(new_worker())
+        theta = played(Stage(store, run, store.acquire(run.id, "m2", LEASE), worker), ITERATIONS)
     assert broken(sql) == []
     sql.close()
     return theta

@@ -94,7 +94,7 @@ def ready(typed: Sequence[str]) -> Arena | Service | None:
         context = cli.compete.make_context("compete", list(typed))
     except click.exceptions.Exit:  # --help, --version
         return None
-    given: dict[str, Any] = dict(context.params, isolation=None, warden=None)
+    given: dict[str, Any] = dict(context.params, isolation=None, warden=None, folders=None)
     engines = given.pop("engines")
     cli.check(engines, given)
     return cli.service(given) if given["spsa"] else Arena.of(*engines, given)

@@ -180,6 +180,7 @@ def test_commands_show_hostile_rows_as_text(
     with open_store(sqlite_url) as opened:
         moved(House(opened, iterations=6))
     hostile = "box\x1b[2J\r\nrun first: finished\u202e"
+    sql("INSERT INTO spsa_machine (name) VALUES (:said)", said=hostile)
     sql("UPDATE spsa_worker SET name = :said || name, host = :said", said=hostile)
     sql("UPDATE spsa_run SET name = :said, reason = :said", said=hostile)
     for command in (

@@ -150,7 +150,7 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
 ) -> None:
     with trial(tmp_path / "trial", sqlite_url) as on:
         fill(small_disk)
-        unlucky = on.worker("--once", "--engines-cache", str(small_disk / "cache"))
+        unlucky = on.worker("--max-batches", "1", "--engines-cache", str(small_disk / "cache"))
         assert unlucky.wait(60) == 1, on.words()
         assert "cannot be written: No space left on device" in on.words(), on.words()
         assert on.worker().wait(60) == 0, on.words()

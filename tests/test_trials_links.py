@@ -111,7 +111,7 @@ def test_in_the_place_of_what_is_known_of_books(
     book = tmp_path / "book.epd"
     book.write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
     digest = load(Book(name=str(book))).sha256
-    known = tmp_path / "cache" / "spsa-tuner" / "books"
+    known = tmp_path / "cache" / "spsa-tuner" / "books-2"
     assert [path.name for path in known.iterdir()] == [digest]
     (known / digest).unlink()
     if planted == "mark":

@@ -14,7 +14,14 @@ from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
 
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, TuningError
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    LeaseLost,
+    NotPermitted,
+    SchemaMismatch,
+    TuningError,
+)
 from spsa.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.text import FAILURE_LENGTH, printable
 from worker.pauses import Pace, Pauses
@@ -164,7 +171,7 @@ class DatabaseClient:
         """What the database refuses for good costs one batch, and never the worker."""
         try:
             self._tell(report)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except LeaseLost as error:
             log.warning("games dropped: %s", error)
@@ -195,7 +202,7 @@ class DatabaseClient:
         try:
             reason = printable(f"the database refused the result: {refusal}", FAILURE_LENGTH)
             self._store.fail(report.claim, reason)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except TuningError as error:
             log.error("the batch is left to its lease: %s", error)

@@ -8,7 +8,13 @@ import time
 from dataclasses import dataclass
 from random import Random
 
-from spsa.errors import BatchFailed, DatabaseUnreachable, TuningError
+from spsa.errors import (
+    BatchFailed,
+    DatabaseUnreachable,
+    NotPermitted,
+    SchemaMismatch,
+    TuningError,
+)
 from spsa.store import Claim
 from spsa.terms import Book
 from spsa.text import FAILURE_LENGTH, printable
@@ -187,7 +193,7 @@ class Worker:
         try:
             binaries = self._engines.binaries(claim)
             job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.patience)
-        except DatabaseUnreachable:
+        except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             self._client.enqueue(PendingReport(claim=claim))
             raise
         except TuningError as error:
