@@ -47,6 +47,10 @@ FILES = (
     "test_worker_loop.py",
 )
 SURVIVORS = 0.03
+HEADING = """# Every mutant that `make mutants` tries, and the test that found it
+
+Written by `make mutants ARGS="--write docs/mutants.md"`; see [reliability](reliability.md#mutants).
+"""
 
 
 class Quietly:
@@ -116,7 +120,7 @@ def _report(judge: Judge, seconds: float, file: str | None) -> int:
     lines += [f"- equivalent, {why}: {_told(m)}" for m, why in equal.items()]
     click.echo("\n".join(["", *lines, f"{judge.judges} tests judged for {seconds:.0f} s"]))
     if file is not None:
-        Path(file).write_text("\n".join([*lines, "", *_every(judge)]) + "\n")
+        Path(file).write_text("\n".join([HEADING, *lines, "", *_every(judge)]) + "\n")
     return int(not tried or len(survived) > SURVIVORS * len(tried))
 
 

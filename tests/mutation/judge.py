@@ -246,17 +246,27 @@ class Judge:
         return _digest(*sorted({self._state_of(item.nodeid) for item in self._items}))
 
     def _panel(self, mutant: Mutant) -> list[int]:
-        """The tests that judge a mutant: what has killed its neighbours, then the quickest."""
+        """The tests that judge a mutant.
+
+        First what has killed its neighbours, then each test function once, the quickest first, then
+        their other parameters.
+        """
         kills = self._kills.get(mutant.place, Counter())
         reaching = [
-            (-kills[item.nodeid], self._known[item.nodeid].seconds, number)
+            (self._known[item.nodeid].seconds, number)
             for number, item in enumerate(self._items)
             if self._judges(item.nodeid)
             and not set(mutant.reached).isdisjoint(self._known[item.nodeid].reached)
             and (mutant.dialect is None or _dialect_of(item) in (mutant.dialect, None))
         ]
+        seen: Counter[str] = Counter()
+        ordered = []
+        for takes, number in sorted(reaching):
+            name = self._items[number].nodeid
+            ordered.append((-kills[name], seen[name.partition("[")[0]], takes, number))
+            seen[name.partition("[")[0]] += 1
         chosen, seconds = [], 0.0
-        for _, takes, number in sorted(reaching):
+        for _, _, takes, number in sorted(ordered):
             seconds += takes
             if seconds > WHOLE_SECONDS:
                 break
