@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from secrets import token_hex
 
+from spsa.text import NAME_LENGTH, printable
+
 log = logging.getLogger(__name__)
 
 _FILE = "machine-secret"
@@ -20,7 +22,8 @@ def machine_secret(folder: Path) -> str:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _kept(folder / _FILE)
     except OSError as error:
-        log.warning("the secret of this machine cannot be kept in %s: %s", folder, error.strerror)
+        place = printable(str(folder), NAME_LENGTH)
+        log.warning("the secret of this machine cannot be kept in %s: %s", place, error.strerror)
         return token_hex(32)
 
 
