@@ -135,7 +135,8 @@ def test_a_command_line_is_obeyed_or_refused(
 ) -> None:
     shutil.copy(project / "before.db", project / "spsa.db")
     began = time.monotonic()
-    code = parsed(words) if words[0] in PARSED else run(words)
+    takes_long = words[0] in PARSED and "\ud800" not in "".join(words)
+    code = parsed(words) if takes_long else run(words)
     assert code in (0, 1, 2, 3, 5), words
     said = capfd.readouterr()
     assert "Traceback" not in said.err and "defect of this program" not in said.err
