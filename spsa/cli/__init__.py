@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """The exit code of `spsa-master ARGUMENTS`."""
     try:
+        _refuse_other_encodings(arguments)
         result = cli.main(list(arguments), prog_name="spsa-master", standalone_mode=False)
     except TuningError as error:
         return _failed(error)
@@ -75,6 +76,15 @@ def run(arguments: Sequence[str]) -> int:
         echo(f"spsa-master: {sentence}", err=True)
         return code
     return result if isinstance(result, int) else 0
+
+
+def _refuse_other_encodings(arguments: Sequence[str]) -> None:
+    """A byte that is not UTF-8 arrives as a lone surrogate, which no database or terminal takes."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"the argument {argument!r} is not UTF-8") from None
 
 
 def _failed(error: TuningError) -> int:

@@ -5,7 +5,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,23 @@ if TYPE_CHECKING:
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+class FileToWrite(click.Path):
+    """A path that names a file, which need not be there."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        return path if path.name else self.fail("it names no file", param, ctx)
+
+
 def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
-    if share is not None and not 0 < share < inf:  # nor nan
-        raise click.BadParameter(f"{share:g} is no finite number above 0")
+    # Imported late: NumPy comes with it.
+    from spsa.config.loading import LEAST_SHARE, MOST_SHARE
+
+    if share is not None and not LEAST_SHARE <= share <= MOST_SHARE:  # nor nan
+        raise click.BadParameter(f"{share:g} is not from {LEAST_SHARE:g} to {MOST_SHARE:g}")
     return share
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened, settings
+from spsa.cli.common import FileToWrite, config_option, database_option, opened, settings
 from spsa.output import echo
 
 
@@ -46,7 +46,7 @@ def check(config: str | None, database_url: str | None) -> None:
 @db.command()
 @config_option
 @database_option
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FileToWrite())
 def backup(config: str | None, database_url: str | None, file: Path) -> None:
     """Copy an SQLite database to FILE.
 

@@ -23,7 +23,7 @@ def _seeds(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     metavar="N[,N...]",
     help="One demo for each seed; several have their matches pooled at the end.",
 )
-@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Default: one game a core.")
+@click.option("-c", "--concurrency", type=click.IntRange(1, 1000), help="Default: one game a core.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),

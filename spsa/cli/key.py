@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from spsa.cli.common import FileToWrite
 from spsa.output import echo
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = FileToWrite()
 
 
 @click.group()

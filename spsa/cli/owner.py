@@ -56,7 +56,7 @@ def stop(config: str | None, database_url: str | None, run: str | None, reason: 
 @config_option
 @database_option
 @run_option
-@click.argument("iterations", type=click.IntRange(min=1))
+@click.argument("iterations", type=click.IntRange(1, 10_000_000))
 def extend(config: str | None, database_url: str | None, run: str | None, iterations: int) -> None:
     """Let a run that has not ended have ITERATIONS iterations in all."""
     with opened(config, database_url) as store:

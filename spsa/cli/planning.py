@@ -70,7 +70,10 @@ def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
         click.option(
-            "-c", "--concurrency", type=click.IntRange(min=1), help="Games at a time, all boxes."
+            "-c",
+            "--concurrency",
+            type=click.IntRange(1, 100_000),
+            help="Games at a time, on all machines.",
         ),
     ):
         command = option(command)

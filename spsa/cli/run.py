@@ -22,7 +22,7 @@ from spsa.output import echo
 @database_option
 @click.option("--run", "name", metavar="NAME", help="The run's name; default: [run] name.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), help="The seed of a new run; default: [run] seed."
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of a new run; default: [run] seed."
 )
 @priority_option
 @share_option

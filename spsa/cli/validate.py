@@ -16,7 +16,11 @@ from spsa.output import echo
 @config_option
 @database_option
 @run_option
-@click.option("--games", type=click.IntRange(min=2), help="How many; default: [validation] games.")
+@click.option(
+    "--games",
+    type=click.IntRange(2, 1_000_000),
+    help="How many; default: [validation] games.",
+)
 @theta_option
 def validate(
     config: str | None,

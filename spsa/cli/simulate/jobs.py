@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 processes_option: Option = click.option(
     "-j",
     "--processes",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1024),
     default=1,
     show_default=True,
     help="How many to use; the figures do not depend on it.",
