@@ -249,8 +249,9 @@ machines = Table(
     metadata,
     Column("name", sa.Text, primary_key=True),
     Column("login", sa.Text, nullable=False, server_default=""),  # empty on SQLite
-    Column("secret_sha256", sa.Text, unique=True),
+    Column("secret_sha256", sa.Text),
     _created(),
+    UniqueConstraint("login", "secret_sha256"),
     *limited("spsa_machine"),
 )
 

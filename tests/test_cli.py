@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from console import ROOT, call, environment, master, worker, write_project
 
-from spsa.cli import COMMANDS, cli, run
+from spsa.cli import COMMANDS, cli, execute
 from spsa.migrate import upgrade
 
 READERS = (
@@ -78,7 +78,7 @@ def test_help_loads_nothing_heavy(start: str, tmp_path: Path) -> None:
 def test_what_the_command_line_does_not_know_is_usage(
     project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(arguments) == 2
+    assert execute(arguments) == 2
     heard = capsys.readouterr()
     assert heard.out == "" and "Error:" in heard.err
 
@@ -96,7 +96,7 @@ def test_without_a_configuration_each_command_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(arguments) == 2
+    assert execute(arguments) == 2
     heard = capsys.readouterr()
     assert heard.out == "" and heard.err.startswith("config.toml: [config.toml] does not exist")
     assert list(tmp_path.iterdir()) == []
@@ -107,7 +107,7 @@ def test_a_command_that_looks_makes_no_database(
     project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(project.iterdir())
-    assert run(arguments) == 3
+    assert execute(arguments) == 3
     heard = capsys.readouterr()
     assert "there is no such file yet" in heard.err and "spsa-master run" in heard.err
     assert sorted(project.iterdir()) == before
@@ -124,7 +124,7 @@ def test_a_database_without_a_run_is_nothing_to_do(
 ) -> None:
     upgrade(f"sqlite:///{project / 'spsa.db'}")
     expected = 0 if arguments[0] in ("doctor", "db") else 3
-    assert run(arguments) == expected, capsys.readouterr().err
+    assert execute(arguments) == expected, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_url_that_is_none_is_refused_and_never_quoted(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
     for arguments in (["status"], ["run"]):
-        assert run(arguments) == 2
+        assert execute(arguments) == 2
         heard = capsys.readouterr()
         assert SECRET not in heard.out + heard.err
         assert "DATABASE_URL" in heard.err and "1 fault;" in heard.err
@@ -197,11 +197,11 @@ def test_a_newer_schema_and_a_file_that_is_no_database(
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
     for arguments in (["status"], ["run"], ["db", "upgrade"]):
-        assert run(arguments) == 3
+        assert execute(arguments) == 3
         assert "newer than this program's" in capsys.readouterr().err
     path.write_bytes(b"no database at all " * 1000)
     for arguments in (["status"], ["run"]):
-        assert run(arguments) == 2
+        assert execute(arguments) == 2
         assert "file is not a database" in capsys.readouterr().err
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from console import SOURCE, call, master
 
-from spsa.cli import run
+from spsa.cli import execute
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_it_writes_loads(
     engine: Path, arguments: list[str], config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["init", *(text.format(engine=engine) for text in arguments)]) == 0
-    assert run(["params", "show", "--config", config]) == 0, capsys.readouterr().err
+    assert execute(["init", *(text.format(engine=engine) for text in arguments)]) == 0
+    assert execute(["params", "show", "--config", config]) == 0, capsys.readouterr().err
     assert "margin" in capsys.readouterr().out
 
 
@@ -50,10 +50,10 @@ def test_in_the_engines_own_folder(engine: Path) -> None:
 def test_it_overwrites_nothing(engine: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(name).write_text("mine")
     before = sorted(Path().iterdir())
-    assert run(["init", "engine"]) == 2
+    assert execute(["init", "engine"]) == 2
     assert "is there already" in capsys.readouterr().err
     assert Path(name).read_text() == "mine" and sorted(Path().iterdir()) == before
-    assert run(["init", "engine", "--force"]) == 0
+    assert execute(["init", "engine", "--force"]) == 0
     assert Path(name).read_text() != "mine"
 
 
@@ -75,16 +75,16 @@ def test_what_would_not_load_is_not_written(
     engine: Path, arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(Path().rglob("*"))
-    assert run(["init", *arguments]) == code
+    assert execute(["init", *arguments]) == code
     assert capsys.readouterr().out == "" and sorted(Path().rglob("*")) == before
 
 
 def test_a_source_that_cannot_be_read(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     constants = engine / "src" / "engine_constants.rs"
     constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
-    assert run(["init", "engine"]) == 2
+    assert execute(["init", "engine"]) == 2
     assert "is not UTF-8" in capsys.readouterr().err
     constants.unlink()
     constants.mkdir()
-    assert run(["init", "engine"]) == 2
+    assert execute(["init", "engine"]) == 2
     assert "say which file" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from console import CONFIG, PARAMS, write_project
 
-from spsa.cli import run
+from spsa.cli import execute
 
 WRONG = {
     "nan": "nan",
@@ -148,7 +148,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def refused(capsys: pytest.CaptureFixture[str], file: str, *, lined: bool = True) -> list[str]:
     """The faults that `run` tells of, after it has been seen to do nothing else."""
     before = sorted(Path().rglob("*"))
-    assert run(["run"]) == 2
+    assert execute(["run"]) == 2
     heard = capsys.readouterr()
     *faults, count = heard.err.splitlines()
     assert heard.out == "" and count.startswith(f"{len(faults)} fault"), heard.err
@@ -163,7 +163,7 @@ def refused(capsys: pytest.CaptureFixture[str], file: str, *, lined: bool = True
 def test_the_files_that_are_spoilt_below_are_right(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["params", "show", "--json"]) == 0, capsys.readouterr().err
+    assert execute(["params", "show", "--json"]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -10,7 +10,7 @@ from console import call, master, write_project
 from masters import House
 from test_undo import BAD, moved
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.config import load_space, project_theta
 from spsa.migrate import upgrade
 from spsa.store import Store, open_store
@@ -73,7 +73,7 @@ def file_values(project):
 
 def test_what_would_be_struck_is_shown_and_nothing_is_done(house, project, capsys):
     before = house.now()
-    assert run(["purge", "--worker", BAD, "--dry-run"]) == 0
+    assert execute(["purge", "--worker", BAD, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("run house: 24 games in 6 batches of 6 iterations (+24 -0 =0)\n")
     assert f"\n  {BAD}: 24 games\n" in shown
@@ -83,7 +83,7 @@ def test_what_would_be_struck_is_shown_and_nothing_is_done(house, project, capsy
 
 
 def test_struck_out_and_written_out(house, project, store, capsys):
-    assert run(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
+    assert execute(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
     said = capsys.readouterr()
     assert "purge 1: 24 games are struck out" in said.out
     assert "params.toml has theta without them now" in said.err
@@ -92,19 +92,19 @@ def test_struck_out_and_written_out(house, project, store, capsys):
     assert "# a person's words" in (project / "params.toml").read_text()
     (event,) = (e for e in store.events(after.id) if e.kind == "purge")
     assert event.detail["reason"] == "ECC errors" and "@" in event.actor
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     assert "24 games struck out by 1 purge, 8 of them given out again" in capsys.readouterr().out
-    assert run(["purge", "--host", "bad", "--yes"]) == 3
+    assert execute(["purge", "--host", "bad", "--yes"]) == 3
     assert "nothing to strike" in capsys.readouterr().err
 
 
 def test_a_program_gets_all_of_it(house, capsys):
     before = house.now()
     arguments = ["purge", "--iteration", "1", "--batch", "2.0", "--json"]
-    assert run([*arguments, "--dry-run"]) == 0
+    assert execute([*arguments, "--dry-run"]) == 0
     wanted = json.loads(capsys.readouterr().out)
     assert (wanted["purge"], wanted["batches"]) == (None, [[1, 0], [1, 1], [2, 0]])
-    assert run([*arguments, "--yes"]) == 0
+    assert execute([*arguments, "--yes"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert done == wanted | {"purge": 1}
     after = house.now()
@@ -118,16 +118,16 @@ def test_a_program_gets_all_of_it(house, capsys):
 def test_a_file_that_says_something_else_is_left_alone(house, project):
     write_theta(project, {"margin": 11.0})
     before = (project / "params.toml").read_text()
-    assert run(["purge", "--worker", BAD, "--yes"]) == 0
+    assert execute(["purge", "--worker", BAD, "--yes"]) == 0
     assert (project / "params.toml").read_text() == before
 
 
 def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try(house, project):
     stale = (project / "params.toml").read_text()
-    assert run(["purge", "--worker", BAD, "--yes"]) == 0
+    assert execute(["purge", "--worker", BAD, "--yes"]) == 0
     mended = (project / "params.toml").read_text()
     (project / "params.toml").write_text(stale)
-    assert run(["purge", "--worker", BAD, "--yes"]) == 3
+    assert execute(["purge", "--worker", BAD, "--yes"]) == 3
     assert (project / "params.toml").read_text() == mended != stale
 
 
@@ -142,11 +142,11 @@ def test_times_are_understood(house, store, capsys):
         (now - hour).isoformat(),
         f"{now - hour:%Y-%m-%dT%H:%M}",
     ):
-        assert run(["purge", "--since", since, *every]) == 0, since
+        assert execute(["purge", "--since", since, *every]) == 0, since
         assert len(json.loads(capsys.readouterr().out)["batches"]) > 1
     for nothing in (("--until", "1h"), ("--since", f"{now + hour:%Y-%m-%dT%H:%M}")):
-        assert run(["purge", *nothing, *every]) == 3
-    assert run(["purge", "--since", "2h", "--until", "1h", *every]) == 3
+        assert execute(["purge", *nothing, *every]) == 3
+    assert execute(["purge", "--since", "2h", "--until", "1h", *every]) == 3
 
 
 @pytest.mark.parametrize(
@@ -180,19 +180,19 @@ def test_nothing_matches(house, project, arguments):
 def test_theta_of_a_past_moment_is_printed(house, store, capsys):
     before = house.now()
     steps = store.steps(before.id)
-    assert run(["purge", "--iteration", "2", "--yes"]) == 0
+    assert execute(["purge", "--iteration", "2", "--yes"]) == 0
     capsys.readouterr()
     for k in range(before.applied + 1):
         for option, same in ((("--as-applied",), True), ((), k < 2)):
-            assert run(["replay", "--to", str(k), "--json", *option]) == 0
+            assert execute(["replay", "--to", str(k), "--json", *option]) == 0
             told = json.loads(capsys.readouterr().out)
             logged = steps[k - 1].theta_after if k else before.start_theta
             theta = {p["name"]: p["value"] for p in told["parameters"]}
             assert (theta == dict(logged)) == same
     assert theta == house.now().theta
-    assert run(["replay"]) == 0
+    assert execute(["replay"]) == 0
     shown = capsys.readouterr().out
     assert f"theta after {before.applied} of {before.applied} results, by the games" in shown
     assert "margin" in shown
-    assert run(["replay", "--to", "99"]) == 3
+    assert execute(["replay", "--to", "99"]) == 3
     assert "there is no theta of k=99" in capsys.readouterr().err

@@ -83,9 +83,9 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
     ("options", "said"),
     [
         ((), "give --priority, --share or both"),
-        (("--share", "0"), "0 is no finite number above 0"),
-        (("--share", "nan"), "nan is no finite number above 0"),
-        (("--share", "inf"), "inf is no finite number above 0"),
+        (("--share", "0"), "0 is not from 1e-06 to 1e+06"),
+        (("--share", "nan"), "nan is not from 1e-06 to 1e+06"),
+        (("--share", "inf"), "inf is not from 1e-06 to 1e+06"),
         (("--priority", "1001"), "1001 is not in the range"),
         (("--priority", "high"), "'high' is not a valid integer"),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from console import call, environment, master
 
-from spsa.cli import run
+from spsa.cli import execute
 
 Ask = Callable[..., dict[str, Any]]
 SHORT = ("simulate", "table1", "--iterations", "40", "--runs", "210")
@@ -21,7 +21,7 @@ SHORT = ("simulate", "table1", "--iterations", "40", "--runs", "210")
 @pytest.fixture
 def found(capsys: pytest.CaptureFixture[str]) -> Ask:
     def ask(*more: str) -> dict[str, Any]:
-        assert run([*SHORT, "--json", *more]) == 0
+        assert execute([*SHORT, "--json", *more]) == 0
         answer = json.loads(capsys.readouterr().out)
         assert isinstance(answer, dict)
         return answer
@@ -81,7 +81,7 @@ def test_the_rules_themselves_play_the_same_table(found: Ask) -> None:
 def test_wrong_options_are_refused(
     wrong: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([*SHORT, *wrong]) == 2
+    assert execute([*SHORT, *wrong]) == 2
     printed = capsys.readouterr()
     assert said in printed.err and printed.out == ""
 

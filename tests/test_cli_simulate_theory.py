@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from console import call, master
 
-from spsa.cli import run
+from spsa.cli import execute
 
 Ask = Callable[..., dict[str, Any]]
 THEORY = ("simulate", "theory", "--replicas", "300")
@@ -18,7 +18,7 @@ COARSE = ("--precision", "8", "--elo", "40", "--start-elo", "30")  # few games
 @pytest.fixture
 def found(capsys: pytest.CaptureFixture[str]) -> Ask:
     def ask(*more: str) -> dict[str, Any]:
-        assert run([*THEORY, "--json", *more]) == 0
+        assert execute([*THEORY, "--json", *more]) == 0
         answer = json.loads(capsys.readouterr().out)
         assert isinstance(answer, dict)
         return answer
@@ -90,6 +90,6 @@ def test_what_is_guessed_decides_the_design_and_what_is_true_its_outcome(found: 
 def test_wrong_options_are_refused(
     wrong: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([*THEORY, *wrong]) == 2
+    assert execute([*THEORY, *wrong]) == 2
     printed = capsys.readouterr()
     assert said in printed.err and printed.out == ""

@@ -15,7 +15,7 @@ from builders import LEASE, Stage, new_validation, new_worker, stage
 from console import PARAMS, call, environment, master, write_project
 from shell import Shell
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.config import load_space
 from spsa.migrate import upgrade
 from spsa.scoring import Tally
@@ -81,9 +81,9 @@ def test_a_run_in_any_state_is_shown(
     state: str, staged: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     STATES[state](staged)
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     assert capsys.readouterr().out.startswith("run first: ")
-    assert run(["status", "--json"]) == 0
+    assert execute(["status", "--json"]) == 0
     asked = capsys.readouterr()
     found = json.loads(asked.out, parse_constant=no_constant)
     assert asked.err == "" and found["run"] == "first" and len(found["parameters"]) == 3
@@ -104,7 +104,7 @@ def test_the_status_says_what_to_do(
     state: str, said: str, staged: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     STATES[state](staged)
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     assert said in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ from console import SOURCE, call, master, write_project
 from masters import settings
 
 from spsa.build import pin
-from spsa.cli import run, session
+from spsa.cli import execute, session
 from spsa.config import load_space
 from spsa.estimates import Estimates
 from spsa.migrate import upgrade
@@ -86,7 +86,7 @@ def tuned(fresh: Stage) -> Stage:
 def test_each_theta_is_to_be_had_as_a_patch(
     options: tuple[str, ...], margin: int, depth: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["params", "diff", "--run", "first", *options]) == 0
+    assert execute(["params", "diff", "--run", "first", *options]) == 0
     patch = capsys.readouterr().out.splitlines()
     added = [line for line in patch if line.startswith("+pub")]
     assert added == [f"+pub const MARGIN: i32 = {margin};", f"+pub const DEPTH: i32 = {depth};"]
@@ -95,7 +95,7 @@ def test_each_theta_is_to_be_had_as_a_patch(
 
 @pytest.mark.usefixtures("tuned")
 def test_the_start_is_no_patch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["params", "diff", "--run", "first", "--start"]) == 0
+    assert execute(["params", "diff", "--run", "first", "--start"]) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -105,7 +105,7 @@ def test_the_start_is_no_patch(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_theta_that_is_not_known_yet_is_said(
     command: list[str], theta: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([*command, "--run", "first", "--theta", theta]) == 3
+    assert execute([*command, "--run", "first", "--theta", theta]) == 3
     heard = capsys.readouterr()
     assert heard.out == ""
     assert f"run first has no {theta} theta yet, after 0 results: use --theta final" in heard.err
@@ -124,7 +124,7 @@ def test_a_theta_that_is_not_known_yet_is_said(
 def test_what_makes_no_sense_is_usage(
     options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["params", "diff", *options]) == 2
+    assert execute(["params", "diff", *options]) == 2
     heard = capsys.readouterr()
     assert heard.out == "" and "Error:" in heard.err
 
@@ -147,7 +147,7 @@ def test_the_theta_that_is_asked_for_is_validated(
         asked.append(sides)
 
     monkeypatch.setattr(session, "play_match", play_match)
-    assert run(["validate", *options]) == 130
+    assert execute(["validate", *options]) == 130
     assert asked == [Played(plus=plus, minus={"margin": 200, "depth": 3})]
 
 
@@ -165,16 +165,16 @@ def test_a_validation_says_which_theta_it_measured(
     tuned.store.open_iteration(
         tuned.master, new_validation(k=None, opened_on=1, plus_parameters=plus)
     )
-    assert run(["status", "--json"]) == 0
+    assert execute(["status", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["validations"]
     assert found["theta"] == theta
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     assert all(f" {name}" in capsys.readouterr().out for name in theta)
 
 
 @pytest.mark.usefixtures("tuned")
 def test_programs_get_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status", "--json"]) == 0
+    assert execute(["status", "--json"]) == 0
     found = {p["name"]: p for p in json.loads(capsys.readouterr().out)["parameters"]}
     for name, start in START.items():
         assert (found[name]["start"], found[name]["value"]) == (start, FINAL[name])
@@ -183,7 +183,7 @@ def test_programs_get_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_programs_get_null_for_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status", "--json"]) == 0
+    assert execute(["status", "--json"]) == 0
     for parameter in json.loads(capsys.readouterr().out)["parameters"]:
         assert [parameter[what] for what in KNOWN] == [None] * 4
 
@@ -196,7 +196,7 @@ def table_of_parameters(text: str) -> list[list[str]]:
 
 @pytest.mark.usefixtures("tuned")
 def test_people_get_them_with_their_deviations(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     head, margin, depth = table_of_parameters(capsys.readouterr().out)
     assert head[:7] == ["name", "start", "final", "averaged±sd", "supported±sd", "played", "as"]
     assert margin[:5] == ["margin", "200", "221", "231±12", "252.6±7.0"]
@@ -205,7 +205,7 @@ def test_people_get_them_with_their_deviations(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.usefixtures("fresh")
 def test_people_get_a_dash_for_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     _, margin, _ = table_of_parameters(capsys.readouterr().out)
     assert margin[:5] == ["margin", "200", "200", "-", "-"]
 
@@ -215,7 +215,7 @@ def test_a_run_that_is_older_than_its_estimates_says_so(
 ) -> None:
     for _ in range(2):
         fresh.whole_iteration()
-    assert run(["status"]) == 0
+    assert execute(["status"]) == 0
     said = capsys.readouterr().out
     assert "averaged and supported values hold the last 0 results: the run was begun by" in said
 

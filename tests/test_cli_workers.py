@@ -8,7 +8,7 @@ import pytest
 from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
 from console import call, master, write_project
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.store import open_store
 
 PLUS = new_engine("plus").sha256
@@ -34,7 +34,7 @@ def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def workers(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The exit code, and what was said on stdout and on stderr."""
-    code = run(["workers", *arguments])
+    code = execute(["workers", *arguments])
     said = capsys.readouterr()
     return code, said.out, said.err
 

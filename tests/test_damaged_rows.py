@@ -16,7 +16,7 @@ import pytest
 from builders import TERMS, stage
 from console import call, worker, write_project
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.config import load_space
 from spsa.master.settings import RunSettings
 from spsa.migrate import upgrade
@@ -120,7 +120,7 @@ def _cases() -> Iterator[Any]:
 
 def told(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit code and what is said of it; anything that nobody caught comes out of here."""
-    code = run([command])
+    code = execute([command])
     return code, capsys.readouterr().err
 
 

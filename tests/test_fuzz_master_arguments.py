@@ -17,7 +17,7 @@ from console import CONFIG, OWN, write_project
 from fuzzing import Chance, fuzz, made
 from hypothesis import example, given
 
-from spsa.cli import COMMANDS, run
+from spsa.cli import COMMANDS, execute
 from spsa.store import open_store
 
 SECONDS = 60.0
@@ -136,7 +136,7 @@ def test_a_command_line_is_obeyed_or_refused(
     shutil.copy(project / "before.db", project / "spsa.db")
     began = time.monotonic()
     takes_long = words[0] in PARSED and "\ud800" not in "".join(words)
-    code = parsed(words) if takes_long else run(words)
+    code = parsed(words) if takes_long else execute(words)
     assert code in (0, 1, 2, 3, 5), words
     said = capfd.readouterr()
     assert "Traceback" not in said.err and "defect of this program" not in said.err
@@ -163,5 +163,5 @@ def test_a_command_line_is_obeyed_or_refused(
 def test_what_was_found_is_refused(
     project: Path, capfd: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
-    assert run(words) == 2
+    assert execute(words) == 2
     assert said in capfd.readouterr().err

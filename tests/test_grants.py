@@ -11,7 +11,7 @@ from builders import LEASE, new_worker, result_of, stage
 from console import Done, call, master
 from uci_tuner import uci_tuner
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.connection import parse_url
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 from spsa.schema import PRIVATE_VIEWS, VIEWS, metadata
@@ -485,7 +485,7 @@ def test_a_machines_statement_can_be_read_too(tmp_path: Path, postgresql_url: st
 def test_a_login_or_machine_that_cannot_be_is_refused(
     asked: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["grant", *asked]) == 2
+    assert execute(["grant", *asked]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
 
 

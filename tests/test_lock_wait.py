@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from spsa import lock_wait, migrate, sqlite_file
-from spsa.cli import run as master
+from spsa.cli import execute as master
 from spsa.errors import DatabaseUnreachable
 
 SECONDS = 1.5

@@ -7,7 +7,7 @@ import pytest
 from console import CONFIG, write_project
 from shell import Shell
 
-from spsa.cli import run
+from spsa.cli import execute
 from spsa.config import load_config
 from spsa.errors import UnusableState
 from spsa.master.start import Prepared, prepare, tuning_of
@@ -95,5 +95,5 @@ def test_a_run_of_an_unknown_rule_is_said(
     altered(store, "UPDATE spsa_run SET algorithm = 'mixtures'")
     with pytest.raises(UnusableState, match="did you mean 'mixture'"):
         tuning_of(store.run())
-    assert run(["doctor", "--config", str(project / "config.toml")]) == 2
+    assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
     assert "run small is of another version of this program" in capsys.readouterr().err

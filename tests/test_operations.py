@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builders import new_engine, new_iteration, stage
+from builders import LEASE, evenly, new_engine, stage
 from engines.zoo import wait_until
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
@@ -143,7 +143,7 @@ def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) 
     assert tuner.ended(never_needed) == 3, tuner.account()
 
 
-def test_what_an_engine_refuses_pauses_the_run_with_the_reason_after_one_try_a_claim(
+def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_the_reason(
     start: Start, tmp_path: Path
 ) -> None:
     tuner = start("refused")
@@ -155,14 +155,20 @@ def test_what_an_engine_refuses_pauses_the_run_with_the_reason_after_one_try_a_c
     with open_store(tuner.url, durable=False) as store:
         run = stage(store)
         refused = {"plus_options": {"Nonsense": "1"}, "minus_options": {}}
-        run.open(plus=binary, minus=binary, **refused)
+        run.open(plus=binary, minus=binary, batches=evenly(8, 8), max_attempts=2, **refused)
         worker = tuner.worker("--idle-timeout", "2")
-        assert tuner.ended(worker) == 0, tuner.account()
-        now, attempts = run.now(), new_iteration().max_attempts
+        assert tuner.ended(worker) == 1, tuner.account()
+        assert "declares no option 'Nonsense'" in (tuner.folder / "worker-0.log").read_text()
+        (failed,) = store.batches(run.run.id)
+        assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.READY, 1, 1)
+        assert store.tick(run.master, LEASE).run.status is RunStatus.RUNNING  # another may play it
+        claim = run.claim("the other machine")
+        assert claim is not None
+        store.fail(claim, "refused option: it declares no option 'Nonsense'")
+        now = store.tick(run.master, LEASE).run
         assert now.status is RunStatus.PAUSED
         assert now.reason is not None
         assert "refused option: it declares no option 'Nonsense'" in now.reason
-        failed = max(store.batches(run.run.id), key=lambda batch: batch.attempt)
-        assert (failed.status, failed.attempt) == (BatchStatus.FAILED, attempts)
-        assert failed.void_games == attempts
+        (failed,) = store.batches(run.run.id)
+        assert (failed.status, failed.attempt) == (BatchStatus.FAILED, 2)
     assert engines_of(tuner.folder) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from builders import LEASE, result_of, stage
+from builders import LEASE, new_worker, result_of, stage
 from crew import LONG, assert_undisturbed, of_six, working
 from fleet import Post
 from pooler import Pooler, pooling
@@ -123,7 +123,8 @@ def test_logins_of_a_master_and_a_worker(postgresql_url: str, logins: dict[Role,
     ):
         on = stage(master)
         on.open()
-        while (claim := worker.claim(uuid.uuid4().hex, on.worker, LEASE)) is not None:
+        player = worker.register_worker(new_worker("box-2"))
+        while (claim := worker.claim(uuid.uuid4().hex, player, LEASE)) is not None:
             assert worker.renew([claim.claim_id], LEASE) == {claim.claim_id}
             worker.report(claim, result_of(claim))
         on.apply()

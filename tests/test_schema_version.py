@@ -9,7 +9,7 @@ from builders import stage
 from console import write_project
 
 from spsa import migrate
-from spsa.cli import run as master
+from spsa.cli import execute as master
 from spsa.connection import create_engine, parse_url
 from spsa.errors import SchemaMismatch
 from spsa.inventory import missing

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from console import ROOT, call, environment, master, worker, write_project
 from postgres_server import CrashingServer, account, binaries
 
-from spsa.cli import COMMANDS, run
+from spsa.cli import COMMANDS, execute
 from spsa.connection import create_engine, parse_url, translated
 from spsa.database_url import ServerUrl, parsed
 from spsa.errors import DatabaseUnreachable
@@ -324,7 +324,7 @@ def test_no_output_of_any_command_has_the_secret(
     monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
     changing = {"run", "grant"} if wrong == "no tables" else set()
     for name in COMMANDS.keys() - WITHOUT_A_DATABASE - changing:
-        code = run([name, *ARGUMENTS.get(name, [])])
+        code = execute([name, *ARGUMENTS.get(name, [])])
         said = "".join(capfd.readouterr()) + caplog.text
         assert SECRET not in said, name
         assert code in (0, 2, 3, 5), (name, said)

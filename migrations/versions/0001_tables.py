@@ -160,7 +160,9 @@ def upgrade() -> None:
             "length(CAST(name AS TEXT)) BETWEEN 1 AND 220", name=op.f("ck_spsa_machine_name")
         ),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_spsa_machine")),
-        sa.UniqueConstraint("secret_sha256", name=op.f("uq_spsa_machine_secret_sha256")),
+        sa.UniqueConstraint(
+            "login", "secret_sha256", name=op.f("uq_spsa_machine_login_secret_sha256")
+        ),
     )
     op.create_table(
         "spsa_run",

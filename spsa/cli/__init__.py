@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableLines())
     logging.basicConfig(handlers=[handler])
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(execute(sys.argv[1:] if arguments is None else arguments))
 
 
-def run(arguments: Sequence[str]) -> int:
+def execute(arguments: Sequence[str]) -> int:
     """The exit code of `spsa-master ARGUMENTS`."""
     try:
         _refuse_other_encodings(arguments)

@@ -21,13 +21,15 @@ CREATE OR REPLACE FUNCTION spsa_register_worker(
 DECLARE
     -- never NULL, which would make it the machine of all who have this login
     v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
+    v_longer TEXT := p_host || '-'
+        || left(encode(sha256(convert_to(session_user || v_hash, 'UTF8')), 'hex'), 8);
 BEGIN
     machine := spsa_own_machine(v_hash);
     IF machine IS NULL THEN  -- a new machine; where its name is taken it gets a longer one
         INSERT INTO spsa_machine (name, login, secret_sha256)
             VALUES (p_host, session_user, v_hash) ON CONFLICT DO NOTHING;
         INSERT INTO spsa_machine (name, login, secret_sha256)
-            VALUES (p_host || '-' || left(v_hash, 8), session_user, v_hash) ON CONFLICT DO NOTHING;
+            VALUES (v_longer, session_user, v_hash) ON CONFLICT DO NOTHING;
         machine := spsa_own_machine(v_hash);
     END IF;
     INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement)
