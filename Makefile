@@ -76,13 +76,13 @@ test: lint engine-test
 	$(BIN)/python -m pytest $(ARGS)
 
 chaos: $(VENV)/.test-installed
-	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/test_protocol*.py \
-	  tests/test_deadline.py tests/test_undo.py tests/test_undo_faults.py \
-	  tests/test_worker_zoo.py tests/test_worker_rules.py \
-	  tests/test_text.py tests/test_fuzz_engine_lines.py tests/test_fuzz_arguments.py $(ARGS)
+	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/db/test_protocol*.py \
+	  tests/db/test_deadline.py tests/history/test_undo.py tests/history/test_undo_faults.py \
+	  tests/worker/test_worker_zoo.py tests/worker/test_worker_rules.py \
+	  tests/core/test_text.py tests/worker/test_fuzz_engine_lines.py tests/worker/test_fuzz_arguments.py $(ARGS)
 
 chaos-real: $(VENV)/.test-installed
-	$(BIN)/python tests/chaos_real.py $(ARGS)
+	PYTHONPATH=tests/support $(BIN)/python tests/end_to_end/chaos_real.py $(ARGS)
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutation $(ARGS)

@@ -14,9 +14,9 @@ import numpy as np
 
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
 from spsa.algorithms.observing import Observation, observed
-from spsa.planning.prospect import Prospect
-from spsa.simulation.engine import Games, Quadratic
-from spsa.simulation.race import Race
+from spsa.lab.planning.prospect import Prospect
+from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.race import Race
 
 _REACH = 8.0  # bounds, in steps from the start
 

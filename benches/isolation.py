@@ -13,8 +13,8 @@ from statistics import median
 
 import click
 
-from worker.isolation import isolation
-from worker.spawning import Confinement, spawn
+from worker.uci.isolation import isolation
+from worker.uci.spawning import Confinement, spawn
 
 NOTHING = "/bin/true"
 MATCH = ("--games", "60", "--nodes", "2000", "-c", "1")

@@ -21,10 +21,10 @@ import click
 import numpy as np
 
 from spsa.algorithms import Problem, create
-from spsa.simulation.constant import ConstantGains
-from spsa.simulation.engine import Games, Quadratic
-from spsa.simulation.race import Race
-from spsa.theory import Design, Goal, Landscape, at_once, cautious, guessed_loss, noise_of_game
+from spsa.lab.simulation.constant import ConstantGains
+from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.race import Race
+from spsa.lab.theory import Design, Goal, Landscape, at_once, cautious, guessed_loss, noise_of_game
 
 DRAW_RATE, START_ELO = 0.61, 2.0  # the peer's defaults, as all of `designed`
 ROUNDS = 5

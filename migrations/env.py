@@ -1,8 +1,8 @@
-"""Runs the migrations on the connection that `spsa.migrate` hands over, inside its transaction."""
+"""Runs the migrations on the connection of `spsa.db.migrate`, inside its transaction."""
 
 from alembic import context
 
-from spsa.indexes import metadata
+from spsa.db.indexes import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -31,9 +31,9 @@ from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
 
-from spsa.connection import parse_url
-from spsa.migrate import upgrade
-from spsa.store import Store, open_store
+from spsa.db.connection import parse_url
+from spsa.db.migrate import upgrade
+from spsa.db.store import Store, open_store
 
 DATABASES = ("sqlite", "postgresql")
 

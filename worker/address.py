@@ -4,11 +4,11 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from spsa.database_url import parsed
+from spsa.db.database_url import parsed
+from spsa.db.tls import cautions
+from spsa.db.url_source import caution_of_command_line, url_beside, url_in
 from spsa.errors import Fault, InvalidInput
-from spsa.regular_file import MOST_TEXT, content
-from spsa.tls import cautions
-from spsa.url_source import caution_of_command_line, url_beside, url_in
+from spsa.security.regular_file import MOST_TEXT, content
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:

@@ -16,13 +16,13 @@ from spsa.errors import TuningError, tell_defect, told
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
-from worker.folders import working_folders
-from worker.isolation import isolation, keep_to_oneself
-from worker.warden import warden
+from worker.uci.isolation import isolation, keep_to_oneself
+from worker.uci.orphan_reaper import warden
+from worker.uci.working_folders import working_folders
 
 if TYPE_CHECKING:
-    from spsa.keys import TrustKey
-    from worker.service import Service
+    from spsa.security.keys import TrustKey
+    from worker.batches.service import Service
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,8 +68,8 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
 
 def _serve(given: dict[str, Any]) -> int:
     # Imported late: SQL and chess take longer to load than --help takes to print.
+    from worker.batches.service import serve
     from worker.logs import set_up
-    from worker.service import serve
 
     set_up(given["log_format"], verbose=given["verbose"])
     keep_to_oneself()
@@ -78,9 +78,9 @@ def _serve(given: dict[str, Any]) -> int:
 
 def service(given: dict[str, Any]) -> "Service":
     """A worker's settings from the values of the command line, by their options' names."""
-    from worker.loop import Habits
+    from worker.batches.loop import Habits
+    from worker.batches.service import Service
     from worker.options import confinement
-    from worker.service import Service
 
     habits = Habits(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
@@ -115,14 +115,14 @@ def _trust_key(text: str | None) -> "TrustKey | None":
     if text is None:
         return None
     # Imported late: only who checks signatures needs it.
-    from spsa.keys import TrustKey
+    from spsa.security.keys import TrustKey
 
     return TrustKey.of(text)
 
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
     # Imported late: chess takes longer to load than --help takes to print.
-    from worker.arena import Arena, hold
+    from worker.match.command import Arena, hold
 
     first, second = engines
     return hold(Arena.of(first, second, given))

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from spsa.terms import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
-from spsa.terms.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
+from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
 from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.cores import memory, pinning_order
-from worker.spawning import Confinement
+from worker.uci.spawning import Confinement
 
 _MIB = 2**20
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"

@@ -15,10 +15,10 @@ from benches.database.scene import (
     registered,
     shell,
 )
-from spsa.migrate import upgrade
+from spsa.db.migrate import upgrade
+from spsa.db.store import Mastership, NewStep, Run, Store, open_store
+from spsa.db.totals import recount
 from spsa.report.status import status
-from spsa.store import Mastership, NewStep, Run, Store, open_store
-from spsa.store.totals import recount
 
 CALLS = 40
 WORKERS = 8

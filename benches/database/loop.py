@@ -10,8 +10,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from benches.database.scene import BARE_POLL, BARE_REPORT, LEASE, RESULT, moving, registered
-from spsa.connection import create_engine, parse_url
-from spsa.store import open_store
+from spsa.db.connection import create_engine, parse_url
+from spsa.db.store import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benches.database.server import seconds_of_cpu
-from worker.pauses import POLL
+from worker.batches.backoff import POLL
 
 CONNECTIONS = 250
 _POLL = """

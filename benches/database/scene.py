@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from spsa import deadline
-from spsa.connection import create_engine, parse_url
-from spsa.lifecycle import Purpose
-from spsa.migrate import upgrade
-from spsa.params.location import Location
-from spsa.params.parameter import Parameter
-from spsa.params.placement import Constant
-from spsa.params.space import Space
-from spsa.scoring import Tally
-from spsa.store import (
+from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.params.location import Location
+from spsa.core.params.parameter import Parameter
+from spsa.core.params.placement import Constant
+from spsa.core.params.space import Space
+from spsa.core.scoring import Tally
+from spsa.db import deadline
+from spsa.db.connection import create_engine, parse_url
+from spsa.db.migrate import upgrade
+from spsa.db.store import (
     BatchResult,
     NewEngine,
     NewIteration,
@@ -27,7 +27,7 @@ from spsa.store import (
     WorkerInfo,
     open_store,
 )
-from spsa.terms import Terms, TimeControl
+from spsa.lifecycle import Purpose
 
 PARAMETERS = 20
 LEASE = 600.0

@@ -21,7 +21,7 @@ from benches.cluster import (
     make_cluster,
 )
 from benches.database.slowness import variables
-from spsa.connection import parse_url
+from spsa.db.connection import parse_url
 
 __all__ = ["binaries", "create", "fresh_copy", "running", "seconds_of_cpu"]
 

@@ -11,7 +11,7 @@ import click
 from benches.fleet.measuring import of_lockstep, of_ours
 from benches.fleet.scene import FLEETS, Outcome, Scene
 from benches.fleet.server import postgresql
-from spsa import migrate
+from spsa.db import migrate
 
 HEAD = (
     "| workers | slots | games an iteration | time | lock-step: in games | ours: in games "

@@ -8,8 +8,8 @@ from statistics import fmean
 
 from benches.fleet import lockstep, ours, processes
 from benches.fleet.scene import Outcome, Scene, Span
+from spsa.db.store import Store
 from spsa.master.settings import AUTO, Auto
-from spsa.store import Store
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

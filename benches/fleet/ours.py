@@ -11,15 +11,15 @@ from uuid import uuid4
 
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
+from spsa.algorithms.tuning import Tuning, tuning
+from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.scoring import Tally
+from spsa.db.store import BatchResult, NewEngine, NewRun, Run, Store, WorkerInfo, open_store
 from spsa.master.delivery import Sides, Values
 from spsa.master.loop import Master
+from spsa.master.session import TICK_SECONDS
 from spsa.master.settings import AUTO, Auto, RunSettings
-from spsa.master.sitting import TICK_SECONDS
-from spsa.params import Constant, Location, Parameter, Space
-from spsa.scoring import Tally
-from spsa.store import BatchResult, NewEngine, NewRun, Run, Store, WorkerInfo, open_store
-from spsa.terms import Terms, TimeControl
-from spsa.tuning import Tuning, tuning
 
 _FIRST_RESULTS = 40
 _NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=3000)

@@ -1,4 +1,4 @@
-"""Slots that sleep: what a worker sees of `worker.pool.Pool`, without engines and threads."""
+"""Slots that sleep: the `worker.runner.pool.Pool` of a worker, without engines and threads."""
 
 import heapq
 import time
@@ -12,12 +12,12 @@ from random import Random
 import chess
 
 from benches.fleet.scene import Scene, Span
-from spsa.store import Claim
-from worker.batch import Binaries
-from worker.game import Game, Pair
-from worker.pool import Event, Job, JobDone, PairPlayed
-from worker.rules import Ending, Termination
-from worker.uci import Patience
+from spsa.db.store import Claim
+from worker.batches.job import Binaries
+from worker.runner.game import Game, Pair
+from worker.runner.pool import Event, Job, JobDone, PairPlayed
+from worker.runner.rules import Ending, Termination
+from worker.uci.engine import Patience
 
 _ENGINE = Path("engine")
 

@@ -16,13 +16,13 @@ from typing import cast
 from benches.fleet.pool import NoEngines, SleepingPool
 from benches.fleet.scene import SLOTS, Scene, Span, overlap
 from spsa import __version__
-from spsa.store import WorkerInfo, open_store
-from worker.artifacts import EngineCache
-from worker.database_client import DatabaseClient
-from worker.interrupts import Interrupts
-from worker.loop import Habits, Worker
-from worker.pauses import POLL, RECONNECT
-from worker.pool import Pool
+from spsa.db.store import WorkerInfo, open_store
+from worker.batches.backoff import POLL, RECONNECT
+from worker.batches.database_client import DatabaseClient
+from worker.batches.engine_cache import EngineCache
+from worker.batches.loop import Habits, Worker
+from worker.runner.interrupts import Interrupts
+from worker.runner.pool import Pool
 
 PROCESSES = 2
 _LEASE = 120.0

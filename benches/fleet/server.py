@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benches.database.server import binaries, create, running
-from spsa import migrate
+from spsa.db import migrate
 from spsa.errors import TuningError
 
 _MEMORY = Path("/dev/shm")

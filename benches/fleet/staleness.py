@@ -13,11 +13,11 @@ import click
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.planning.supply import depth_after
-from spsa.simulation.comparison import IDLE, Found, found
-from spsa.simulation.entrants import ENTRANTS, own_width
-from spsa.simulation.race import final
-from spsa.simulation.suite import SIZES, STEEP, Heat, Suite
+from spsa.lab.planning.supply import depth_after
+from spsa.lab.simulation.comparison import IDLE, Found, found
+from spsa.lab.simulation.entrants import ENTRANTS, own_width
+from spsa.lab.simulation.race import final
+from spsa.lab.simulation.suite import SIZES, STEEP, Heat, Suite
 
 RULE = "mixture"
 MISJUDGED = "misjudged"

@@ -10,14 +10,14 @@ from benches.proof.markdown import markdown
 from benches.proof.places import RULES, Plan, places
 from benches.proof.playing import Against, Hall
 from benches.proof.verdict import Proof
-from spsa import migrate
 from spsa.cli.demonstration import cores, worker_beside
-from spsa.cli.session import interruptible
+from spsa.cli.master_session import interruptible
 from spsa.config import Config, load_config
+from spsa.db import migrate
+from spsa.db.store import open_store
 from spsa.errors import TuningError
 from spsa.report.text import terminal
 from spsa.report.theta import Theta
-from spsa.store import open_store
 
 _FEW = click.IntRange(min=2)
 _ONE = click.IntRange(min=1)

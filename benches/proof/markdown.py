@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from benches.proof.verdict import Proof, Verdict, recovered
+from spsa.core.scoring import Tally
 from spsa.report.text import duration, elo_text, number
-from spsa.scoring import Tally
 
 
 def markdown(proof: Proof) -> str:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from spsa.cli.demonstration import own_values
-from spsa.cli.session import play_match, seated, tune
+from spsa.cli.master_session import play_match, seated, tune
 from spsa.config import Config
+from spsa.core.params import Played, Space
+from spsa.db.store import Iteration, Run, Store, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
-from spsa.params import Played, Space
 from spsa.report.theta import Theta, chosen_theta
-from spsa.store import Iteration, Run, Store, Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from math import hypot, inf
 from typing import Self
 
 from benches.proof.playing import Against
-from spsa.params import Space
+from spsa.core.params import Space
+from spsa.core.scoring import Estimate, Tally, elo
 from spsa.report.theta import Theta
-from spsa.scoring import Estimate, Tally, elo
 
 
 def recovered(tuned: Tally, start: Tally) -> Estimate:

@@ -8,7 +8,7 @@ from pathlib import Path
 import chess.pgn
 
 from benches.runner.contenders import FIRST
-from spsa.scoring import Tally
+from spsa.core.scoring import Tally
 
 _POINTS = {"1-0": 2, "0-1": 0, "1/2-1/2": 1}
 

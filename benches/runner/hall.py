@@ -9,8 +9,8 @@ from pathlib import Path
 from benches.runner.contenders import FIRST, SECOND, Contender, Limit, Plan
 from benches.runner.games import Games, read
 from benches.runner.measuring import Used, run
-from spsa.terms import Book
-from worker.openings import load
+from spsa.core.game_settings import Book
+from worker.runner.openings import load
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ and so W = wins - losses of any number of games by r c W. The vector c_i of game
 with the same c for all parameters where each is measured in its own steps.
 
 Theta ends in a normal distribution about the optimum. How wide it is depends on r, and how soon it
-gets there on r c^2: `spsa.theory` has the formulas, and `plan` chooses r and c by them. Two of the
-paper's need mending: (2.4) has to read sigma^2 = 1 - d, and (2.6) lambda_j = C / (4 r e_j c_j^2).
+gets there on r c^2: `spsa.lab.theory` has the formulas, and `plan` chooses r and c by them. Two of
+the paper's need mending: (2.4) has to read sigma^2 = 1 - d, and (2.6)
+lambda_j = C / (4 r e_j c_j^2).
 
 A parameter moves by half the difference that was played of it, which is c_i unless bounds or
 rounding made it something else.

@@ -1,10 +1,10 @@
-"""What the games of an outcome say in Elo: `spsa.scoring` over arrays of pentanomials."""
+"""What the games of an outcome say in Elo: `spsa.core.scoring` over arrays of pentanomials."""
 
 import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.rule import Move, Outcome, Vector
-from spsa.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
+from spsa.core.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
 
 
 def elo(outcome: Outcome) -> Vector:

@@ -11,8 +11,8 @@ step, as Fishtest's c_end does. a is what lets the noise of the planned games, b
 theta 2.5 steps in all (Euclidean length: 0.8 steps a parameter for 10 of them). That fixes what
 noise may cost, and leaves more for the signal the more games there are; over quadratic losses the
 best such length hardly depends on the parameters (4 to 64), the iterations (20 to 3000) or the
-games in each. Part of the Elo at stake that is recovered, by tests/test_algorithms_recovery.py,
-where the cases are described:
+games in each. Part of the Elo at stake that is recovered, by
+tests/algorithms/test_algorithms_recovery.py, where the cases are described:
 
                                   demo       focused      moderate comprehensive         hasty
     default                       0.93          0.93          0.91          0.78          0.48
@@ -41,7 +41,7 @@ from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Position, Walk
-from spsa.scoring import ELO_PER_SCORE
+from spsa.core.scoring import ELO_PER_SCORE
 
 _SETTINGS = (
     Setting(

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from spsa.config import load_config
+from spsa.config.loading import LEAST_SHARE, MOST_SHARE
+from spsa.db.database_url import parsed
+from spsa.db.store import open_store
+from spsa.db.tls import cautions
+from spsa.db.url_source import caution_of_command_line, url_in
 from spsa.output import echo
 from spsa.report.theta import Theta
 
 if TYPE_CHECKING:
     from spsa.config import Config
-    from spsa.store import Store
+    from spsa.db.store import Store
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -34,8 +40,6 @@ class FileToWrite(click.Path):
 
 def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
     # Imported late: NumPy comes with it.
-    from spsa.config.loading import LEAST_SHARE, MOST_SHARE
-
     if share is not None and not LEAST_SHARE <= share <= MOST_SHARE:  # nor nan
         raise click.BadParameter(f"{share:g} is not from {LEAST_SHARE:g} to {MOST_SHARE:g}")
     return share
@@ -116,8 +120,6 @@ def actor() -> str:
 
 def settings(config: str | None, database_url: str | None) -> "Config":
     """config.toml with what the command line and the environment say on top."""
-    from spsa.config import load_config
-
     environ = dict(os.environ)
     if (url := _chosen_url(database_url)) is not None:
         environ["DATABASE_URL"] = url
@@ -128,8 +130,6 @@ def settings(config: str | None, database_url: str | None) -> "Config":
 
 def _chosen_url(url: str | None) -> str | None:
     """What the command line says goes before the environment; a URL before the file of one."""
-    from spsa.url_source import caution_of_command_line, url_in
-
     context = click.get_current_context(silent=True)
     if context is None:
         return url
@@ -147,9 +147,6 @@ def _is_typed(context: click.Context, name: str) -> bool:
 
 
 def _caution(url: str) -> None:
-    from spsa.database_url import parsed
-    from spsa.tls import cautions
-
     for caution in cautions(parsed(url)):
         echo(f"warning: {caution}", err=True)
 
@@ -157,7 +154,5 @@ def _caution(url: str) -> None:
 @contextmanager
 def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
     """The store that the configuration names; its tables have to be there."""
-    from spsa.store import open_store
-
     with open_store(settings(config, database_url).database_url) as store:
         yield store

@@ -5,6 +5,9 @@ from pathlib import Path
 import click
 
 from spsa.cli.common import FileToWrite, config_option, database_option, opened, settings
+from spsa.db import migrate
+from spsa.db.schema import REVISION
+from spsa.db.store import open_store
 from spsa.output import echo
 
 
@@ -21,8 +24,6 @@ def upgrade(config: str | None, database_url: str | None) -> None:
 
     Safe to run at any time, on a live run too.
     """
-    from spsa import migrate
-
     found = settings(config, database_url)
     done = migrate.upgrade(found.database_url)
     echo("upgraded" if done else "already at this program's schema")
@@ -33,10 +34,6 @@ def upgrade(config: str | None, database_url: str | None) -> None:
 @database_option
 def check(config: str | None, database_url: str | None) -> None:
     """Say whether this program can work with the database."""
-    from spsa import migrate
-    from spsa.schema import REVISION
-    from spsa.store import open_store
-
     url = settings(config, database_url).database_url
     migrate.check_complete(url)
     with open_store(url) as store:

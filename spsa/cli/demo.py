@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from spsa.cli.demonstration import demonstrate
+
 
 def _seeds(_context: click.Context, _option: click.Parameter, text: str) -> tuple[int, ...]:
     try:
@@ -37,6 +39,4 @@ def demo(seeds: tuple[int, ...], concurrency: int | None, folder: Path) -> int:
     Builds, plays and measures as any run does: a master here, a worker as a process of its own, an
     SQLite file between them. The same seed gives the same games.
     """
-    from spsa.cli.demonstration import demonstrate
-
     return demonstrate(seeds, concurrency, folder)

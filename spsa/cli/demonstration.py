@@ -17,18 +17,25 @@ from rich.console import Console
 from rich.table import Table
 
 import spsa
-from spsa import migrate
-from spsa.cli.session import Seat, interruptible, play_match, seated, tune, tuned_against_start
+from spsa.builds.rust import element, parse
+from spsa.cli.master_session import (
+    Seat,
+    interruptible,
+    play_match,
+    seated,
+    tune,
+    tuned_against_start,
+)
 from spsa.config import Config, load_config, load_space, read_sources
+from spsa.core.params import Constant, Space
+from spsa.core.scoring import Tally
+from spsa.db import migrate
+from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.master.equipment import source_of
 from spsa.master.start import Prepared, checked_space, prepare
-from spsa.params import Constant, Space
 from spsa.report.status import parameters
 from spsa.report.text import duration, elo_text, number, score, terminal
-from spsa.rust_constants import element, parse
-from spsa.scoring import Tally
-from spsa.store import Iteration, Run, open_store
 
 MARK = ".spsa-demo"
 DRAIN_SECONDS = 20.0

@@ -3,6 +3,10 @@
 import click
 
 from spsa.cli.common import config_option, database_option, settings
+from spsa.db import migrate
+from spsa.db.store import open_store
+from spsa.history.doctor import check_run
+from spsa.master.start import tuning_of
 from spsa.output import echo
 
 
@@ -15,11 +19,6 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
 
     Changes nothing. Exit code 1 and a line for each finding, or 0 and a sentence.
     """
-    from spsa import migrate
-    from spsa.doctor import check_run
-    from spsa.master.start import tuning_of
-    from spsa.store import open_store
-
     url = settings(config, database_url).database_url
     migrate.check_complete(url)
     with open_store(url) as store:

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from spsa import limits
 from spsa.cli.common import config_option, database_option, settings
+from spsa.core import limits
+from spsa.db.grants import CONNECTIONS, Grant, GrantDesk, Role
+from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
 
 if TYPE_CHECKING:
-    from spsa.store.roles import Grant
+    from spsa.db.grants import Grant
 
 _ROLES = ("worker", "viewer", "master")
 _NAME_BYTES = 63
@@ -74,9 +76,6 @@ def grant(
     the owner of the tables; run it again after `db upgrade`, or to change a password. With
     --machine a login is for one machine, and no other login can speak for it.
     """
-    from spsa.store import open_store
-    from spsa.store.roles import CONNECTIONS, Grant, GrantDesk, Role
-
     if machine is not None and role != "worker":
         raise click.UsageError(f"--machine is for --role worker, and not for a {role}")
     password = None if password_file is None else _first_line(password_file)

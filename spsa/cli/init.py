@@ -5,6 +5,9 @@ from pathlib import Path
 
 import click
 
+from spsa.builds.rust import parse
+from spsa.config import starter_config, starter_params
+from spsa.config.proposals import propose
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.output import echo
 
@@ -33,10 +36,6 @@ def init(source: Path, constants_file: str | None, folder: Path, force: bool) ->
     Every number of its constants file that can be tuned is proposed with a range and a step; edit
     the proposals, they are guesses.
     """
-    from spsa.config import starter_config, starter_params
-    from spsa.proposals import propose
-    from spsa.rust_constants import parse
-
     constants = _constants(source, constants_file)
     targets = [folder / "config.toml", folder / "params.toml"]
     _refuse_existing([] if force else [target for target in targets if target.exists()])

@@ -6,6 +6,7 @@ import click
 
 from spsa.cli.common import FileToWrite
 from spsa.output import echo
+from spsa.security.keys import SigningKey, public_file
 
 _FILE = FileToWrite()
 
@@ -24,8 +25,6 @@ def new(file: Path) -> None:
     signing_key, and start every worker with --trust-key and what was printed. FILE itself stays on
     the master's box.
     """
-    from spsa.keys import SigningKey, public_file
-
     made = SigningKey.new()
     made.write(file)
     echo(f"{file} signs; {public_file(file)} is for the workers' --trust-key:", err=True)
@@ -36,6 +35,4 @@ def new(file: Path) -> None:
 @click.argument("file", type=_FILE)
 def public(file: Path) -> None:
     """Print the public half of the key in FILE."""
-    from spsa.keys import SigningKey
-
     echo(str(SigningKey.read(file).public))

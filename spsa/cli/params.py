@@ -4,8 +4,15 @@ from collections.abc import Mapping
 
 import click
 
+from spsa.builds.rust import render, unified_patch
 from spsa.cli.common import config_option, database_option, settings, theta_option
+from spsa.config import DeliveryKind, read_sources
+from spsa.db.store import open_store
+from spsa.master.equipment import source_of
+from spsa.master.start import checked_space
 from spsa.output import echo_json, echo_raw
+from spsa.report.text import space_table, terminal
+from spsa.report.theta import Theta, chosen_theta
 
 
 @click.group()
@@ -22,10 +29,6 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
 
     All of it is checked against the engine first, as `run` does.
     """
-    from spsa.config import DeliveryKind
-    from spsa.master.start import checked_space
-    from spsa.report.text import space_table, terminal
-
     found = settings(config, database_url)
     space = checked_space(found)
     if as_json:
@@ -51,11 +54,6 @@ def diff(
     For `git apply`, in the folder of the engine's Cargo.toml. An empty patch: the source has these
     values already.
     """
-    from spsa.config import read_sources
-    from spsa.master.equipment import source_of
-    from spsa.master.start import checked_space
-    from spsa.rust_constants import render, unified_patch
-
     _refuse_contradictions(run, start, theta)
     found = settings(config, database_url)
     space = checked_space(found)
@@ -78,9 +76,6 @@ def _refuse_contradictions(run: str | None, start: bool, theta: str | None) -> N
 
 
 def _values_of(database_url: str, name: str, start: bool, theta: str | None) -> Mapping[str, float]:
-    from spsa.report.theta import Theta, chosen_theta
-    from spsa.store import open_store
-
     with open_store(database_url) as store:
         run = store.run(name)
     return run.start_theta if start else chosen_theta(run, Theta(theta or Theta.FINAL))

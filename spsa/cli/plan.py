@@ -5,8 +5,12 @@ from typing import Any
 import click
 
 from spsa.cli.common import config_option, database_option, settings
-from spsa.cli.planning import assumption_options
+from spsa.cli.planning import Assumed, assumption_options, known, precision_asked
+from spsa.lab.planning.plan import plan as planned
+from spsa.master.start import checked_space
 from spsa.output import echo_json
+from spsa.report.plan import planned_json, planned_text
+from spsa.report.text import terminal
 
 
 @click.command()
@@ -40,12 +44,6 @@ def plan(
 
     Simulates the rule with its settings on engines that all have the Elo to gain.
     """
-    from spsa.cli.planning import Assumed, known, precision_asked
-    from spsa.master.start import checked_space
-    from spsa.planning.plan import plan as planned
-    from spsa.report.planned import planned_json, planned_text
-    from spsa.report.text import terminal
-
     found = settings(config, database_url)
     asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.question, precision, confidence)

@@ -1,4 +1,4 @@
-"""From a person's files, and what was measured before, to what is asked of `spsa.planning`."""
+"""From a person's files, and what was measured before, to what is asked of `spsa.lab.planning`."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,19 +8,19 @@ from typing import Any
 import click
 
 from spsa.algorithms import method
+from spsa.algorithms.tuning import problem_of
 from spsa.config import Config
+from spsa.core.game_settings import TimeKind
+from spsa.core.params import Space
+from spsa.core.scoring import Tally, null_variance
+from spsa.db.store import Costs, open_store
 from spsa.errors import InvalidInput, TuningError
+from spsa.lab.planning.precision import Precise, precise
+from spsa.lab.planning.prospect import Design, coarser
+from spsa.lab.planning.question import STAKES, Question
+from spsa.lab.planning.speed import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
+from spsa.lab.planning.supply import bearable_depth
 from spsa.master.equipment import usual_builds
-from spsa.params import Space
-from spsa.planning.pace import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
-from spsa.planning.precision import Precise, precise
-from spsa.planning.prospect import Design, coarser
-from spsa.planning.question import STAKES, Question
-from spsa.planning.supply import bearable_depth
-from spsa.scoring import Tally, null_variance
-from spsa.store import Costs, open_store
-from spsa.terms import TimeKind
-from spsa.tuning import problem_of
 
 _MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
 _USUAL_DRAWS = 0.6

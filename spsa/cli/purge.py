@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
-from spsa.cli.moments import Moment, moment, places, resolved
+from spsa.cli.times import Moment, moment, places, resolved
+from spsa.config import project_theta, says
+from spsa.db.store import Selection, open_store
 from spsa.errors import InvalidInput, NothingToDo
+from spsa.history.purge import carry_out, plan
+from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
+from spsa.report.purge import moves_table, sentences, to_json
+from spsa.report.text import terminal
 
 if TYPE_CHECKING:
     from spsa.config import Config
-    from spsa.store import Run, Selection, Store
-    from spsa.undo import Plan
+    from spsa.db.store import Run, Selection, Store
+    from spsa.history.purge import Plan
 
 
 @click.command()
@@ -65,11 +71,6 @@ def purge(
     A result has to meet all that is said. Nothing is deleted: what was struck stays on record and
     counts nowhere. Games of open iterations are played again. A master may be at work meanwhile.
     """
-    from spsa.master.start import tuning_of
-    from spsa.report.undo import to_json
-    from spsa.store import open_store
-    from spsa.undo import carry_out, plan
-
     _refuse_vague(meant, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
@@ -105,8 +106,6 @@ def _refuse_vague(meant: dict[str, Any], *, ask: bool, as_json: bool) -> None:
 def _selection(
     store: "Store", *, since: Moment | None, until: Moment | None, **where: Any
 ) -> "Selection":
-    from spsa.store import Selection
-
     now = store.clock()
     first, last = resolved(since, now), resolved(until, now)
     if first is not None and last is not None and first >= last:
@@ -119,9 +118,6 @@ def _utc(moment: datetime) -> str:
 
 
 def _show(plan: "Plan") -> None:
-    from spsa.report.text import terminal
-    from spsa.report.undo import moves_table, sentences
-
     for sentence in sentences(plan):
         echo(sentence)
     if plan.last is not None:
@@ -133,8 +129,6 @@ def _repair(config: "Config", store: "Store", run: "Run") -> None:
 
     A master that is at work does the same; without one, this is the only one who knows.
     """
-    from spsa.config import project_theta, says
-
     try:
         path, now = config.params_path, store.run(run.name).theta
         if says(path, now):

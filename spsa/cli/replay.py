@@ -5,7 +5,11 @@ from dataclasses import asdict, replace
 import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.history.purge import theta_at
+from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
+from spsa.report.status import finite, parameters
+from spsa.report.text import parameters_table, terminal
 
 
 @click.command()
@@ -34,11 +38,6 @@ def replay(
     as_json: bool,
 ) -> None:
     """Theta after the result K, computed from the start of the run by the games that count now."""
-    from spsa.master.start import tuning_of
-    from spsa.report.status import finite, parameters
-    from spsa.report.text import parameters_table, terminal
-    from spsa.undo import theta_at
-
     with opened(config, database_url) as store:
         now = store.run(run)
         to = now.applied if k is None else k

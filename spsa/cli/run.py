@@ -14,7 +14,21 @@ from spsa.cli.common import (
     settings,
     share_option,
 )
+from spsa.cli.master_session import (
+    interruptible,
+    play_match,
+    seated,
+    tune,
+    tuned_against_start,
+    validation_terms,
+)
+from spsa.db import migrate
+from spsa.db.store import open_store
+from spsa.lifecycle import RunStatus
+from spsa.master.start import checked_space, has_ended, prepare
 from spsa.output import echo
+from spsa.report.status import status
+from spsa.report.text import rendered, terminal
 
 
 @click.command()
@@ -39,21 +53,6 @@ def run(
     Plays nothing itself: start `compete --spsa` on this box or on others. Ctrl-C leaves the run as
     it can be resumed by the same command.
     """
-
-    from spsa import migrate
-    from spsa.cli.session import (
-        interruptible,
-        play_match,
-        seated,
-        tune,
-        tuned_against_start,
-        validation_terms,
-    )
-    from spsa.lifecycle import RunStatus
-    from spsa.master.start import checked_space, has_ended, prepare
-    from spsa.report.status import status
-    from spsa.report.text import rendered, terminal
-    from spsa.store import open_store
 
     given = {"priority": priority, "share": share}
     wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}

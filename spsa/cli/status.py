@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from rich.live import Live
 
 from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.output import echo, echo_json
+from spsa.report.runs import standings_table, to_json
+from spsa.report.status import status as look
+from spsa.report.text import headlines, rendered, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spsa.db.store import Store
     from spsa.report.status import Status
-    from spsa.store import Store
 
 
 @click.command()
@@ -27,9 +31,6 @@ def status(
 ) -> None:
     """How far a run is, how good its theta, and who is playing."""
 
-    from spsa.report.status import status as look
-    from spsa.report.text import rendered, terminal
-
     if every:
         _list(config, database_url, as_json)
         return
@@ -42,9 +43,6 @@ def status(
 
 
 def _list(config: str | None, database_url: str | None, as_json: bool) -> None:
-    from spsa.report.standings import standings_table, to_json
-    from spsa.report.text import terminal
-
     with opened(config, database_url) as store:
         standings = store.standings()
     if as_json:
@@ -79,8 +77,6 @@ def watch(
 
     A terminal shows the latest one; a pipe gets each that differs from the one before.
     """
-    from spsa.report.text import terminal
-
     with opened(config, database_url) as store:
         looks = _looks(store, store.run(run).name, interval)
         if as_json:
@@ -91,8 +87,6 @@ def watch(
 
 
 def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
-    from spsa.report.status import status as look
-
     while True:
         found = look(store, store.run(name))
         yield found
@@ -102,10 +96,6 @@ def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
 
 
 def _show(looks: "Iterator[Status]", console: "Console") -> None:
-    from rich.live import Live
-
-    from spsa.report.text import headlines, rendered
-
     if console.is_terminal and not console.is_dumb_terminal:
         with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
             for look in looks:

@@ -9,7 +9,17 @@ from spsa.cli.common import (
     settings,
     theta_option,
 )
+from spsa.cli.master_session import (
+    interruptible,
+    play_match,
+    seated,
+    tuned_against_start,
+    validation_terms,
+)
+from spsa.db.store import open_store
 from spsa.output import echo
+from spsa.report.text import iterations_table, terminal
+from spsa.report.theta import Theta
 
 
 @click.command()
@@ -34,17 +44,6 @@ def validate(
     The games are handed out to the same workers as those of the tune. Interrupted, the same command
     goes on with the match.
     """
-
-    from spsa.cli.session import (
-        interruptible,
-        play_match,
-        seated,
-        tuned_against_start,
-        validation_terms,
-    )
-    from spsa.report.text import iterations_table, terminal
-    from spsa.report.theta import Theta
-    from spsa.store import open_store
 
     found = settings(config, database_url)
     wanted = games or found.validation.games or 1000

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spsa import limits
 from spsa.cli.common import actor, config_option, database_option, opened
+from spsa.core import limits
 from spsa.output import echo, echo_json
+from spsa.report.text import terminal
+from spsa.report.workers import fleet, fleet_table, to_json
 
 if TYPE_CHECKING:
-    from spsa.store import Store
+    from spsa.db.store import Store
 
 
 @click.group()
@@ -23,9 +25,6 @@ def workers() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def list_(config: str | None, database_url: str | None, as_json: bool) -> None:
     """Every worker with its machine, the one heard of last first."""
-    from spsa.report.fleet import fleet, fleet_table, to_json
-    from spsa.report.text import terminal
-
     with opened(config, database_url) as store:
         found = fleet(store)
     if as_json:

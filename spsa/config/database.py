@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from spsa.config.section import Section
-from spsa.database_url import parsed
+from spsa.db.database_url import parsed
+from spsa.db.url_source import anchored, url_beside
 from spsa.errors import Fault, InvalidInput
-from spsa.url_source import anchored, url_beside
 
 
 def read_url(section: Section, folder: Path, variable: str) -> str:

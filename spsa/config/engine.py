@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import extremes
+from spsa.core.game_settings import Declarations
+from spsa.core.params import Parameter, Space
 from spsa.errors import Fault
-from spsa.params import Parameter, Space
-from spsa.terms import Declarations
 
 
 def check_against_engine(

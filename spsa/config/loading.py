@@ -17,8 +17,8 @@ from spsa.config.tuning import (
     read_settings,
     read_validation,
 )
+from spsa.core.game_settings import Terms
 from spsa.errors import Fault, InvalidInput
-from spsa.terms import Terms
 
 PRIORITIES = 1000
 """Priorities go from minus this to this; 0 is the usual one."""

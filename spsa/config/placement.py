@@ -1,7 +1,7 @@
 """The keys of a parameter that say where its value goes."""
 
 from spsa.config.section import Section
-from spsa.params import (
+from spsa.core.params import (
     ArrayKnob,
     ArrayRole,
     Constant,

@@ -5,9 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spsa.config.section import Section, as_number, shown
-from spsa.regular_file import MOST_BOOK, content
-from spsa.terms import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
-from spsa.terms.limits import (
+from spsa.core.game_settings import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings.limits import (
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
     MOST_IN_A_ROW,
@@ -17,6 +16,7 @@ from spsa.terms.limits import (
     MOST_PLIES,
     MOST_SECONDS,
 )
+from spsa.security.regular_file import MOST_BOOK, content
 from spsa.text import is_printable
 
 BUILTIN = "builtin"
@@ -116,7 +116,7 @@ def _builtin() -> Path:
     """The book that came with this installation; every box has to have the same one."""
     found = find_spec("worker")
     assert found is not None and found.origin is not None
-    return Path(found.origin).parent / "openings" / "balanced.epd"
+    return Path(found.origin).parent / "runner" / "openings" / "balanced.epd"
 
 
 def _digest(path: Path) -> str:

@@ -12,8 +12,8 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space
+from spsa.core.params import Parameter
 from spsa.errors import Fault, InvalidInput
-from spsa.params import Parameter
 
 
 def project_theta(path: Path, values: Mapping[str, float]) -> bool:
@@ -22,7 +22,7 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     Only these numbers change: comments, order, line ends, mode and symbolic links stay. A value is
     rounded to four digits below its step and kept inside its bounds. The file is replaced in one
     move, so a reader sees the old or the new one, also after a crash. A name that the file does not
-    have is left out: what else no longer matches the run is told by `spsa.params.differences`.
+    have is left out: what else no longer matches the run is told by `spsa.core.params.differences`.
 
     Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
     """

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from spsa.terms import Terms, TimeControl
+from spsa.core.game_settings import Terms, TimeControl
 
 
 class DeliveryKind(StrEnum):

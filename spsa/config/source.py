@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from pathlib import Path
 
-from spsa.errors import MOST_FAULTS, Fault, InvalidInput
-from spsa.params import (
+from spsa.builds.rust import ConstantRefused, Element, RustFile, elements, parse, sources_of
+from spsa.builds.rust import element as element_at
+from spsa.core.params import (
     ArrayKnob,
     Constant,
     Location,
@@ -14,9 +15,8 @@ from spsa.params import (
     assignments,
     target,
 )
-from spsa.regular_file import content
-from spsa.rust_constants import ConstantRefused, Element, RustFile, elements, parse, sources_of
-from spsa.rust_constants import element as element_at
+from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.security.regular_file import content
 
 MOST_SOURCE = 2**22
 """Bytes of one file of a source: its tree takes a microsecond and a kilobyte for each."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from spsa.config.document import Document, read_document
 from spsa.config.placement import read_placement
 from spsa.config.section import Faults, Section, shown, suggestion
-from spsa.params import (
+from spsa.core.params import (
     ArrayKnob,
     ArrayRole,
     Constraint,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
+from spsa.config.proposals import Proposed
 from spsa.config.tuning import DEFAULT_ALGORITHM
-from spsa.proposals import Proposed
 
 _CONFIG = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.

@@ -10,8 +10,8 @@ theta can be computed again just as well.
 
 from dataclasses import dataclass
 
+from spsa.db.store import Iteration, MachineFailures, RunView
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.store import Iteration, MachineFailures, RunView
 
 
 @dataclass(frozen=True, slots=True)

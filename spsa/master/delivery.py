@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spsa.build import Builder, BuiltEngine, Rendered
-from spsa.params import Space
-from spsa.rust_constants import render
-from spsa.store import NewEngine
+from spsa.builds.builder import Builder, BuiltEngine, Rendered
+from spsa.builds.rust import render
+from spsa.core.params import Space
+from spsa.db.store import NewEngine
 
 Values = Mapping[str, float]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spsa.build import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
+from spsa.builds.builder import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
 from spsa.config import Config, DeliveryKind, Distribution, read_sources
+from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
-from spsa.params import Space
 
 MOST_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time

@@ -10,8 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 
+from spsa.algorithms.tuning import Answer, Tuning
+from spsa.db.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
 from spsa.errors import TuningError
+from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.build_queue import Building, Builds
+from spsa.master.build_threads import Workbench
 from spsa.master.decide import (
     Apply,
     Build,
@@ -24,16 +29,11 @@ from spsa.master.decide import (
     next_move,
 )
 from spsa.master.delivery import Delivery
-from spsa.master.making import Building, Builds
 from spsa.master.pacing import Pacer
+from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
 from spsa.master.settings import RunSettings
-from spsa.master.sitting import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
-from spsa.master.workbench import Workbench
-from spsa.replay import games_of
-from spsa.signing import Sign
-from spsa.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
+from spsa.security.signing import Sign
 from spsa.text import FAILURE_LENGTH, printable
-from spsa.tuning import Answer, Tuning
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
 

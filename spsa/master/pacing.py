@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from spsa.algorithms import method
+from spsa.db.store import RunView
+from spsa.lab.planning.speed import USUAL_PLIES, game_seconds
+from spsa.lab.planning.supply import Demand, bearable_depth, cut, depth_after, evenly
+from spsa.master.build_threads import Workbench
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
-from spsa.master.workbench import Workbench
-from spsa.planning.pace import USUAL_PLIES, game_seconds
-from spsa.planning.supply import Demand, bearable_depth, cut, depth_after, evenly
-from spsa.store import RunView
 
 _PRESUMED_NPS = 1e6
 _PRESUMED_SECONDS = 10.0  # of a game by depth, until some have been played

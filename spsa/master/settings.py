@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Self
 
-from spsa.terms import Terms
-from spsa.written import as_written, built
+from spsa.core.game_settings import Terms
+from spsa.core.stored_json import as_written, built
 
 Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"

@@ -1,8 +1,8 @@
 """Who signs what workers are to execute."""
 
 from spsa.config import Config
-from spsa.keys import SigningKey
-from spsa.signing import Sign
+from spsa.security.keys import SigningKey
+from spsa.security.signing import Sign
 
 
 def signer(config: Config) -> Sign | None:

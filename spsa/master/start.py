@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.algorithms import method, settings_faults
-from spsa.build import declared
+from spsa.algorithms.tuning import Tuning, tuning
+from spsa.builds.builder import declared
 from spsa.config import (
     Config,
     check_against_engine,
@@ -18,16 +19,15 @@ from spsa.config import (
     load_space,
     read_sources,
 )
+from spsa.core.params import Space, differences
+from spsa.core.stored_json import as_written
+from spsa.db.store import NewRun, Run, Store
 from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo, UnusableState
+from spsa.lab.planning.supply import bearable_depth
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.equipment import delivery_of, delivery_settings, source_of
 from spsa.master.settings import AUTO, RunSettings
-from spsa.params import Space, differences
-from spsa.planning.supply import bearable_depth
-from spsa.store import NewRun, Run, Store
-from spsa.tuning import Tuning, tuning
-from spsa.written import as_written
 
 FREE_DEPTH = 8
 """More iterations in flight from the start cost part of the gain in runs of any length."""

@@ -4,16 +4,16 @@ import threading
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
+from spsa.core.game_settings import Terms
+from spsa.core.scoring import elo
+from spsa.db.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
 from spsa.errors import NothingToDo, TuningError
+from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.build_threads import Workbench
 from spsa.master.delivery import Delivery, Sides
-from spsa.master.sitting import TICK_SECONDS, Sitting, Watcher, show
-from spsa.master.workbench import Workbench
-from spsa.planning.supply import evenly
-from spsa.scoring import elo
-from spsa.signing import Sign
-from spsa.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
-from spsa.terms import Terms
+from spsa.master.session import TICK_SECONDS, Sitting, Watcher, show
+from spsa.security.signing import Sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from spsa.core.scoring import Tally
+from spsa.db.store import Iteration, RunView
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.status import wanted_games
 from spsa.report.text import START_A_WORKER, duration, number, plural, score, sentence
-from spsa.scoring import Tally
-from spsa.store import Iteration, RunView
 
 log = logging.getLogger(__name__)
 

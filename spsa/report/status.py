@@ -6,12 +6,12 @@ from math import isfinite
 from typing import Any
 
 from spsa.algorithms.observing import noted
+from spsa.core.params import Parameter, Space
+from spsa.core.scoring import Estimate, Tally, elo
+from spsa.core.stored_json import as_written
+from spsa.db.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
 from spsa.lifecycle import Purpose
-from spsa.params import Parameter, Space
-from spsa.report.standings import live, to_json
-from spsa.scoring import Estimate, Tally, elo
-from spsa.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
-from spsa.written import as_written
+from spsa.report.runs import live, to_json
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""

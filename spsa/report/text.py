@@ -6,13 +6,13 @@ from math import floor, log10
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from spsa.core.params import Space, target
+from spsa.core.scoring import Tally
+from spsa.db.store import Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.params import Space, target
-from spsa.report.standings import standings_table
+from spsa.report.runs import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
-from spsa.scoring import Tally
-from spsa.store import Iteration, WorkerRow
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from spsa.errors import NothingToDo
 
 if TYPE_CHECKING:  # a command line that only lists the words needs no database
-    from spsa.store import Run, Values
+    from spsa.db.store import Run, Values
 
 
 class Theta(StrEnum):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = ROOT / "tests"
 FILES = (
     "test_protocol.py",
-    "mutation/stories.py",
+    "stories.py",
     "test_protocol_functions.py",
     "test_worker_client.py",
     "test_limits.py",
@@ -71,11 +71,11 @@ class Quietly:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     os.environ.update(SPSA_TEST_SEED="1", SPSA_TEST_EXAMPLES="5")
-    sys.path[:0] = [str(TESTS), str(ROOT)]
+    sys.path[:0] = [str(TESTS / "support"), str(TESTS), str(ROOT)]
     from postgres_server import binaries, running_server
 
     folder = _folder(options.afresh)
-    files = [TESTS / name for name in FILES if (TESTS / name).exists()]
+    files = [next(TESTS.rglob(name)) for name in FILES]
     found = binaries()
     if found is None:
         click.echo("PostgreSQL's binaries are needed: initdb is not in PATH")

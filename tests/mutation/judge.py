@@ -26,8 +26,8 @@ import psycopg2
 import pytest
 import sqlalchemy as sa
 
-from spsa import sql_files
-from spsa.connection import parse_url
+from spsa.db import sql_files
+from spsa.db.connection import parse_url
 
 from . import targets
 from .targets import Mutant
@@ -93,7 +93,7 @@ class Judge:
 
     def __init__(self, folder: Path, wanted: Callable[[Mutant], bool], tell: Callable[[str], None]):
         self._folder = folder
-        shared = sorted(p.name for p in TESTS.glob("*.py") if not p.name.startswith("test_"))
+        shared = ["conftest.py", *sorted(f"support/{p.name}" for p in TESTS.glob("support/*.py"))]
         product = _of_all(TESTS.parent / name for name in ("spsa", "worker", "migrations"))
         self._shared = _digest(product, *shared)
         self._wanted = wanted
@@ -138,7 +138,7 @@ class Judge:
     # databases
 
     def _databases(self) -> None:
-        from spsa.migrate import upgrade
+        from spsa.db.migrate import upgrade
 
         self._server = os.environ["SPSA_TEST_DATABASE_URL"]
         self._sqlite = self._folder / "template.db"

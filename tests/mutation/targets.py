@@ -11,8 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spsa import sql_files
-from spsa.store import worker_queries
+from spsa.db import sql_files, worker_queries
 
 from . import code_operators, sql_operators
 
@@ -26,27 +25,27 @@ SQL_STRIDES: Mapping[str, int] = {
     "counting.postgresql.sql": 6,
 }
 CODE_STRIDES: Mapping[str, int] = {
-    "spsa.store.worker_queries": 5,
-    "spsa.store.worker_functions": 3,
-    "spsa.store.exhausted": 13,
-    "spsa.store.fleet": 9,
-    "spsa.store.purging": 9,
-    "spsa.store.uncounting": 4,
-    "spsa.store.records": 13,
-    "spsa.store.moves": 9,
-    "spsa.store.mastership": 6,
-    "spsa.store.opening": 13,
-    "spsa.store.runs": 15,
-    "spsa.store.halting": 8,
-    "spsa.store.view": 12,
-    "spsa.store.totals": 12,
-    "spsa.replay": 6,
-    "spsa.undo": 7,
-    "spsa.tuning": 9,
-    "worker.database_client": 4,
-    "worker.count": 6,
-    "worker.in_play": 5,
-    "worker.batch": 4,
+    "spsa.db.worker_queries": 5,
+    "spsa.db.worker_functions": 3,
+    "spsa.db.exhausted_batches": 13,
+    "spsa.db.machine_queries": 9,
+    "spsa.db.purge_queries": 9,
+    "spsa.db.uncounting": 4,
+    "spsa.db.purge_records": 13,
+    "spsa.db.master_queries": 9,
+    "spsa.db.master_lease": 6,
+    "spsa.db.iteration_rows": 13,
+    "spsa.db.run_queries": 15,
+    "spsa.db.run_status": 8,
+    "spsa.db.run_view": 12,
+    "spsa.db.totals": 12,
+    "spsa.history.replay": 6,
+    "spsa.history.purge": 7,
+    "spsa.algorithms.tuning": 9,
+    "worker.batches.database_client": 4,
+    "worker.runner.count": 6,
+    "worker.batches.active_batch": 5,
+    "worker.batches.job": 4,
 }
 
 _BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
@@ -133,7 +132,7 @@ def _of_code(change: code_operators.CodeChange) -> Mutant:
         after=change.after,
         reached=(f"{change.module}:{change.function}",),
         make=lambda: code_operators.apply(change),
-        dialect="postgresql" if change.module == "spsa.store.worker_functions" else None,
+        dialect="postgresql" if change.module == "spsa.db.worker_functions" else None,
     )
 
 
@@ -149,7 +148,7 @@ def _of_sql(file: str, text: str, change: sql_operators.Change) -> Mutant:
     dialect = "sqlite" if file in (STATEMENTS, "counting.sqlite.sql") else "postgresql"
     before, after = _shown(text, change)
     return Mutant(
-        file=f"spsa/sql/{file}",
+        file=f"spsa/db/sql/{file}",
         line=text.count("\n", 0, change.start) + 1,
         place=place,
         before=before,
@@ -195,7 +194,7 @@ def _short(text: str) -> str:
 
 
 def _use_statements(changed: str) -> None:
-    """Make the changed statements those of spsa.store.worker_queries."""
+    """Make the changed statements those of spsa.db.worker_queries."""
     known = sql_files.named_statements(STATEMENTS)
     before = dict(known)
     for name, text in _named(changed).items():

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spsa.algorithms.settings import suggestion
+from spsa.cli.simulate.comparison_tables import standings_json, standings_tables
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.lab.simulation.comparison import Contest, sheets
+from spsa.lab.simulation.entrants import ENTRANTS
+from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.output import echo_json
+from spsa.report.text import terminal
 
 if TYPE_CHECKING:
-    from spsa.simulation.comparison import Contest, Sheet
-    from spsa.simulation.suite import Suite
+    from spsa.lab.simulation.comparison import Contest, Sheet
+    from spsa.lab.simulation.suite import Suite
 
 
 def _names(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
-    from spsa.algorithms.settings import suggestion
-    from spsa.simulation.entrants import ENTRANTS
-
     names = tuple(ENTRANTS) if text is None else tuple(dict.fromkeys(_parts(text)))
     wrong = [
         f"found {name!r}: {suggestion(name, ENTRANTS)}" for name in names if name not in ENTRANTS
@@ -110,10 +113,6 @@ def compare(
     Prints how much of the Elo at stake every rule recovers. Differences to the first rule are
     paired, problem by problem; +- is one standard error.
     """
-    from spsa.cli.simulate.standings import standings_json, standings_tables
-    from spsa.report.text import terminal
-    from spsa.simulation.comparison import Contest
-
     suite = _suite(**asked)
     contests = [
         Contest(suite=suite, pairs=pairs, depth=depth, same_width=not own_width)
@@ -133,8 +132,6 @@ def compare(
 def _suite(
     *, half: str, seed: int, size: str, budgets: tuple[int, ...] | None, problems: int | None
 ) -> "Suite":
-    from spsa.simulation.suite import SIZES, Suite
-
     usual = SIZES[size]
     if budgets:
         usual = replace(usual, budgets=budgets, most_results=max(budgets))
@@ -146,8 +143,6 @@ def _suite(
 def _played(
     contests: Sequence["Contest"], names: tuple[str, ...], processes: int
 ) -> dict["Contest", list["Sheet"]]:
-    from spsa.simulation.comparison import sheets
-
     jobs = {
         (contest, name, heat): partial(contest.recovered, name, heat)
         for contest in contests

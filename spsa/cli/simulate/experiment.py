@@ -10,10 +10,10 @@ from math import sqrt
 import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
-from spsa.simulation.constant import ConstantGains
-from spsa.simulation.engine import Games, Quadratic
-from spsa.simulation.race import Race, final
-from spsa.theory import (
+from spsa.lab.simulation.constant import ConstantGains
+from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.race import Race, final
+from spsa.lab.theory import (
     Design,
     Goal,
     Landscape,

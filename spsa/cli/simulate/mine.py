@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spsa.cli.common import config_option, database_option, settings
-from spsa.cli.planning import assumption_options
+from spsa.cli.planning import Assumed, assumption_options, known
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.lab.planning.alternatives import alternatives
+from spsa.master.start import checked_space
 from spsa.output import echo_json
+from spsa.report.plan import alternatives_json, alternatives_table
+from spsa.report.text import sentence, terminal
 
 if TYPE_CHECKING:
-    from spsa.planning.prospect import Recovery
+    from spsa.lab.planning.prospect import Recovery
 
 Found = dict[tuple[str, float], "Recovery"]
 """What every alternative recovers of every stake."""
@@ -48,11 +52,6 @@ def mine(
 
     All alternatives tune the same engines, drawn with the Elo to gain, by the same seed.
     """
-    from spsa.cli.planning import Assumed, known
-    from spsa.master.start import checked_space
-    from spsa.report.planned import alternatives_json, alternatives_table
-    from spsa.report.text import sentence, terminal
-
     files = settings(config, database_url)
     asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
     found = _recoveries(asked.question, processes)
@@ -71,8 +70,6 @@ def mine(
 
 
 def _recoveries(question: Any, processes: int) -> Found:
-    from spsa.planning.alternatives import alternatives
-
     jobs = {
         (name, stake): partial(question.recovery, design, stake)
         for name, design in alternatives(question.design)

@@ -7,24 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np  # as everything heavy here: not for those who only want the help
 
+from spsa.algorithms.settings import suggestion
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.cli.simulate.table1_tables import cells_json, cells_table
+from spsa.core.seeds import derived_seed
+from spsa.lab.simulation.losses import Losses
+from spsa.lab.simulation.table1 import PARAMETERS, Cell, Row
 from spsa.output import echo_json
+from spsa.report.text import terminal
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
-    from spsa.simulation.losses import Losses
-    from spsa.simulation.table1 import Cell, Row
+    from spsa.lab.simulation.losses import Losses
+    from spsa.lab.simulation.table1 import Cell, Row
 
 _TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
 
 
 def _rows(_context: click.Context, _option: click.Parameter, text: str) -> "list[Row]":
-    from spsa.algorithms.settings import suggestion
-    from spsa.simulation.table1 import Row
-
     names = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
     known = [row.value for row in Row]
     wrong = [f"found {n!r}: {suggestion(n, known)}" for n in names if n not in known]
@@ -90,10 +94,6 @@ def table1(
     and to the exact expectation in standard errors. No rule can lose less than the limit, that of
     Bayes, on average with the paper's perturbations; mixture chooses its own.
     """
-    from spsa.cli.simulate.cells import cells_json, cells_table
-    from spsa.report.text import terminal
-    from spsa.simulation.table1 import PARAMETERS, Cell
-
     sizes = [n for n in PARAMETERS if not parameters or str(n) in parameters]
     cells = [Cell(row=row, n=n, iterations=iterations) for row in rows for n in sizes]
     found = _played(cells, runs, seed, processes, by_rule)
@@ -108,8 +108,6 @@ def table1(
 def _played(
     cells: "Sequence[Cell]", runs: int, seed: int, processes: int, by_rule: bool
 ) -> "list[Losses]":
-    from spsa.simulation.losses import Losses
-
     jobs = {
         (cell, first): partial(_batch, cell, min(_TOGETHER, runs - first), (seed, first), by_rule)
         for cell in sorted(cells, key=lambda cell: -cell.n)
@@ -125,10 +123,6 @@ def _played(
 
 
 def _batch(cell: "Cell", runs: int, seed: tuple[int, int], by_rule: bool) -> "Vector":
-    import numpy as np  # as everything heavy here: not for those who only want the help
-
-    from spsa.seeds import derived_seed
-
     rng = np.random.default_rng(derived_seed("table1", *seed, cell.row, cell.n))
     return (cell.losses_by_rule if by_rule else cell.losses)(runs, rng)
 

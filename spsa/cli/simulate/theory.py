@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
+from spsa.cli.simulate.experiment import Asked, checks
 from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
+from spsa.cli.simulate.theory_tables import findings_json, findings_lines, findings_table
+from spsa.core.seeds import derived_seed
 from spsa.output import echo_json
+from spsa.report.text import terminal
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
@@ -125,10 +130,6 @@ def theory(
     Designs a run for a wanted precision, plays it, and prints what the formulas say of it beside
     what was seen: z is the difference in standard errors.
     """
-    from spsa.cli.simulate.experiment import checks
-    from spsa.cli.simulate.findings import findings_json, findings_lines, findings_table
-    from spsa.report.text import terminal
-
     experiment = _experiment(asked)
     theta = _played(experiment, replicas, seed, processes)
     found = list(checks(experiment, theta))
@@ -144,8 +145,6 @@ def theory(
 
 
 def _experiment(asked: Mapping[str, Any]) -> "Experiment":
-    from spsa.cli.simulate.experiment import Asked
-
     if asked["bias"] and not asked["by_rule"]:
         raise click.UsageError("--bias needs --by-rule: only pairs feel what openings are worth")
     try:
@@ -155,10 +154,6 @@ def _experiment(asked: Mapping[str, Any]) -> "Experiment":
 
 
 def _played(experiment: "Experiment", replicas: int, seed: int, processes: int) -> "Vector":
-    import numpy as np
-
-    from spsa.seeds import derived_seed
-
     jobs = {
         first: partial(
             experiment.played,
@@ -173,8 +168,6 @@ def _played(experiment: "Experiment", replicas: int, seed: int, processes: int) 
 
 def _picture(experiment: "Experiment", found: "list[Check]") -> Picture:
     """The Elo lost by games played: mean, median and wanted quantile."""
-    import numpy as np
-
     goal, games = experiment.goal, np.linspace(0, experiment.design.games, _POINTS)
     losses = [experiment.losses(t) for t in games]
     lines = {"mean": [one.mean for one in losses]} | {

@@ -1,0 +1,212 @@
+"""A rule applied to a space: from theta to what two engines play, and from games back to theta.
+
+Pure: the same run seed, state and counts give the same numbers, bit for bit, on any machine. The
+master acts on what this module decides; `doctor` decides it once more and compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, ulp
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
+from spsa.algorithms.observing import Observation, Observed, observed
+from spsa.core.estimates import Estimates
+from spsa.core.params import Played, Space, Vector
+from spsa.core.scoring import Tally
+from spsa.core.seeds import derived_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What iteration k plays: values in the units of params.toml, by the parameter's name."""
+
+    k: int
+    a_k: float
+    c_k: float
+    base: Mapping[str, float]
+    played: Played
+    signs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Games:
+    """What an iteration's row says of games that were played: enough to move theta by."""
+
+    k: int
+    a_k: float
+    c_k: float
+    played: Played
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the games of iteration k do to theta.
+
+    `delta` and `theta` run over all parameters. `gradient` is what these games alone say, in Elo
+    per step and over the active parameters, whatever the rule made of it.
+    """
+
+    state: Mapping[str, Any]
+    delta: Mapping[str, float]
+    theta: Mapping[str, float]
+    estimates: Estimates
+    gradient: Mapping[str, float]
+    elo: float
+    bounded: bool
+
+
+@dataclass(frozen=True)  # no slots: the bounds are computed once
+class Tuning:
+    """One run's space, rule and seed."""
+
+    space: Space
+    rule: Observed
+    seed: int
+
+    def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
+        """Theta in the units of params.toml, and the rule's state, before any game."""
+        theta = self._natural(self.space.start())
+        return theta, self.rule.dump(self.rule.start())
+
+    def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
+        """What iteration k plays when it is opened on this state."""
+        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "perturb", k)))
+        perturbation = self.rule.ask(self.rule.load(state), k, generator)
+        return Proposal(
+            k=k,
+            a_k=perturbation.a_k,
+            c_k=perturbation.c_k,
+            base=dict(theta),
+            played=self._realise(perturbation, k),
+            signs=self._signs(perturbation.offset),
+        )
+
+    def answer(self, state: Mapping[str, Any], theta: Mapping[str, float], games: Games) -> Answer:
+        """Where theta goes from `theta` by the result of iteration k.
+
+        The state and theta hold every result before k; what was played may have been opened on
+        older ones.
+        """
+        after, move = self.rule.tell(self.rule.load(state), self._outcome(games))
+        delta = self._delta(theta, self.rule.theta(after))
+        return Answer(
+            state=self.rule.dump(after),
+            delta=delta,
+            theta={name: theta[name] + delta[name] for name in theta},
+            estimates=self._estimates(after),
+            gradient=self._by_name(move.gradient),
+            elo=float(move.elo[0]),
+            bounded=bool(move.bounded[0]),
+        )
+
+    def estimates(self, state: Mapping[str, Any]) -> Estimates:
+        """What is known besides theta in this state."""
+        return self._estimates(self.rule.load(state))
+
+    def _estimates(self, state: Observation) -> Estimates:
+        averaged, averaged_sd = self._by_values(self.rule.averaged(state))
+        supported, supported_sd = self._by_values(self.rule.supported(state))
+        return Estimates(
+            averaged=averaged,
+            averaged_sd=averaged_sd,
+            supported=supported,
+            supported_sd=supported_sd,
+        )
+
+    def _by_values(
+        self, belief: Belief | None
+    ) -> tuple[dict[str, float], dict[str, float]] | tuple[None, None]:
+        """The mean and the deviation in the units of params.toml."""
+        if belief is None:
+            return None, None
+        return self._natural(belief.mean), self._by_name(belief.deviation * self.space.step)
+
+    def _realise(self, perturbation: Perturbation, k: int) -> Played:
+        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))
+        uniform = generator.random(len(self.space.active))
+        return self.space.realise(perturbation.centre, perturbation.offset, uniform)
+
+    def _outcome(self, games: Games) -> Outcome:
+        return Outcome(
+            k=games.k,
+            centre=self.space.midpoint(games.played),
+            difference=self.space.difference(games.played),
+            pentanomial=np.array(games.tally.pentanomial, dtype=np.float64),
+            a_k=games.a_k,
+            c_k=games.c_k,
+        )
+
+    def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
+        """The step to the log: theta plus it is the new theta by definition, and inside bounds."""
+        goal, bounds = self._natural(wanted), self._bounds
+        return {name: _inside(theta[name], goal[name], *bounds[name]) for name in goal}
+
+    def _natural(self, theta: Vector) -> dict[str, float]:
+        """Theta in the units of params.toml, inside the bounds that are written there.
+
+        A bound divided by its step and multiplied again may be a hair beyond itself.
+        """
+        natural, bounds = self.space.natural(self.space.clip(theta)), self._bounds
+        return {
+            name: min(max(value, bounds[name][0]), bounds[name][1])
+            for name, value in natural.items()
+        }
+
+    @cached_property
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {
+            p.name: (p.minimum, p.maximum) if p.active else (-inf, inf)
+            for p in self.space.parameters
+        }
+
+    def _signs(self, offset: Vector) -> dict[str, int]:
+        signs = np.sign(offset).astype(int).tolist()
+        return {p.name: sign for p, sign in zip(self.space.active, signs, strict=True)}
+
+    def _by_name(self, vector: Vector) -> dict[str, float]:
+        return {p.name: x for p, x in zip(self.space.active, vector.tolist(), strict=True)}
+
+
+def tuning(
+    space: Space,
+    algorithm: str,
+    settings: Mapping[str, object],
+    *,
+    iterations: int,
+    pairs: int,
+    seed: int,
+) -> Tuning:
+    """The named rule on this space, for a run of so many iterations of so many pairs."""
+    problem = problem_of(space, iterations=iterations, pairs=pairs)
+    return Tuning(space, observed(create(algorithm, settings, problem), problem), seed)
+
+
+def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
+    """What a rule is told of a space and of the plan for it."""
+    return Problem(
+        start=space.start(),
+        lower=space.lower,
+        upper=space.upper,
+        unit=space.unit,
+        iterations=iterations,
+        pairs=pairs,
+    )
+
+
+def _inside(before: float, goal: float, minimum: float, maximum: float) -> float:
+    """goal - before, less by the few ulps that keep before + it inside the bounds.
+
+    The sum is rounded to the coarsest of the three: by a finer step it might never change.
+    """
+    delta = goal - before
+    hair = max(ulp(before), ulp(goal), ulp(delta))
+    while before + delta > maximum:
+        delta -= hair
+    while before + delta < minimum:
+        delta += hair
+    return delta

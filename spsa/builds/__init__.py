@@ -1,0 +1,1 @@
+"""From values to binaries: pinned source, rewritten constants, cargo, artifact store."""

@@ -1,0 +1,131 @@
+"""The folder of published engines: `<build key>/<binary>` beside a manifest that has its hash.
+
+A key appears whole or not at all, whoever else publishes it, and is never written into again.
+"""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spsa.builds import artifacts
+from spsa.errors import TuningError
+
+_MANIFEST = "manifest.json"
+_KEY = re.compile(r"[0-9a-f]{64}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_STAGING = ".staging-"
+_STALE_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltEngine:
+    """A published binary: `size` in bytes, `target` a triple, `bench` a node count or None."""
+
+    build_key: str
+    sha256: str
+    size: int
+    path: Path
+    target: str
+    bench: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Published engines by their build keys."""
+
+    directory: Path
+
+    def find(self, key: str) -> BuiltEngine | None:
+        """The engine with this key, if it is there and its bytes are still what they were."""
+        place = self.directory / key
+        try:
+            engine = _read(place)
+            artifacts.verify(engine.path, engine.sha256)
+        except (OSError, ValueError, KeyError, TypeError, TuningError):
+            return None
+        return engine if engine.build_key == key else None
+
+    def put(
+        self, key: str, binary: Path, target: str, examine: Callable[[Path], int | None]
+    ) -> BuiltEngine:
+        """Publish `binary` under `key` once `examine` has tried the copy and told its bench.
+
+        If somebody else has published that key meanwhile, theirs is the engine.
+        """
+        with self._staging() as draft:
+            artifact = artifacts.publish(binary, draft, file_name(binary))
+            bench = examine(artifact.path)
+            place = self.directory / key
+            path = place / artifact.path.name
+            engine = BuiltEngine(key, artifact.sha256, artifact.size, path, target, bench)
+            _write(draft, engine)
+            return self._appear(draft, engine)
+
+    def discard(self, keys: Collection[str]) -> None:
+        """Remove the engines with these keys, and drafts left by the dead."""
+        for key in keys:
+            if _KEY.fullmatch(key) and (self.directory / key).is_dir():
+                self._discard(self.directory / key)
+        for draft in self.directory.glob(f"{_STAGING}*"):
+            if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(draft, ignore_errors=True)
+
+    def _appear(self, draft: Path, engine: BuiltEngine) -> BuiltEngine:
+        place = self.directory / engine.build_key
+        for _ in range(2):
+            try:
+                draft.rename(place)
+            except OSError:
+                if other := self.find(engine.build_key):
+                    return other
+                self._discard(place)
+            else:
+                artifacts.sync_directory(self.directory)
+                return engine
+        raise TuningError(f"{place} cannot be made: something that is no engine keeps its place")
+
+    def _discard(self, place: Path) -> None:
+        """Take the name away at once, then remove what had it."""
+        with self._staging() as grave:
+            place.rename(grave / place.name)
+
+    @contextmanager
+    def _staging(self) -> Iterator[Path]:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self.directory))
+        except OSError as error:
+            raise TuningError(f"no engine can be put into {self.directory}: {error}") from error
+        draft.chmod(0o755)
+        try:
+            yield draft
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def file_name(binary: Path) -> str:
+    """The binary's name in letters that every shell and database agrees on."""
+    return _UNSAFE.sub("-", binary.name).lstrip(".-_")[:128] or "engine"
+
+
+def _write(draft: Path, engine: BuiltEngine) -> None:
+    fields = asdict(engine) | {"path": engine.path.name}
+    with (draft / _MANIFEST).open("w", encoding="utf-8") as manifest:
+        json.dump(fields, manifest, indent=1, sort_keys=True)
+        manifest.flush()
+        os.fsync(manifest.fileno())
+    artifacts.sync_directory(draft)
+
+
+def _read(place: Path) -> BuiltEngine:
+    if place.is_symlink():
+        raise ValueError(f"{place} is a symbolic link")
+    fields = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
+    return BuiltEngine(**(fields | {"path": place / Path(fields["path"]).name}))

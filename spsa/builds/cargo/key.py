@@ -1,0 +1,104 @@
+"""The name of a binary before it is made: a hash over everything that decides its bytes."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spsa.builds.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
+from spsa.builds.cargo.commands import Commands
+from spsa.builds.cargo.pinned import Pinned
+from spsa.builds.cargo.settings import BuildSettings, Rendered
+
+_DECIDING = re.compile(
+    r"RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS|RUSTC(_.*)?|RUSTUP_TOOLCHAIN|CARGO_INCREMENTAL"
+    r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*|(HOST_|TARGET_)?(CC|CXX|AR|CFLAGS|CXXFLAGS)(_.*)?"
+)
+_NATIVE = "target-cpu=native"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The compiler as it describes itself: version, commit, host triple."""
+
+    description: str
+
+    @property
+    def host(self) -> str:
+        found = re.search(r"^host: (\S+)$", self.description, re.MULTILINE)
+        return found[1] if found else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where and with what a run's engines are made: all of a build key but the values.
+
+    Cargo runs somewhere below `work`.
+    """
+
+    pinned: Pinned
+    settings: BuildSettings
+    commands: Commands
+    work: Path
+
+    def toolchain(self) -> Toolchain:
+        """Asked of rustc in the pinned source, whose rust-toolchain file has a say."""
+        return Toolchain(self._rustc("-vV"))
+
+    def key(self, rendered: Rendered, toolchain: Toolchain) -> str:
+        """The build key: equal for equal values, source, flags, target, compiler and settings."""
+        settings = self.settings
+        surroundings = self._surroundings()
+        parts = {
+            "values": dict(rendered.values),
+            "files": {name: _hash(text) for name, text in rendered.files.items()},
+            "source": self.pinned.sha256,
+            "binary": settings.binary,
+            "flags": settings.flags,
+            "target": settings.target,
+            "rustc": toolchain.description,
+            "environment": self._deciding(),
+            "configuration": surroundings,
+            "processor": self._processor(surroundings),
+        }
+        return _hash(json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":")))
+
+    def _deciding(self) -> dict[str, str]:
+        """The variables that change what is compiled, RUSTFLAGS above all."""
+        return {k: v for k, v in self.commands.environment.items() if _DECIDING.fullmatch(k)}
+
+    def _surroundings(self) -> list[str]:
+        """Cargo's configuration from outside of the source: it takes part without being pinned."""
+        above = (configuration(directory) for directory in (self.work, *self.work.parents))
+        paths = {path for _, path in filter(None, above)} | set(_home_configuration())
+        return [_text(path) for path in sorted(paths)]
+
+    def _processor(self, surroundings: list[str]) -> str | None:
+        """This machine's processor features, where the build is made for just this processor."""
+        tree = self.pinned.tree()
+        own = [_text(e.path) for name, e in tree.items() if name.endswith(CONFIGURATIONS)]
+        texts = [*surroundings, *own, *self._deciding().values(), *self.settings.flags]
+        if not any(_NATIVE in text for text in texts):
+            return None
+        return self._rustc("--print", "cfg", "-C", _NATIVE)
+
+    def _rustc(self, *arguments: str) -> str:
+        argv = [self.commands.environment.get("RUSTC", "rustc"), *arguments]
+        return self.commands.answer(argv, self.pinned.crate)
+
+
+def _home_configuration() -> Iterator[Path]:
+    for name in CONFIGURATIONS:
+        path = cargo_home() / Path(name).name
+        if path.is_file():
+            yield path
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

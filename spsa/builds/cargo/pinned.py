@@ -1,0 +1,170 @@
+"""The engine's source as it was when the run began, kept beside the run and checked at every use.
+
+A run is built from this copy alone. The checkout is read to make it and to be compared with it.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import spsa.builds.cargo.tree as tree
+from spsa.builds.artifacts import sync_directory
+from spsa.builds.cargo.checkout import OUTER, Checkout, checkout, resolved
+from spsa.builds.cargo.tree import Entry
+from spsa.errors import SourceChanged
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A copy of an engine's source at `path`, named by the hash of its content.
+
+    `prefix` is where the crate begins in it: empty, unless cargo's configuration of directories
+    above the checkout had to be kept as well.
+    """
+
+    path: Path
+    sha256: str
+    checkout: Checkout
+
+    @property
+    def prefix(self) -> str:
+        prefix = ""
+        while (self.path / prefix).is_dir() and not (self.path / prefix / "Cargo.toml").is_file():
+            prefix += OUTER
+        return prefix
+
+    @property
+    def crate(self) -> Path:
+        return self.path / self.prefix
+
+    def tree(self) -> dict[str, Entry]:
+        return tree.tree_at(self.path)
+
+    def verify(self) -> None:
+        """SourceChanged, with the files, if anybody has written into the pinned copy."""
+        if self.path.is_symlink():
+            raise SourceChanged(f"the pinned source {self.path} is a symbolic link: delete it")
+        now = tree.manifest(self.tree())
+        if tree.digest(now) != self.sha256:
+            changed = tree.differences(_recorded(self.path), now)
+            raise SourceChanged(
+                f"the pinned source {self.path} was altered: {_listed(changed)}; delete that "
+                "directory and resume: it is made again if the checkout still has its content"
+            )
+
+    def drift(self) -> tuple[str, ...]:
+        """How the checkout differs by now; the run goes on with the pinned copy all the same."""
+        with tree.disk_faults_told():
+            return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
+
+
+def source_sha256(source: Path, exclude: Collection[Path] = ()) -> str:
+    """The hash by which `pin` would name the checkout's content now."""
+    with tree.disk_faults_told():
+        return tree.digest(tree.manifest(checkout(source, exclude).tree()))
+
+
+def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
+    """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
+
+    `exclude` are paths inside the checkout that are no part of the engine: params.toml, the folder
+    of published engines. Raises InvalidInput if `source` is no crate that can be built on its own.
+    """
+    origin = checkout(source, [*exclude, work])
+    with tree.disk_faults_told():
+        entries = tree.manifest(origin.tree())
+        pinned = _pinned(origin, work, tree.digest(entries))
+        if not pinned.path.is_dir():
+            _keep(pinned, entries)
+        pinned.verify()
+    return pinned
+
+
+def resume(source: Path, work: Path, sha256: str, exclude: Collection[Path] = ()) -> Pinned:
+    """The pinned source of a run that began with `sha256`.
+
+    When the copy is gone it is made again from the checkout, if that has the same content still;
+    otherwise SourceChanged names what differs.
+    """
+    origin = Checkout(source.resolve(), resolved([*exclude, work]))
+    pinned = _pinned(origin, work, sha256)
+    with tree.disk_faults_told():
+        if not pinned.path.is_dir():
+            entries = tree.manifest(checkout(source, [*exclude, work]).tree())
+            _refuse_other(pinned, entries)
+            _keep(pinned, entries)
+        pinned.verify()
+    return pinned
+
+
+def _pinned(origin: Checkout, work: Path, sha256: str) -> Pinned:
+    return Pinned(work.resolve() / "pinned" / sha256, sha256, origin)
+
+
+def _refuse_other(pinned: Pinned, entries: tree.Manifest) -> None:
+    if tree.digest(entries) != pinned.sha256:
+        raise SourceChanged(_gone(pinned, tree.differences(_recorded(pinned.path), entries)))
+
+
+def _keep(pinned: Pinned, entries: tree.Manifest) -> None:
+    """Make the copy under a name of its own first: it appears whole, whoever else makes it."""
+    pinned.path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=pinned.path.parent))
+    try:
+        tree.copy(pinned.checkout.tree(), draft / "tree")
+        copied = tree.manifest(tree.tree_at(draft / "tree"))
+        if copied != entries:
+            raise SourceChanged(_moving(pinned, tree.differences(entries, copied)))
+        _write(draft / "manifest", entries)
+        (draft / "manifest").replace(_record(pinned.path))
+        _appear(draft / "tree", pinned.path)
+    finally:
+        shutil.rmtree(draft)
+
+
+def _appear(draft: Path, path: Path) -> None:
+    try:
+        draft.rename(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+    sync_directory(path.parent)
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _write(path: Path, entries: tree.Manifest) -> None:
+    path.write_text(json.dumps(dict(sorted(entries.items())), indent=1), encoding="utf-8")
+
+
+def _recorded(path: Path) -> dict[str, str]:
+    """The manifest written when the copy was made; empty when that is lost as well."""
+    try:
+        entries = json.loads(_record(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(fingerprint) for name, fingerprint in entries.items()}
+
+
+def _listed(changed: tuple[str, ...]) -> str:
+    more = len(changed) - _SHOWN
+    return ", ".join(changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _moving(pinned: Pinned, changed: tuple[str, ...]) -> str:
+    source = pinned.checkout.source
+    return f"{source} was changed while it was copied: {_listed(changed)}; start again"
+
+
+def _gone(pinned: Pinned, changed: tuple[str, ...]) -> str:
+    return (
+        f"the run's pinned source {pinned.path} is gone, and {pinned.checkout.source} differs from "
+        f"it: {_listed(changed)}; put these files back as they were, or start a new run"
+    )

@@ -1,0 +1,194 @@
+"""Whether a fresh binary answers as a UCI engine does, tried before any row names it.
+
+Every wait has a deadline, and nothing that was started is left behind.
+"""
+
+import errno
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from spsa.core.game_settings import Declarations, counted
+from spsa.core.game_settings.numbers import MOST_NODES
+from spsa.errors import SmokeTestFailed
+
+_PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_TAIL = 65_536
+_SHOWN_LINES = 12
+_BUSY_TRIES = 40
+_BUSY_PAUSE = 0.025
+_COUNTS = (
+    re.compile(r"nodes\s+searched\s*[:=]?\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
+    re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
+    re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds an engine is given for `uci` and `isready`, and for its bench."""
+
+    handshake: float = 10.0
+    bench: float = 60.0
+
+
+class _Silent(Exception):
+    """The engine ended, or its deadline passed."""
+
+
+class _Trial:
+    """One process of the engine under test; keeps the end of what it writes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+        self._process = process
+        self._deadline = deadline
+        self.tail = b""
+
+    def send(self, command: str) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{command}\n".encode())
+
+    def expect(self, answer: str) -> None:
+        """Read until there is a line `answer`."""
+        wanted = answer.encode()
+        while wanted not in (line.strip() for line in self.tail.splitlines()):
+            if not self._read():
+                raise _Silent(f"it ended without saying `{answer}`")
+
+    def read_out(self) -> None:
+        """Tell the engine that there is no more to come, and read until it closes its output."""
+        self.send("quit")
+        self.close_input()
+        while self._read():
+            pass
+
+    def close_input(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def end(self) -> None:
+        """Kill the engine's group; nobody has waited for it yet, so the id is still its own."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.close_input()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process.wait()
+
+    def _read(self) -> bool:
+        assert self._process.stdout is not None
+        left = self._deadline - time.monotonic()
+        if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+            raise _Silent("it did not answer in time")
+        chunk = os.read(self._process.stdout.fileno(), _TAIL)
+        self.tail = (self.tail + chunk)[-_TAIL:]
+        return bool(chunk)
+
+
+def examine(binary: Path, bench: bool | None, patience: Patience) -> int | None:
+    """Shake hands with the engine, then ask for its bench; the node count if it has one.
+
+    Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
+    `bench` is True; it is not asked for one if `bench` is False.
+    """
+    _shake_hands(binary, patience.handshake)
+    if bench is False:
+        return None
+    nodes, words = _bench(binary, patience.bench)
+    if nodes is None and bench:
+        raise SmokeTestFailed(f"`bench` gave no node count within {patience.bench:g} s\n{words}")
+    return nodes
+
+
+def declared_options(binary: Path, patience: Patience) -> Declarations:
+    """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
+    declarations = Declarations()
+    for line in _shake_hands(binary, patience.handshake).splitlines():
+        declarations.hear(line.decode(errors="replace").strip())
+    return declarations
+
+
+def node_count(output: str) -> int | None:
+    """The last node count a bench printed; lines of a search in progress do not count."""
+    lines = [line for line in output.splitlines() if not line.lstrip().startswith("info ")]
+    for line in reversed(lines):
+        for pattern in _COUNTS:
+            if found := pattern.search(line):
+                return counted(re.sub(r"\D", "", found[1]), MOST_NODES)
+    return None
+
+
+def _shake_hands(binary: Path, seconds: float) -> bytes:
+    """The end of what the engine said up to `readyok`."""
+    with _trial([str(binary)], seconds) as trial:
+        try:
+            trial.send("uci")
+            trial.expect("uciok")
+            trial.send("isready")
+            trial.expect("readyok")
+            trial.send("quit")
+            return trial.tail
+        except _Silent as silent:
+            words = f"the UCI handshake failed: {silent} ({seconds:g} s)"
+            raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
+
+
+def _bench(binary: Path, seconds: float) -> tuple[int | None, str]:
+    with _trial([str(binary), "bench"], seconds) as trial, suppress(_Silent):
+        trial.read_out()
+    output = trial.tail.decode(errors="replace")
+    return node_count(output), _last_lines(trial.tail)
+
+
+@contextmanager
+def _trial(argv: Sequence[str], seconds: float) -> Iterator[_Trial]:
+    """A process in an empty directory of its own, killed with its whole group at the end."""
+    with tempfile.TemporaryDirectory(prefix="spsa-smoke-") as directory:
+        trial = _Trial(_start(argv, Path(directory)), time.monotonic() + seconds)
+        try:
+            yield trial
+        finally:
+            trial.end()
+
+
+def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
+    """Start the engine; wait a moment while another process still holds the file for writing.
+
+    A process that is forked while the file is written inherits the descriptor until it runs its
+    own program, and the kernel starts no file that somebody can write (ETXTBSY).
+    """
+    for _ in range(_BUSY_TRIES):
+        try:
+            return _spawn(argv, directory)
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                raise SmokeTestFailed(f"it cannot be started here: {error.strerror}") from error
+            time.sleep(_BUSY_PAUSE)
+    raise SmokeTestFailed("somebody keeps the file open for writing")
+
+
+def _spawn(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        bufsize=0,
+        cwd=directory,
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def _last_lines(output: bytes) -> str:
+    lines = output.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
+    return "\n".join(f"  | {line}" for line in lines) if lines else "  | (it wrote nothing)"

@@ -1,0 +1,137 @@
+"""The private copy in which one side is built, again and again, by one builder at a time.
+
+Only files that differ are written, so cargo compiles only what depends on them. Whatever a killed
+builder left behind is put right when the tree is laid out the next time.
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from spsa.builds.cargo.tree import Entry, Tree, tree_at
+
+_AHEAD_NS = 2_000_000_000
+_PATIENCE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`tree` is the source with one side's values; `target-N` is what cargo makes of it."""
+
+    home: Path
+
+    @property
+    def tree(self) -> Path:
+        return self.home / "tree"
+
+    @contextmanager
+    def compiling(self) -> Iterator[Path]:
+        """The folder that cargo compiles into; an empty new one if the last time did not succeed.
+
+        What a compilation that was cut off leaves there may never link again (seen: undefined
+        hidden symbols for good), and a cargo that outlived its master may still be writing to it.
+        """
+        unfinished = self.home / "unfinished"
+        generations = sorted(self.home.glob("target-*"), key=_generation)
+        last = generations[-1] if generations else self.home / "target-0"
+        if unfinished.exists():
+            last = self.home / f"target-{_generation(last) + 1}"
+            for old in generations:
+                shutil.rmtree(old, ignore_errors=True)
+        unfinished.touch()
+        yield last
+        unfinished.unlink()
+
+    @contextmanager
+    def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
+        """Keep other builders out; `wait(seconds)` is asked for patience while one is at work.
+
+        The lock goes with its process, so a killed builder leaves none behind.
+        """
+        _remove_links(self.home)
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "lock").open("w") as lock:
+            while not _taken(lock.fileno()):
+                wait(_PATIENCE)
+            yield
+
+    def lay_out(self, source: Tree, rewritten: Mapping[str, str]) -> None:
+        """Make the tree equal `source`, with the texts of `rewritten` in the place of its files."""
+        self.tree.mkdir(parents=True, exist_ok=True)
+        present = tree_at(self.tree)
+        for name in present.keys() - source.keys():
+            present.pop(name).path.unlink()
+        _remove_empty(self.tree)
+        for name, entry in source.items():
+            self._put(name, entry, rewritten.get(name), present.get(name))
+
+    def _put(self, name: str, entry: Entry, text: str | None, present: Entry | None) -> None:
+        content = None if entry.link is not None else _content(entry, text)
+        if present is not None and _equal(present, entry, content):
+            return
+        draft = self.home / "draft"
+        draft.unlink(missing_ok=True)
+        if content is None:
+            entry.copy_to(draft)
+        else:
+            draft.write_bytes(content)
+            draft.chmod(entry.mode)
+            _touch(draft, present)
+        target = self.tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(target)
+
+
+def _remove_links(home: Path) -> None:
+    """Nothing here is a link but in the tree: another's would have other files overwritten."""
+    if home.is_symlink():
+        home.unlink()
+    for path in home.glob("*"):
+        if path.is_symlink():
+            path.unlink()
+
+
+def _generation(target: Path) -> int:
+    return int(target.name.rpartition("-")[2])
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _content(entry: Entry, text: str | None) -> bytes:
+    return entry.path.read_bytes() if text is None else text.encode()
+
+
+def _equal(present: Entry, wanted: Entry, content: bytes | None) -> bool:
+    if present.link is not None or content is None:
+        return present.link == wanted.link
+    return present.mode == wanted.mode and present.path.read_bytes() == content
+
+
+def _touch(draft: Path, present: Entry | None) -> None:
+    """Date a file later than all that was ever compiled from its place.
+
+    Cargo compiles again what is dated *after* its last compilation. Two seconds are the coarsest
+    grain of a file system's clock (FAT), and the wall clock may have been set back.
+    """
+    last = present.path.lstat().st_mtime_ns if present is not None else 0
+    date = max(time.time_ns(), last) + _AHEAD_NS
+    os.utime(draft, ns=(date, date))
+
+
+def _remove_empty(directory: Path) -> None:
+    for child in directory.iterdir():
+        if child.is_dir() and not child.is_symlink():
+            _remove_empty(child)
+            if not any(child.iterdir()):
+                child.rmdir()

@@ -1,0 +1,35 @@
+"""Rust sources as text: which numbers their constants hold, and the same text with others.
+
+Pure: it reads and writes no file. Everything is found in the syntax tree; no pattern is matched
+against source text, so comments, strings and macros cannot be mistaken for constants.
+"""
+
+from spsa.builds.rust.literal import Literal
+from spsa.builds.rust.lookup import ConstantRefused, Element, constant, element, elements
+from spsa.builds.rust.patch import unified_patch
+from spsa.builds.rust.rewriting import RewriteDiffers, render, rewrite, sources_of
+from spsa.builds.rust.shape import Group, Opaque, Shape
+from spsa.builds.rust.syntax import Comment, RustConstant, RustFile, parse
+from spsa.builds.rust.types import INTEGERS
+
+__all__ = [
+    "INTEGERS",
+    "Comment",
+    "ConstantRefused",
+    "Element",
+    "Group",
+    "Literal",
+    "Opaque",
+    "RewriteDiffers",
+    "RustConstant",
+    "RustFile",
+    "Shape",
+    "constant",
+    "element",
+    "elements",
+    "parse",
+    "render",
+    "rewrite",
+    "sources_of",
+    "unified_patch",
+]

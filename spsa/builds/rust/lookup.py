@@ -1,0 +1,222 @@
+"""From a location to the literal that stands there, or to a refusal that says what to do."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import isfinite
+
+from spsa.builds.rust.literal import Literal
+from spsa.builds.rust.shape import Group, Opaque, Shape
+from spsa.builds.rust.syntax import RustConstant, RustFile
+from spsa.builds.rust.types import (
+    INTEGERS,
+    LARGEST_F32,
+    REALS,
+    Named,
+    as_stored,
+    element_type,
+    holds,
+)
+from spsa.core.params import Access, Location, Number
+from spsa.errors import TuningError
+
+_MOST_COMPARED = 5000
+"""Names among which a misspelt one is looked for."""
+
+_MOST_NAMED = 10
+"""Constants of one name that a message lists."""
+
+
+class ConstantRefused(TuningError):
+    """A constant cannot be read or written as asked; `found` and `remedy` are as in a Fault."""
+
+    exit_code = 2
+
+    def __init__(self, found: str, remedy: str) -> None:
+        self.found = found
+        self.remedy = remedy
+        super().__init__(f"{found}; {remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One number of a constant. `type` is its Rust type as far as the file tells, or None."""
+
+    location: Location
+    literal: Literal
+    type: str | None
+
+    @property
+    def real(self) -> bool:
+        """Whether it is of a floating point type."""
+        if self.type in INTEGERS:
+            return False
+        return self.type in REALS or isinstance(self.literal.number, float)
+
+    def check(self, number: Number) -> None:
+        """Raise ConstantRefused when `number` cannot stand here."""
+        place = f"{self.location} is of type {self.type or 'a whole number'}"
+        if not isfinite(number):
+            raise ConstantRefused(f"{place} and cannot hold {number}", "use a finite number")
+        if self.real:
+            self._check_real(number, place)
+            return
+        if number != int(number):
+            raise ConstantRefused(
+                f"{place} and cannot hold {number}", 'give the parameter type = "int" or a scale'
+            )
+        if self.type is not None and not holds(self.type, number):
+            low, high = INTEGERS[self.type]
+            raise ConstantRefused(
+                f"{place} and cannot hold {number}", f"keep min and max within {low} to {high}"
+            )
+
+    def _check_real(self, number: Number, place: str) -> None:
+        if self.type == "f32" and abs(number) > LARGEST_F32:
+            raise ConstantRefused(
+                f"{place} and cannot hold {number:g}", f"keep it within {LARGEST_F32:g}"
+            )
+
+    def check_step(self, value: Number, step: float) -> None:
+        """Raise ConstantRefused when `value` and `value` + `step` are one number here."""
+        if self.real and as_stored(self.type, value) == as_stored(self.type, value + step):
+            raise ConstantRefused(
+                f"step {step:g} is lost in an {self.type or 'f64'} beside {value:g}",
+                "use a larger step",
+            )
+
+
+def constant(file: RustFile, location: Location) -> RustConstant:
+    """The one constant that `location` names, whatever is in it.
+
+    Raises ConstantRefused when it is absent, there more than once, or only in tests.
+    """
+    if file.broken is not None:
+        raise ConstantRefused(
+            f"{file.name}:{file.broken} is not valid Rust", "mend the file; does it compile?"
+        )
+    found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
+    shipped = [c for c in found if not c.test_only]
+    if len(shipped) == 1:
+        return shipped[0]
+    raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
+
+
+def element(file: RustFile, location: Location) -> Element:
+    """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
+    owner = constant(file, location)
+    shape = _descend(owner, location)
+    if isinstance(shape, Literal):
+        return Element(location, shape, _type_name(file, owner, location, shape))
+    if isinstance(shape, Group):
+        kind, example = ("tuple", ".0") if shape.tuple_ else ("array", "[0]")
+        raise ConstantRefused(
+            f"{location} is a whole {kind} of {len(shape.items)}",
+            f'name one number, as in constant = "{location}{example}", or use array or table knobs',
+        )
+    raise _opaque(location, shape)
+
+
+def elements(file: RustFile, location: Location) -> dict[Location, Element]:
+    """All the numbers inside `location`, in the order they are written.
+
+    Raises ConstantRefused when one of them is not written out as a number.
+    """
+    owner = constant(file, location)
+    shape = _descend(owner, location)
+    return {
+        place: Element(place, literal, _type_name(file, owner, place, literal))
+        for place, literal in _numbers(location, shape)
+    }
+
+
+def _numbers(location: Location, shape: Shape) -> Iterator[tuple[Location, Literal]]:
+    match shape:
+        case Literal():
+            yield location, shape
+        case Group(items, tuple_):
+            for position, item in enumerate(items):
+                yield from _numbers(location.at(position, field=tuple_), item)
+        case Opaque():
+            raise _opaque(location, shape)
+
+
+def _matches(candidate: RustConstant, scope: tuple[str, ...]) -> bool:
+    if scope == ("crate",):
+        return not candidate.scope
+    wanted = scope[1:] if scope[:1] == ("crate",) else scope
+    return not wanted or candidate.scope[-len(wanted) :] == wanted
+
+
+def _descend(owner: RustConstant, location: Location) -> Shape:
+    shape: Shape = owner.value
+    for depth, access in enumerate(location.accesses):
+        passed = Location(location.name, location.accesses[:depth], location.scope, location.file)
+        shape = _enter(shape, access, passed)
+    return shape
+
+
+def _enter(shape: Shape, access: Access, passed: Location) -> Shape:
+    if isinstance(shape, Opaque):
+        raise _opaque(passed, shape)
+    if isinstance(shape, Literal):
+        raise ConstantRefused(f"{passed} is a single number", f"leave {access} away")
+    if shape.tuple_ != access.field:
+        kind, right = ("a tuple", ".") if shape.tuple_ else ("an array", "[]")
+        proper = Access(access.position, field=shape.tuple_)
+        raise ConstantRefused(f"{passed} is {kind}, entered by {right}", f"write {passed}{proper}")
+    if access.position >= len(shape.items):
+        raise ConstantRefused(
+            f"{passed} has {len(shape.items)} elements and none at {access.position}",
+            f"use 0 to {len(shape.items) - 1}",
+        )
+    return shape.items[access.position]
+
+
+def _type_name(
+    file: RustFile, owner: RustConstant, location: Location, literal: Literal
+) -> str | None:
+    kind = element_type(owner.type, location.accesses, file.aliases)
+    known = isinstance(kind, Named) and (kind.name in INTEGERS or kind.name in REALS)
+    return kind.name if known and isinstance(kind, Named) else literal.suffix or None
+
+
+def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -> ConstantRefused:
+    if found:
+        return ConstantRefused(
+            f"{location} is only in tests, {file.name}:{found[0].line}",
+            "name a constant that the engine itself uses",
+        )
+    close = get_close_matches(location.name, [*file.by_name][:_MOST_COMPARED], n=1)
+    if elsewhere := file.by_name.get(location.name):
+        remedy = f'write constant = "{_path(elsewhere[0])}"'
+    elif close:
+        remedy = f"did you mean {close[0]}?"
+    else:
+        remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
+    return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
+
+
+def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused:
+    lines = " and ".join(str(c.line) for c in found[:_MOST_NAMED])
+    paths = [_path(c) for c in found[:_MOST_NAMED]]
+    distinct = len(set(paths)) == len(paths)
+    remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
+    count = "twice" if len(found) == 2 else f"{len(found)} times"
+    lines += " and others" if len(found) > _MOST_NAMED else ""
+    return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
+
+
+def _path(candidate: RustConstant) -> str:
+    return "::".join((*(candidate.scope or ("crate",)), candidate.name))
+
+
+def _opaque(location: Location, shape: Opaque) -> ConstantRefused:
+    value = shape.text if len(shape.text) <= 60 else f"{shape.text[:57]}..."
+    if shape.what == "one number repeated":
+        remedy = "write its elements out in the source"
+    elif shape.names:
+        remedy = f"it follows by itself: tune {', '.join(shape.names)}"
+    else:
+        remedy = "only numbers that are written out can be tuned"
+    return ConstantRefused(f"{location} is {shape.what}: {value}", remedy)

@@ -1,0 +1,102 @@
+"""New numbers into an old text, and proof that nothing else changed."""
+
+from collections.abc import Mapping
+
+import spsa.builds.rust.literal as literal
+from spsa.builds.rust.lookup import Element, element, elements
+from spsa.builds.rust.shape import literals
+from spsa.builds.rust.syntax import RustConstant, RustFile, parse
+from spsa.core.params import Location, Number, Space, assignments, target
+from spsa.errors import TuningError
+
+
+class RewriteDiffers(TuningError):
+    """A rewritten source does not read back as it should: a defect; nothing may be built of it."""
+
+
+def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the constants file") -> str:
+    """`text` with each number at its location; every other byte stays.
+
+    Raises ConstantRefused for a location that cannot take its number, and RewriteDiffers when the
+    result, parsed again, holds anything but the same file with these numbers.
+    """
+    if not numbers:
+        return text  # also one that this parser does not take for Rust
+    before = parse(text, name)
+    places = {location: element(before, location) for location in numbers}
+    for location, place in places.items():
+        place.check(numbers[location])
+    wanted = {place: _typed(place, numbers[location]) for location, place in places.items()}
+    spliced = _splice(text, wanted)
+    _compare(before, parse(spliced, name), wanted)
+    return spliced
+
+
+def _typed(place: Element, number: Number) -> Number:
+    return float(number) if place.real else number
+
+
+def render(
+    space: Space,
+    values: Mapping[str, float],
+    texts: Mapping[str, str],
+    constants_file: str | None = None,
+) -> dict[str, str]:
+    """The sources of an engine that has `values`: file -> text, for every file of `texts`.
+
+    `texts` are the untouched sources by path inside the tree, as `sources_of` names them; the
+    constants file is the first when it is not given. Raises as `rewrite` does, and KeyError for a
+    file that `texts` lacks.
+    """
+    usual = next(iter(texts)) if constants_file is None else constants_file
+    files = {name: parse(text, name) for name, text in texts.items()}
+
+    def current(location: Location) -> dict[Location, Number]:
+        found = elements(files[location.file or usual], location)
+        return {place: one.literal.number for place, one in found.items()}
+
+    by_file: dict[str, dict[Location, Number]] = {name: {} for name in texts}
+    for location, number in assignments(space, values, current).items():
+        by_file[location.file or usual][location] = number
+    return {name: rewrite(texts[name], numbers, name) for name, numbers in by_file.items()}
+
+
+def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
+    """The files that the space's parameters stand in, the constants file first."""
+    named = {target(p.place).file or constants_file for p in space.parameters}
+    return (constants_file, *sorted(named - {constants_file}))
+
+
+def _splice(text: str, numbers: Mapping[Element, Number]) -> str:
+    """Tree-sitter counts bytes, so the cutting is done on them."""
+    source = text.encode("utf-8", "surrogatepass")
+    parts, kept = [], 0
+    for place in sorted(numbers, key=lambda place: place.literal.start):
+        old = place.literal
+        if old.number == numbers[place]:
+            continue  # 0xFF stays as it is written
+        new = literal.write(numbers[place], old.text, real=place.real)
+        parts += [source[kept : old.start], new.encode()]
+        kept = old.end
+    return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
+
+
+def _compare(before: RustFile, after: RustFile, numbers: Mapping[Element, Number]) -> None:
+    if after.broken is not None:
+        raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
+    if before.comments != after.comments or len(before.constants) != len(after.constants):
+        raise RewriteDiffers(f"{after.name}: comments or constants got lost in rewriting")
+    wanted = {place.literal: number for place, number in numbers.items()}
+    for old, new in zip(before.constants, after.constants, strict=True):
+        _compare_constant(after.name, old, new, wanted)
+
+
+def _compare_constant(
+    file: str, old: RustConstant, new: RustConstant, wanted: Mapping[literal.Literal, Number]
+) -> None:
+    olds, news = tuple(literals(old.value)), tuple(literals(new.value))
+    touched = any(one in wanted for one in olds)
+    expected = [wanted.get(one, one.number) for one in olds]
+    same = (old.name, old.scope, old.type) == (new.name, new.scope, new.type)
+    if not same or [n.number for n in news] != expected or (not touched and old.text != new.text):
+        raise RewriteDiffers(f"{file}: {old.name} reads back as {new.text!r} after rewriting")

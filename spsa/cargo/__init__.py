@@ -1,6 +1,0 @@
-"""What it takes to turn a Rust checkout into binaries without ever touching the checkout.
-
-`checkout` knows which files belong to an engine, `pinned` keeps them as they were when the run
-began, `side` lays out a private copy, `compiler` runs cargo there, `smoke` tries the result, `key`
-names it and `shelf` keeps it. `spsa.build` is the only door.
-"""

@@ -1,0 +1,128 @@
+"""What a comparison of rules found, as tables and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from spsa.lab.simulation.comparison import Cell, Contest, Found, Sheet, ranks
+from spsa.report.table import Column, FittedTable
+
+_ABREAST = 7  # families side by side
+
+Standings = Mapping[Contest, Sequence[Sheet]]
+
+
+def standings_tables(standings: Standings) -> Iterator[FittedTable]:
+    """For every contest the standings and the families; then what batch and depth do."""
+    for contest, sheets in standings.items():
+        yield _overall(contest, sheets)
+        yield from _families(sheets)
+    if len(standings) > 1:
+        yield _settings(standings)
+
+
+def standings_json(standings: Standings) -> dict[str, Any]:
+    """The same, and every cell of every rule."""
+    suite = next(iter(standings)).suite
+    contests = [_contest_json(contest, sheets) for contest, sheets in standings.items()]
+    return {"seed": suite.seed, "half": suite.half, "contests": contests}
+
+
+def _overall(contest: Contest, sheets: Sequence[Sheet]) -> FittedTable:
+    first = sheets[0]
+    count = first.overall().count
+    table = FittedTable(
+        f"half {contest.suite.half}, seed {contest.suite.seed}: {count} problems, "
+        f"{contest.pairs} pairs an iteration, {contest.depth} in flight, "
+        f"{'the same' if contest.same_width else 'their own'} widths",
+        (
+            Column("rule", is_number=False),
+            Column("recovered"),
+            Column("+-"),
+            Column(f"minus {first.rule}"),
+            Column("+-"),
+            Column("worst cell"),
+            Column("which", rank=1, is_number=False),
+        ),
+    )
+    for sheet in sheets:
+        mean, difference, (worst, cell) = sheet.overall(), sheet.beyond(first), sheet.worst()
+        both = (
+            ("", "") if sheet is first else (f"{difference.mean:+.4f}", f"{difference.error:.4f}")
+        )
+        table.add(
+            sheet.rule, f"{mean.mean:.4f}", f"{mean.error:.4f}", *both, f"{worst:.2f}", _named(cell)
+        )
+    return table
+
+
+def _families(sheets: Sequence[Sheet]) -> Iterator[FittedTable]:
+    families = iter(sheets[0].families())
+    while some := list(islice(families, _ABREAST)):
+        table = FittedTable(
+            "recovered of each family, and the rank there",
+            (Column("rule", is_number=False), *(Column(name) for name in some)),
+        )
+        places = {name: ranks(sheets, name) for name in some}
+        for sheet in sheets:
+            cells = (f"{sheet.family(f).mean:.3f} {places[f][sheet.rule]:3d}" for f in some)
+            table.add(sheet.rule, *cells)
+        yield table
+
+
+def _settings(standings: Standings) -> FittedTable:
+    """Every contest against the first one, on the problems that both have."""
+    first, *others = standings
+    table = FittedTable(
+        f"against {_setting(first)}",
+        (
+            Column("rule", is_number=False),
+            *(Column(_setting(contest)) for contest in others),
+        ),
+    )
+    for i, sheet in enumerate(standings[first]):
+        found = (standings[contest][i].beyond(sheet) for contest in others)
+        table.add(sheet.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found))
+    return table
+
+
+def _setting(contest: Contest) -> str:
+    return f"{contest.pairs} pairs, depth {contest.depth}"
+
+
+def _named(cell: Cell) -> str:
+    return f"{cell.family}, n = {cell.parameters}, {cell.budget} pairs"
+
+
+def _contest_json(contest: Contest, sheets: Sequence[Sheet]) -> dict[str, Any]:
+    return {
+        "pairs": contest.pairs,
+        "depth": contest.depth,
+        "same_width": contest.same_width,
+        "rules": [_sheet_json(sheet, sheets) for sheet in sheets],
+    }
+
+
+def _sheet_json(sheet: Sheet, sheets: Sequence[Sheet]) -> dict[str, Any]:
+    worst, cell = sheet.worst()
+    return {
+        "rule": sheet.rule,
+        "recovered": _found_json(sheet.overall()),
+        "minus_first": _found_json(sheet.beyond(sheets[0])),
+        "worst": {"mean": worst, **_cell_json(cell)},
+        "families": {
+            name: {**_found_json(sheet.family(name)), "rank": ranks(sheets, name)[sheet.rule]}
+            for name in sheet.families()
+        },
+        "cells": [
+            {**_cell_json(cell), "recovered": part.tolist()} for cell, part in sheet.cells.items()
+        ],
+    }
+
+
+def _cell_json(cell: Cell) -> dict[str, Any]:
+    return {"family": cell.family, "parameters": cell.parameters, "budget": cell.budget}
+
+
+def _found_json(found: Found) -> dict[str, Any]:
+    return {"mean": found.mean, "error": found.error, "problems": found.count}

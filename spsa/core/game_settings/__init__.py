@@ -1,0 +1,26 @@
+"""The terms a game is played under, and what of them an engine says it would obey."""
+
+from spsa.core.game_settings.game import (
+    Adjudication,
+    Book,
+    DrawRule,
+    ResignRule,
+    Terms,
+    TimeControl,
+    TimeKind,
+)
+from spsa.core.game_settings.numbers import clamped, counted
+from spsa.core.game_settings.options import Declarations
+
+__all__ = [
+    "Adjudication",
+    "Book",
+    "Declarations",
+    "DrawRule",
+    "ResignRule",
+    "Terms",
+    "TimeControl",
+    "TimeKind",
+    "clamped",
+    "counted",
+]

@@ -1,0 +1,45 @@
+"""The parameter space. Pure: it reads no file and no clock, and draws no random number."""
+
+from spsa.core.params.assignment import Elements, assignments, conflicts
+from spsa.core.params.constraint import Constraint, circle, feasible
+from spsa.core.params.location import MOST_ACCESSES, MOST_SCOPES, Access, Location
+from spsa.core.params.parameter import Number, Parameter
+from spsa.core.params.perturbation import Vector
+from spsa.core.params.placement import (
+    ArrayKnob,
+    ArrayRole,
+    Constant,
+    Placement,
+    TableKnob,
+    TableRole,
+    target,
+)
+from spsa.core.params.snapshot import differences
+from spsa.core.params.space import Played, Space, Values
+
+__all__ = [
+    "MOST_ACCESSES",
+    "MOST_SCOPES",
+    "Access",
+    "ArrayKnob",
+    "ArrayRole",
+    "Constant",
+    "Constraint",
+    "Elements",
+    "Location",
+    "Number",
+    "Parameter",
+    "Placement",
+    "Played",
+    "Space",
+    "TableKnob",
+    "TableRole",
+    "Values",
+    "Vector",
+    "assignments",
+    "circle",
+    "conflicts",
+    "differences",
+    "feasible",
+    "target",
+]

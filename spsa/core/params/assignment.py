@@ -1,0 +1,133 @@
+"""What has to be written where in the source so that the engine has given values."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from math import floor
+from statistics import fmean
+
+from spsa.core.params.location import Access, Location
+from spsa.core.params.parameter import Number, Parameter
+from spsa.core.params.placement import ArrayKnob, ArrayRole, Constant, TableKnob, TableRole, target
+from spsa.core.params.space import Space
+
+# The numbers inside a constant as the untouched source has them, each with its own location.
+Elements = Callable[[Location], Mapping[Location, Number]]
+
+
+def assignments(
+    space: Space, values: Mapping[str, float], elements: Elements
+) -> dict[Location, Number]:
+    """Every number to be written, from one value a parameter.
+
+    Tables and arrays need the source's own numbers: their length, their kind, and for a table the
+    shape that is kept. `elements` may raise; nothing is caught here.
+    """
+    written: dict[Location, Number] = {}
+    for knobs in _by_target(space).values():
+        settings = {_role(p): p.to_engine(values[p.name]) for p in knobs}
+        match knobs[0].place:
+            case Constant(location):
+                written[location] = settings["value"]
+            case ArrayKnob(array=array) as place:
+                written |= _filled(place, settings, elements(array))
+            case TableKnob(table=table):
+                written |= _bent(settings, elements(table))
+    return written
+
+
+def _filled(
+    place: ArrayKnob, settings: Mapping[str, Number], source: Mapping[Location, Number]
+) -> dict[Location, Number]:
+    base, slope = settings[ArrayRole.BASE], settings[ArrayRole.PER_INDEX]
+    last = len(source) if place.last is None else place.last + 1
+    chosen = list(source.items())[place.first : last]
+    return {location: _as(number, base + i * slope) for i, (location, number) in enumerate(chosen)}
+
+
+def _bent(
+    settings: Mapping[str, Number], source: Mapping[Location, Number]
+) -> dict[Location, Number]:
+    amplitude = settings.get(TableRole.AMPLITUDE, 1.0)
+    bias = settings.get(TableRole.BIAS, 0.0)
+    mean = fmean(source.values())
+    return {
+        location: _as(number, mean + amplitude * (number - mean) + bias)
+        for location, number in source.items()
+    }
+
+
+def _as(like: Number, number: float) -> Number:
+    """`number` as the source writes its neighbours: a whole one where they are whole."""
+    return floor(number + 0.5) if isinstance(like, int) else float(number)
+
+
+def _role(parameter: Parameter) -> str:
+    match parameter.place:
+        case Constant():
+            return "value"
+        case ArrayKnob(role=role) | TableKnob(role=role):
+            return role
+
+
+def _by_target(space: Space) -> dict[Location, list[Parameter]]:
+    grouped: dict[Location, list[Parameter]] = {}
+    for parameter in space.parameters:
+        grouped.setdefault(target(parameter.place), []).append(parameter)
+    return grouped
+
+
+def conflicts(space: Space) -> Iterator[tuple[Parameter, Parameter]]:
+    """Pairs (earlier, later) of parameters that write over each other, one a later parameter."""
+    taken: dict[_Place, Parameter] = {}
+    for later in space.parameters:
+        earlier = next((taken[place] for place in _reached(later) if place in taken), None)
+        if earlier is not None:
+            yield earlier, later
+        for place in _covered(later):
+            taken.setdefault(place, later)
+
+
+_Place = tuple[str | None, str, tuple[Access, ...], tuple[str, ...], bool, bool, str]
+"""A place in a source, as it is kept in a table of the places that are written to.
+
+File, name, the first accesses, the last scopes, whether those are all of the accesses and all of
+the scopes, and the role. Two locations overlap if one's accesses begin with the other's and one's
+scopes end with the other's: then a place that one covers is a place that the other reaches. A
+look-up a place keeps the search linear in the number of parameters.
+"""
+
+
+def _covered(parameter: Parameter) -> Iterator[_Place]:
+    where, role = target(parameter.place), _role(parameter)
+    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
+        whole = accesses == where.accesses, scope == where.scope
+        yield where.file, where.name, accesses, scope, *whole, role
+
+
+def _reached(parameter: Parameter) -> Iterator[_Place]:
+    """Every place at which an earlier parameter is in the way, those of its partner left out."""
+    where, partner = target(parameter.place), _PARTNERS.get(_role(parameter))
+    for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
+        all_accesses = (True, False) if accesses == where.accesses else (True,)
+        all_scopes = (True, False) if scope == where.scope else (True,)
+        here = (accesses, scope) == (where.accesses, where.scope)
+        for *whole, role in product(all_accesses, all_scopes, _ROLES):
+            if not (here and all(whole) and role == partner):
+                yield where.file, where.name, accesses, scope, whole[0], whole[1], role
+
+
+_PARTNERS: dict[str, str] = {
+    ArrayRole.BASE: ArrayRole.PER_INDEX,
+    ArrayRole.PER_INDEX: ArrayRole.BASE,
+    TableRole.AMPLITUDE: TableRole.BIAS,
+    TableRole.BIAS: TableRole.AMPLITUDE,
+}
+_ROLES = ("value", *_PARTNERS)
+
+
+def _beginnings(accesses: tuple[Access, ...]) -> list[tuple[Access, ...]]:
+    return [accesses[:size] for size in range(len(accesses) + 1)]
+
+
+def _endings(scope: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [scope[size:] for size in range(len(scope) + 1)]

@@ -1,0 +1,47 @@
+"""What games add up to: tallies of game pairs, Elo with its error, and sequential tests.
+
+Everything is seen from plus's side; the other side is `-tally`. Pure: no numpy, because a worker
+box starts without it.
+"""
+
+from spsa.core.scoring.elo import (
+    ELO_PER_SCORE,
+    PRIOR_VARIANCE,
+    PRIOR_WEIGHT,
+    Estimate,
+    elo,
+    elo_of_score,
+    los,
+    nelo,
+    null_error,
+    null_variance,
+    pair_variance,
+    score,
+    score_of_elo,
+    standard_error,
+)
+from spsa.core.scoring.sprt import Model, Sprt, sprt
+from spsa.core.scoring.tally import NO_PAIRS, Pentanomial, Tally
+
+__all__ = [
+    "ELO_PER_SCORE",
+    "NO_PAIRS",
+    "PRIOR_VARIANCE",
+    "PRIOR_WEIGHT",
+    "Estimate",
+    "Model",
+    "Pentanomial",
+    "Sprt",
+    "Tally",
+    "elo",
+    "elo_of_score",
+    "los",
+    "nelo",
+    "null_error",
+    "null_variance",
+    "pair_variance",
+    "score",
+    "score_of_elo",
+    "sprt",
+    "standard_error",
+]

@@ -1,0 +1,121 @@
+"""Elo of plus over minus from a tally, with an error that counts pairs, not games.
+
+A pair gives w = wins - losses of plus, -2..2. The two games of a pair share their opening, so only
+the variance tau^2 of w says how far a score may be off.
+
+Two regularisations keep small and one-sided tallies honest; neither is visible after some hundred
+ordinary pairs:
+- a score of 0 or 1 counts as half of its own smallest step, 1 / (8 pairs), away from there. No
+  other score is changed by that; 20 won pairs of 20 are 881 Elo, 500 of 500 are 1441;
+- variances start from `PRIOR_WEIGHT` pairs of variance `PRIOR_VARIANCE`, so that pairs which all
+  ended alike do not claim to be exact.
+"""
+
+from dataclasses import dataclass
+from math import atanh, copysign, erf, fsum, inf, log, sqrt, tanh
+
+from spsa.core.scoring.tally import Tally
+
+ELO_PER_SCORE = 800 / log(10)
+"""Elo a unit of score difference is worth between equals: C of van den Bergh's (2.1)."""
+
+PRIOR_VARIANCE = 0.8
+PRIOR_WEIGHT = 2.0
+# the 97.5 % quantile of the normal distribution
+_HALF_WIDTH = 1.9599639845400536
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number and the half width of its 95% interval, in the same unit."""
+
+    value: float
+    error: float
+
+
+def score_of_elo(elo: float) -> float:
+    """The score, 0..1, that a player so many Elo stronger expects of a game."""
+    return (1 + tanh(elo / ELO_PER_SCORE)) / 2
+
+
+def elo_of_score(score: float) -> float:
+    """The inverse of `score_of_elo`; infinite at 0 and 1."""
+    if score in (0.0, 1.0):
+        return copysign(inf, score - 0.5)
+    return ELO_PER_SCORE * atanh(2 * score - 1)
+
+
+def score(tally: Tally) -> float:
+    """The score of plus per game, 0..1; a half without games."""
+    half_points = sum(i * n for i, n in enumerate(tally.pentanomial))
+    return half_points / (4 * tally.pairs) if tally.pairs else 0.5
+
+
+def pair_variance(tally: Tally) -> float:
+    """tau^2: the variance of w = wins - losses in a pair, about the mean w that was seen."""
+    mean = _mean(tally)
+    return _variance(_moment(tally, mean), max(tally.pairs - 1, 0))
+
+
+def null_variance(tally: Tally) -> float:
+    """tau^2 about 0: what the variance of w is if both players are equal."""
+    return _variance(_moment(tally, 0.0), tally.pairs)
+
+
+def standard_error(tally: Tally) -> float:
+    """One standard deviation of `elo`; infinite without games."""
+    return _error(pair_variance(tally), _inner_result(tally), tally.pairs)
+
+
+def null_error(tally: Tally) -> float:
+    """The standard deviation that `elo` of so many pairs has if both players are equal."""
+    return _error(null_variance(tally), 0.0, tally.pairs)
+
+
+def elo(tally: Tally) -> Estimate:
+    """Elo of plus over minus by the pentanomial; 0 with an infinite error without games."""
+    value = ELO_PER_SCORE * atanh(_inner_result(tally))
+    return Estimate(value, _HALF_WIDTH * standard_error(tally))
+
+
+def nelo(tally: Tally) -> Estimate:
+    """Normalised Elo: the difference in standard deviations of a game, times `ELO_PER_SCORE`.
+
+    Its error depends on the number of games alone (van den Bergh, "Normalized Elo"); infinite
+    without games.
+    """
+    deviation = sqrt(2 * pair_variance(tally))
+    error = _HALF_WIDTH / sqrt(2 * tally.pairs) if tally.pairs else inf
+    return Estimate(ELO_PER_SCORE * _mean(tally) / deviation, ELO_PER_SCORE * error)
+
+
+def los(tally: Tally) -> float:
+    """Likelihood of superiority: the probability, 0..1, that plus is the stronger one."""
+    deviations = _mean(tally) * sqrt(tally.pairs / null_variance(tally))
+    return 0.5 * (1.0 + erf(deviations / sqrt(2.0)))
+
+
+def _mean(tally: Tally) -> float:
+    total = sum((i - 2) * n for i, n in enumerate(tally.pentanomial))
+    return total / tally.pairs if total else 0.0
+
+
+def _moment(tally: Tally, about: float) -> float:
+    return fsum(n * (i - 2 - about) ** 2 for i, n in enumerate(tally.pentanomial))
+
+
+def _variance(squares: float, weight: float) -> float:
+    return (PRIOR_WEIGHT * PRIOR_VARIANCE + squares) / (PRIOR_WEIGHT + weight)
+
+
+def _inner_result(tally: Tally) -> float:
+    """Wins - losses per game, -1..1, kept inside: 2 score - 1, and exactly odd in the tally."""
+    most = 1 - 1 / (4 * tally.pairs) if tally.pairs else 0.0
+    return min(max(_mean(tally) / 2, -most), most)
+
+
+def _error(variance: float, result: float, pairs: int) -> float:
+    """By the slope of Elo at `result`, whose own standard error is tau / (2 sqrt(pairs))."""
+    if not pairs:
+        return inf
+    return ELO_PER_SCORE * sqrt(variance / pairs) / (2 * (1 - result**2))

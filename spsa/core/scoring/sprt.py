@@ -1,0 +1,114 @@
+"""The generalised sequential probability ratio test on the pentanomial.
+
+The log-likelihood ratio compares the two most likely distributions of a pair's result under the
+hypotheses (Van den Bergh, "A practical introduction to the GSPRT"). What is tested is Elo, or
+normalised Elo, whose tests last about equally long whatever the book and the draw rate.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import log, sqrt
+
+from spsa.core.scoring.elo import ELO_PER_SCORE, score_of_elo
+from spsa.core.scoring.tally import Tally
+
+_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_UNSEEN = 1e-3  # pairs that stand for a result nobody had, so that every hypothesis is possible
+_EVEN = (0.2, 0.2, 0.2, 0.2, 0.2)
+_ROUNDS = 10  # the linearised constraint converges in 3 to 5
+
+
+class Model(StrEnum):
+    """What elo0 and elo1 are counted in."""
+
+    LOGISTIC = "logistic"
+    NORMALISED = "normalised"
+
+
+@dataclass(frozen=True, slots=True)
+class Sprt:
+    """Where a test stands: the log-likelihood ratio of H1 to H0 between its two boundaries."""
+
+    llr: float
+    lower: float
+    upper: float
+
+    @property
+    def accepted(self) -> int | None:
+        """The number of the accepted hypothesis, 0 or 1; None while the test goes on."""
+        if self.llr >= self.upper:
+            return 1
+        return 0 if self.llr <= self.lower else None
+
+
+def sprt(
+    tally: Tally,
+    elo0: float,
+    elo1: float,
+    *,
+    alpha: float = 0.05,
+    beta: float = 0.05,
+    model: Model = Model.LOGISTIC,
+) -> Sprt:
+    """Test H1: plus is elo1 stronger, against H0: it is elo0 stronger.
+
+    alpha is the wanted probability of accepting H1 where H0 holds, beta that of the reverse.
+    """
+    ratio = _llr(tally, elo0, elo1, model) if tally.pairs else 0.0
+    return Sprt(ratio, log(beta / (1 - alpha)), log((1 - beta) / alpha))
+
+
+def _llr(tally: Tally, elo0: float, elo1: float, model: Model) -> float:
+    counts = [n or _UNSEEN for n in tally.pentanomial]
+    pairs = sum(counts)
+    seen = [n / pairs for n in counts]
+    likeliest = _with_score if model is Model.LOGISTIC else _with_deviations
+    first, second = likeliest(seen, elo0), likeliest(seen, elo1)
+    return sum(n * log(q1 / q0) for n, q0, q1 in zip(counts, first, second, strict=True))
+
+
+def _with_score(seen: Sequence[float], elo: float) -> list[float]:
+    """The likeliest distribution whose mean is the score of `elo`."""
+    expected = score_of_elo(elo)
+    return _likeliest(seen, [score - expected for score in _SCORES])
+
+
+def _with_deviations(seen: Sequence[float], nelo: float) -> list[float]:
+    """The likeliest distribution whose mean is as many deviations from a half as `nelo` says.
+
+    mean - 1/2 - t * deviation is not linear in the distribution; it is linearised about the last
+    solution until that stands still.
+    """
+    t = sqrt(2) * nelo / ELO_PER_SCORE
+    found: Sequence[float] = _EVEN
+    for _ in range(_ROUNDS):
+        found = _likeliest(seen, _linearised(found, t))
+    return list(found)
+
+
+def _linearised(distribution: Sequence[float], t: float) -> list[float]:
+    mean = sum(q * s for q, s in zip(distribution, _SCORES, strict=True))
+    variance = sum(q * (s - mean) ** 2 for q, s in zip(distribution, _SCORES, strict=True))
+    scale = t * sqrt(variance) / 2
+    return [s - 0.5 - scale * (1 + (s - mean) ** 2 / variance) for s in _SCORES]
+
+
+def _likeliest(seen: Sequence[float], values: Sequence[float]) -> list[float]:
+    """The distribution under which `seen` is likeliest of those whose mean of `values` is 0.
+
+    By Lagrange it is seen / (1 + x * values), with the x for which that mean vanishes.
+    """
+
+    def mean(x: float) -> float:
+        return sum(q * v / (1 + x * v) for q, v in zip(seen, values, strict=True))
+
+    x = _falling_root(mean, -1 / max(values), -1 / min(values))
+    return [q / (1 + x * v) for q, v in zip(seen, values, strict=True)]
+
+
+def _falling_root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function is 0 between two poles, by halving to the last bit."""
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if function(middle) > 0 else (low, middle)
+    return low

@@ -1,0 +1,49 @@
+"""A copy of an SQLite database, as it was at one moment, while others go on writing."""
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from spsa.db.database import Database
+from spsa.errors import Fault, InvalidInput
+
+
+class CopyDesk(Database):
+    """Where a database is copied from."""
+
+    def copy_to(self, file: Path) -> None:
+        """Write a copy that is complete or not there at all; nobody is kept waiting meanwhile.
+
+        Raises:
+            InvalidInput: the database is a server's, or `file` is there already.
+        """
+        if not self.is_file:
+            raise _refused(file, f"{self.where} is not a file", "use pg_dump --format=custom")
+        if not file.parent.is_dir():
+            raise _refused(file, f"there is no folder {file.parent}", "make it first")
+        if file.exists():
+            raise _refused(file, "it is there already", "name a file that is not there yet")
+        import sqlite3  # late: this is part of a store, and a server's client needs no SQLite
+
+        unfinished = file.with_name(f"{file.name}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        with self._read() as connection, closing(sqlite3.connect(unfinished)) as copy:
+            source: Any = connection.connection.driver_connection
+            source.backup(copy)
+        _to_disk(unfinished)
+        unfinished.rename(file)
+
+
+def _to_disk(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refused(file: Path, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file=str(file), line=None, name="db backup", found=found, remedy=remedy)]
+    )

@@ -1,0 +1,127 @@
+"""What is written into the database, as frozen values; no SQL here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.game_settings import Terms
+from spsa.core.scoring import Tally
+from spsa.lifecycle import Purpose
+
+Values = Mapping[str, float]
+"""Parameter name -> value in the parameter's own unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """Who plays; `name` is unique per process. `confinement` is how its engines are kept apart.
+
+    `secret` is the machine's: whoever knows it speaks for all workers of the machine.
+    """
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    version: str
+    confinement: str | None = None
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What a worker reports of one batch: the counts, and what the games cost.
+
+    `seconds` are by the wall, `think_seconds` of both engines; `slot` is the worker's, from 0.
+    """
+
+    tally: Tally
+    voids: Mapping[str, int] = field(default_factory=dict)
+    plus_nodes: int = 0
+    minus_nodes: int = 0
+    moves: int = 0
+    plus_time_losses: int = 0
+    minus_time_losses: int = 0
+    seconds: float = 0.0
+    think_seconds: float = 0.0
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What a run is from its first moment on; all but priority and share never changes."""
+
+    name: str
+    seed: int
+    algorithm: str
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    terms: Terms
+    source_sha256: str | None
+    max_iterations: int
+    theta: Values
+    state: Mapping[str, Any]
+    priority: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEngine:
+    """A published binary; `content` only where boxes without the shared folder need it."""
+
+    sha256: str
+    build_key: str
+    target: str
+    size: int
+    bench: int | None
+    path: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIteration:
+    """A perturbation with its games, cut into batches before anybody plays them.
+
+    `batches` are the games of each, even numbers that add up to `target_games`.
+    """
+
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    in_flight: int
+    a_k: float | None
+    c_k: float | None
+    plus: NewEngine
+    minus: NewEngine
+    plus_options: Mapping[str, str]
+    minus_options: Mapping[str, str]
+    terms: Terms
+    target_games: int
+    batches: Sequence[int]
+    max_attempts: int
+    base_parameters: Values
+    plus_parameters: Values
+    minus_parameters: Values
+    perturbation_signs: Mapping[str, int]
+    opened_purges: int = 0  # of the run that it was decided on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """What one completed iteration does to theta, and the state of the rule after it.
+
+    The estimates are the run's after it, not the iteration's own.
+    """
+
+    k: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    estimates: Estimates = NOTHING_KNOWN
+    state: Mapping[str, Any]
+    gradient: Values
+    elo: float
+    bounded: bool
+    purges: int = 0  # of the run that it was decided on

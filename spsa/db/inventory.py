@@ -1,0 +1,61 @@
+"""What a database lacks of the tables, views, triggers and functions of this program."""
+
+import sqlalchemy as sa
+
+from spsa.db.schema import VIEWS, metadata
+from spsa.db.sql_files import functions, triggers
+
+_POSTGRESQL = """
+SELECT CASE relkind WHEN 'v' THEN 'view' ELSE 'table' END, relname::text
+  FROM pg_class WHERE relkind IN ('r', 'p', 'v') AND pg_table_is_visible(oid)
+UNION ALL
+SELECT 'column', c.relname || '.' || a.attname
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+ WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+   AND pg_table_is_visible(c.oid)
+UNION ALL
+SELECT 'trigger', t.tgname::text
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND pg_table_is_visible(c.oid)
+UNION ALL
+SELECT 'function', proname::text FROM pg_proc WHERE pg_function_is_visible(oid)
+"""
+
+_SQLITE = """
+SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')
+UNION ALL
+SELECT 'column', m.name || '.' || c.name
+  FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'
+"""
+
+Thing = tuple[str, str]
+"""A kind (table, column, view, trigger or function) and a name."""
+
+
+def missing(connection: sa.Connection) -> tuple[Thing, ...]:
+    """What is not there, tables first; the columns of a table that is gone are not listed too."""
+    postgresql = connection.dialect.name == "postgresql"
+    rows = connection.execute(sa.text(_POSTGRESQL if postgresql else _SQLITE))
+    there = {(kind, name) for kind, name in rows}
+    gone = [thing for thing in _expected(functions() if postgresql else ()) if thing not in there]
+    tables = {name for kind, name in gone if kind == "table"}
+    return tuple(
+        (kind, name)
+        for kind, name in gone
+        if kind != "column" or name.partition(".")[0] not in tables
+    )
+
+
+def named(things: tuple[Thing, ...]) -> str:
+    """As a sentence lists them: table spsa_event, view spsa_progress."""
+    return ", ".join(f"{kind} {name}" for kind, name in things)
+
+
+def _expected(function_names: tuple[str, ...]) -> list[Thing]:
+    return [
+        *(("table", name) for name in metadata.tables),
+        *(("column", str(column)) for table in metadata.tables.values() for column in table.c),
+        *(("view", name) for name in VIEWS),
+        *(("trigger", name) for name in triggers()),
+        *(("function", name) for name in function_names),
+    ]

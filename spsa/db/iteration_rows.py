@@ -1,0 +1,132 @@
+"""The rows of a new iteration: its engines, its batches and the seeds of its games."""
+
+from itertools import accumulate
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import select, update
+
+from spsa.core.game_settings import Terms, TimeKind
+from spsa.core.seeds import derived_seed
+from spsa.db.entries import NewEngine, NewIteration
+from spsa.db.schema import batches, engines, iterations
+from spsa.db.signed_orders import order_to_be
+from spsa.security.signing import Sign
+
+
+def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | None:
+    """The number of the run's iteration at position k, if it was opened."""
+    if k is None:
+        return None
+    number: int | None = connection.scalar(
+        select(iterations.c.iteration_number).where(
+            iterations.c.run_id == run_id, iterations.c.k == k
+        )
+    )
+    return number
+
+
+def keep_engine(connection: sa.Connection, engine: NewEngine) -> None:
+    """Write an engine's row, or where its bytes are now if the row is there."""
+    place = {"path": engine.path, "bytes": engine.content}
+    known = connection.scalar(
+        update(engines)
+        .where(engines.c.sha256 == engine.sha256)
+        .values(place)
+        .returning(engines.c.sha256)
+    )
+    if known is None:
+        connection.execute(
+            engines.insert().values(
+                sha256=engine.sha256,
+                build_key=engine.build_key,
+                target=engine.target,
+                size=engine.size,
+                bench=engine.bench,
+                **place,
+            )
+        )
+
+
+def insert_iteration(
+    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None = None
+) -> int:
+    """Write the next iteration of a run with all its batches; its number.
+
+    Pairs are numbered through the whole run, so that no opening comes twice before the book is
+    used up, and each batch has its own seed: what is played is fixed before anybody plays it.
+    """
+    last = connection.execute(
+        select(iterations.c.iteration_number, iterations.c.first_pair, iterations.c.target_games)
+        .where(iterations.c.run_id == run.id)
+        .order_by(iterations.c.iteration_number.desc())
+        .limit(1)
+    ).one_or_none()
+    number = 1 if last is None else last.iteration_number + 1
+    first_pair = 0 if last is None else last.first_pair + last.target_games // 2
+    iteration_id = connection.scalar(
+        iterations.insert()
+        .values(
+            run_id=run.id,
+            iteration_number=number,
+            first_pair=first_pair,
+            rng_seed=derived_seed(run.seed, "iteration", number),
+            opened_by_epoch=epoch,
+            plus_engine_path=new.plus.path,
+            minus_engine_path=new.minus.path,
+            plus_sha256=new.plus.sha256,
+            minus_sha256=new.minus.sha256,
+            terms=new.terms.to_json(),
+            signature=None if sign is None else sign(order_to_be(run, number, new)),
+            **_milliseconds(new.terms),
+            **{name: getattr(new, name) for name in _COPIED},
+        )
+        .returning(iterations.c.id)
+    )
+    connection.execute(
+        batches.insert(), _batch_rows(int(iteration_id or 0), run.seed, number, first_pair, new)
+    )
+    return int(number)
+
+
+_COPIED = (
+    "purpose",
+    "k",
+    "opened_on",
+    "in_flight",
+    "a_k",
+    "c_k",
+    "plus_options",
+    "minus_options",
+    "target_games",
+    "base_parameters",
+    "plus_parameters",
+    "minus_parameters",
+    "perturbation_signs",
+    "opened_purges",
+)
+
+
+def _milliseconds(terms: Terms) -> dict[str, int]:
+    """The seed's columns; 0 where the limit is no time."""
+    control = terms.time_control
+    timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
+    low, high = (control.low, control.high) if timed else (0, 0)
+    return {"timelow_ms": round(1000 * low), "timehigh_ms": round(1000 * high)}
+
+
+def _batch_rows(
+    iteration_id: int, run_seed: int, number: int, first_pair: int, new: NewIteration
+) -> list[dict[str, Any]]:
+    starts = accumulate(new.batches, initial=0)
+    return [
+        {
+            "iteration_id": iteration_id,
+            "seq": seq,
+            "games": games,
+            "first_pair": first_pair + start // 2,
+            "seed": derived_seed(run_seed, "batch", number, seq),
+            "max_attempts": new.max_attempts,
+        }
+        for seq, (games, start) in enumerate(zip(new.batches, starts, strict=False))
+    ]

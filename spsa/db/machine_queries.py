@@ -1,0 +1,120 @@
+"""Machines are set aside, and released again: by a master, or by a person."""
+
+import sqlalchemy as sa
+from sqlalchemy import delete, func, insert, select, update
+
+from spsa.core import limits
+from spsa.db.database import Database
+from spsa.db.rows import SetAside
+from spsa.db.run_status import write_event
+from spsa.db.schema import batches, engines, failures, machines, set_aside, workers
+from spsa.errors import NothingToDo
+
+
+class FleetQueries(Database):
+    """Which machines are given no batches."""
+
+    def set_aside(
+        self,
+        machine: str,
+        reason: str,
+        actor: str,
+        *,
+        sha256: str | None = None,
+        run_id: int | None = None,
+    ) -> bool:
+        """Give a machine no more batches, of one binary or of any; whether that is new.
+
+        Args:
+            machine: its name, or the name of one of its workers.
+
+        Raises:
+            NothingToDo: there is no such machine.
+            OutOfRange: the reason is empty or too long.
+        """
+        limits.check_values("spsa_set_aside", {"reason": reason, "sha256": sha256})
+        with self._write() as connection:
+            name = _machine(connection, machine)
+            same = sa.and_(
+                set_aside.c.machine == name, set_aside.c.sha256.is_not_distinct_from(sha256)
+            )
+            if connection.scalar(select(set_aside.c.id).where(same)) is not None:
+                return False
+            values = {"machine": name, "sha256": sha256, "reason": reason, "actor": actor}
+            connection.execute(insert(set_aside).values(values))
+            detail = {"machine": name, "sha256": sha256, "reason": reason}
+            write_event(connection, run_id, "set_aside", actor, detail)
+            return True
+
+    def release_machine(self, machine: str, actor: str) -> bool:
+        """Give a machine batches again, and forget its failures; whether it was set aside.
+
+        Raises:
+            NothingToDo: there is no such machine.
+        """
+        with self._write() as connection:
+            name = _machine(connection, machine)
+            _forget_failures(connection, name)
+            released = connection.execute(delete(set_aside).where(set_aside.c.machine == name))
+            if released.rowcount:
+                write_event(connection, None, "release", actor, {"machine": name})
+            return released.rowcount > 0
+
+    def machines_set_aside(self) -> list[SetAside]:
+        """Every machine that is given no batches of some binary, or none at all."""
+        statement = select(set_aside).order_by(set_aside.c.machine, set_aside.c.id)
+        with self._read() as connection:
+            return [
+                SetAside(
+                    machine=row.machine,
+                    sha256=row.sha256,
+                    reason=row.reason,
+                    actor=row.actor,
+                    at=row.at,
+                )
+                for row in connection.execute(statement)
+            ]
+
+    def machine_named(self, name: str) -> str:
+        """The machine of this name, or that of the worker of this name.
+
+        Raises:
+            NothingToDo: there is neither.
+        """
+        with self._read() as connection:
+            return _machine(connection, name)
+
+    def failed_batches(self) -> dict[str, int]:
+        """How many batches each machine has said it cannot play, of those that are remembered."""
+        statement = (
+            select(failures.c.machine, func.count().label("batches"))
+            .where(failures.c.failures > 0)
+            .group_by(failures.c.machine)
+        )
+        with self._read() as connection:
+            return {row.machine: int(row.batches) for row in connection.execute(statement)}
+
+    def binaries_starting(self, start: str) -> list[str]:
+        """The hashes of the binaries that begin so."""
+        hashes = engines.c.sha256
+        begins = func.substr(hashes, 1, len(start)) == start
+        with self._read() as connection:
+            return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
+
+
+def _forget_failures(connection: sa.Connection, machine: str) -> None:
+    forgotten = connection.scalars(
+        delete(failures).where(failures.c.machine == machine).returning(failures.c.batch_id)
+    ).all()
+    left = select(func.count()).where(failures.c.batch_id == batches.c.id).scalar_subquery()
+    connection.execute(update(batches).where(batches.c.id.in_(forgotten)).values(failures=left))
+
+
+def _machine(connection: sa.Connection, name: str) -> str:
+    found: str | None = connection.scalar(select(machines.c.name).where(machines.c.name == name))
+    found = found or connection.scalar(select(workers.c.host).where(workers.c.name == name))
+    if found is None:
+        known = connection.scalars(select(machines.c.name).order_by(machines.c.name)).all()
+        names = ", ".join(known[:20]) or "none has ever played"
+        raise NothingToDo(f"there is no machine or worker named {name!r}; machines: {names}")
+    return found

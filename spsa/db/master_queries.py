@@ -1,0 +1,210 @@
+"""The verbs of a master that change a run: open, apply, finish.
+
+Every write is guarded by the mastership and by compare-and-set on what it was decided on; a guard
+that matches no row is an error, never silence.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import select, update
+
+from spsa.db.database import may_become
+from spsa.db.entries import NewIteration, NewStep
+from spsa.db.iteration_rows import insert_iteration, keep_engine, number_of
+from spsa.db.master_lease import MastershipDesk
+from spsa.db.row_values import columns_of
+from spsa.db.rows import Mastership
+from spsa.db.run_status import move_run
+from spsa.db.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
+from spsa.db.totals import credit, grown
+from spsa.errors import IllegalTransition
+from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
+from spsa.security.signing import Sign
+
+
+class MasterDesk(MastershipDesk):
+    """What a master may do with the run it moves."""
+
+    def open_iteration(
+        self, mastership: Mastership, new: NewIteration, sign: Sign | None = None
+    ) -> int:
+        """Write an iteration with its engines and all its batches; its number.
+
+        `sign` gives its signature; without it the iteration is not signed.
+
+        Doing it again after an unknown outcome finds the row by its k and changes nothing.
+
+        Raises:
+            MastershipLost: another master moves this run.
+            IllegalTransition: the run is halted, or ends before this iteration, or holds other
+                results than it was decided on.
+        """
+        with self._write() as connection:
+            run = self._lead(connection, mastership)
+            known = number_of(connection, run.id, new.k)
+            if known is not None:
+                return known
+            if new.purpose is Purpose.TUNE:
+                _refuse_outdated(run, new)
+            for engine in (new.plus, new.minus):
+                keep_engine(connection, engine)
+            return insert_iteration(connection, run, mastership.epoch, new, sign)
+
+    def apply(self, mastership: Mastership, iteration_id: int, step: NewStep) -> None:
+        """Complete an iteration and move theta by it, in one transaction.
+
+        Raises:
+            MastershipLost: another master moves this run.
+            IllegalTransition: it is not the run's next iteration, or has not all its games.
+        """
+        with self._write() as connection:
+            run = self._lead(connection, mastership)
+            if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
+                raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
+            _refuse_purged(run, step.purges)
+            _complete(connection, mastership, iteration_id, step.k, step.gradient, step.elo)
+            connection.execute(
+                steps.insert().values(
+                    run_id=run.id,
+                    iteration_id=iteration_id,
+                    k=step.k,
+                    theta_before=dict(step.theta_before),
+                    delta=dict(step.delta),
+                    theta_after=dict(step.theta_after),
+                    bounded=step.bounded,
+                    epoch=mastership.epoch,
+                )
+            )
+            moved = {**_moved(step), **grown(iteration_id, step.bounded)}
+            connection.execute(update(runs).where(runs.c.id == run.id).values(moved))
+
+    def complete_validation(
+        self, mastership: Mastership, iteration_id: int, elo: float, purges: int = 0
+    ) -> None:
+        """Close a validation that has all its games; theta does not move.
+
+        `purges` are those of the run when its games were looked at.
+        """
+        with self._write() as connection:
+            _refuse_purged(self._lead(connection, mastership), purges)
+            _complete(connection, mastership, iteration_id, None, None, elo)
+
+    def abandon_validation(self, mastership: Mastership, iteration_id: int) -> None:
+        """Give up a validation that cannot be played; another one may be opened.
+
+        Raises:
+            IllegalTransition: it is no validation, or has ended.
+        """
+        with self._write() as connection:
+            self._lead(connection, mastership)
+            abandoned = connection.scalar(
+                update(iterations)
+                .where(
+                    iterations.c.id == iteration_id,
+                    iterations.c.run_id == mastership.run_id,
+                    iterations.c.purpose == Purpose.VALIDATE,
+                    may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
+                )
+                .values(status=IterationStatus.ABANDONED)
+                .returning(iterations.c.id)
+            )
+            if abandoned is None:
+                raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
+
+    def finish(self, mastership: Mastership) -> None:
+        """End a run that has applied all its iterations."""
+        with self._write() as connection:
+            run = self._lead(connection, mastership)
+            if run.applied != run.max_iterations:
+                raise IllegalTransition(f"run {run.name} has iterations left")
+            move_run(connection, run.name, RunStatus.FINISHED, "master")
+
+    def retire_engines(self, mastership: Mastership, k: int) -> list[str]:
+        """Give up the binaries of the run's iteration k that nothing younger or open names.
+
+        Their bytes are forgotten here; the answer are their build keys, for who keeps the files.
+        """
+        with self._write() as connection:
+            run = self._lead(connection, mastership)
+            retired = sa.and_(iterations.c.run_id == run.id, iterations.c.k == k)
+            younger = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
+            rows = connection.execute(
+                update(engines)
+                .where(
+                    engines.c.sha256.in_(_named_by(retired)),
+                    engines.c.sha256.not_in(_named_by(younger, IS_OPEN)),
+                )
+                .values(bytes=None)
+                .returning(engines.c.build_key)
+            )
+            return list(rows.scalars())
+
+
+def _named_by(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
+    """The engines of iterations that meet any condition; a query each, so each has an index."""
+    sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
+    return sa.union_all(
+        *(select(side).where(condition) for condition in conditions for side in sides)
+    )
+
+
+def _refuse_outdated(run: Any, new: NewIteration) -> None:
+    """A build takes minutes: the run may not be what it was when the iteration was decided on."""
+    name = f"iteration k={new.k}"
+    if run.status != RunStatus.RUNNING:
+        raise IllegalTransition(f"{name} comes too late: run {run.name} is {run.status}")
+    if new.k is None or new.k > run.max_iterations:
+        raise IllegalTransition(f"{name} is past the run's {run.max_iterations} iterations")
+    if not max(0, new.k - new.in_flight) <= new.opened_on <= run.applied:
+        raise IllegalTransition(
+            f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
+        )
+    _refuse_purged(run, new.opened_purges)
+
+
+def _refuse_purged(run: Any, purges: int) -> None:
+    """Whatever was decided on results that have been struck since has to be decided again."""
+    if run.purges != purges:
+        raise IllegalTransition(f"results of run {run.name} have been struck out meanwhile")
+
+
+def _moved(step: NewStep) -> dict[str, Any]:
+    """What a step leaves in the run's row."""
+    return columns_of(step.estimates) | {
+        "theta": dict(step.theta_after),
+        "state": dict(step.state),
+        "applied": step.k,
+    }
+
+
+def _complete(
+    connection: sa.Connection,
+    mastership: Mastership,
+    iteration_id: int,
+    k: int | None,
+    gradient: Mapping[str, float] | None,
+    elo: float,
+) -> None:
+    row = connection.execute(
+        update(iterations)
+        .where(
+            iterations.c.id == iteration_id,
+            iterations.c.run_id == mastership.run_id,
+            iterations.c.k.is_not_distinct_from(k),
+            iterations.c.games_played == iterations.c.target_games,
+            may_become(iterations.c.status, ITERATION, IterationStatus.COMPLETE),
+        )
+        .values(
+            status=IterationStatus.COMPLETE,
+            gradient_estimate=None if gradient is None else dict(gradient),
+            elo_diff=elo,
+            completed_by_epoch=mastership.epoch,
+            completed_at=seconds_from_now(0),
+        )
+        .returning(iterations.c.id)
+    ).one_or_none()
+    if row is None:
+        raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")
+    credit(connection, iteration_id)

@@ -1,0 +1,212 @@
+"""Everything that is only read: runs, iterations, the log of steps, workers, events."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select
+
+from spsa.db.database import Database, tally_of
+from spsa.db.row_values import batch_of, event_of, iteration_of, run_of, step_of, worker_of
+from spsa.db.rows import (
+    BatchRow,
+    Costs,
+    EngineRow,
+    Event,
+    Iteration,
+    Run,
+    Step,
+    Totals,
+    WorkerRow,
+)
+from spsa.db.schema import (
+    IS_OPEN,
+    batches,
+    engines,
+    events,
+    iterations,
+    runs,
+    seconds_from_now,
+    shown,
+    steps,
+    workers,
+    written_out,
+)
+from spsa.db.totals import PLAYED, UNSETTLED, total_of, unsettled_shares
+from spsa.errors import NothingToDo
+from spsa.lifecycle import BatchStatus, Purpose
+
+
+class Ledger(Database):
+    """What anybody may ask."""
+
+    def find_run(self, name: str) -> Run | None:
+        """The run of this name, if there is one."""
+        with self._read() as connection:
+            row = connection.execute(select(runs).where(runs.c.name == name)).one_or_none()
+            return None if row is None else run_of(row)
+
+    def run(self, name: str | None = None) -> Run:
+        """The run of this name, or the youngest one.
+
+        Raises:
+            NothingToDo: there is none; names those there are.
+        """
+        chosen = select(runs).order_by(runs.c.id.desc()).limit(1)
+        if name is not None:
+            chosen = chosen.where(runs.c.name == name)
+        with self._read() as connection:
+            row = connection.execute(chosen).one_or_none()
+            if row is not None:
+                return run_of(row)
+            names = connection.scalars(select(runs.c.name).order_by(runs.c.id)).all()
+        known = f"; there are: {', '.join(names)}" if names else ""
+        wanted = "there is no run yet" if name is None else f"there is no run named {name!r}"
+        raise NothingToDo(wanted + known)
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        with self._read() as connection:
+            return [run_of(row) for row in connection.execute(select(runs).order_by(runs.c.id))]
+
+    def iterations(
+        self, run_id: int, *, purpose: Purpose | None = None, last: int | None = None
+    ) -> list[Iteration]:
+        """The iterations of a run in order; only the `last` ones if a number is given."""
+        statement = select(iterations).where(iterations.c.run_id == run_id)
+        if purpose is not None:
+            statement = statement.where(written_out(iterations.c.purpose, purpose))
+        statement = statement.order_by(iterations.c.iteration_number.desc()).limit(last)
+        with self._read() as connection:
+            return [iteration_of(row) for row in connection.execute(statement)][::-1]
+
+    def steps(self, run_id: int) -> list[Step]:
+        """The log of everything that moved theta, in order."""
+        statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.k)
+        with self._read() as connection:
+            return [step_of(row) for row in connection.execute(statement)]
+
+    def open_iterations(self, run_id: int) -> list[Iteration]:
+        """The iterations that are pending or being played, in order."""
+        statement = (
+            select(iterations)
+            .where(iterations.c.run_id == run_id, IS_OPEN)
+            .order_by(iterations.c.id)  # as its index is; the numbers go up with it
+        )
+        with self._read() as connection:
+            return [iteration_of(row) for row in connection.execute(statement)]
+
+    def totals(self, run_id: int) -> Totals:
+        """All tuning games of a run that count, plus against minus."""
+        with self._read() as connection:
+            counts = total_of(connection, run_id)
+            bounded = select(runs.c.bounded_steps).where(runs.c.id == run_id)
+            return Totals(
+                tally=tally_of(SimpleNamespace(**counts)),
+                void_games=counts["void_games"],
+                bounded_steps=connection.scalar(bounded) or 0,
+            )
+
+    def costs(self, run_id: int) -> Costs:
+        """What all reported games of a run have cost, and how they ended."""
+        names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+        sums = [
+            func.coalesce(func.sum(batches.c[name]), 0).label(name)
+            for name in (*names, "games", "moves", "seconds")
+        ]
+        reported = sa.and_(iterations.c.run_id == run_id, batches.c.status == BatchStatus.DONE)
+        with self._read() as connection:
+            row = connection.execute(select(*sums).join(iterations).where(reported)).one()
+            return Costs(
+                games=int(row.games),
+                plies=int(row.moves),
+                seconds=float(row.seconds),
+                tally=tally_of(row),
+            )
+
+    def age_seconds(self, run_id: int) -> float:
+        """How long ago a run was started, by the database's clock."""
+        statement = select(runs.c.created_at, seconds_from_now(0).label("now"))
+        with self._read() as connection:
+            row = connection.execute(statement.where(runs.c.id == run_id)).one()
+            return float((row.now - row.created_at).total_seconds())
+
+    def games_in_the_last(self, run_id: int, seconds: float) -> int:
+        """How many games of a run were reported within the last `seconds`."""
+        since = seconds_from_now(-seconds)
+        reported = (
+            select(func.coalesce(func.sum(batches.c.games), 0))
+            .join(iterations)
+            .where(
+                iterations.c.run_id == run_id,
+                batches.c.status == BatchStatus.DONE,
+                batches.c.reported_at > since,
+            )
+        )
+        # of what was complete before, nothing can have been reported since
+        places = (*UNSETTLED, iterations.c.completed_at > since)
+        with self._read() as connection:
+            return sum(int(connection.scalar(reported.where(place)) or 0) for place in places)
+
+    def batches(self, run_id: int) -> list[BatchRow]:
+        """Every batch of a run, in order of iteration and sequence."""
+        statement = (
+            select(*shown(batches), iterations.c.iteration_number)
+            .join(iterations)
+            .where(iterations.c.run_id == run_id)
+            .order_by(iterations.c.iteration_number, batches.c.seq)
+        )
+        with self._read() as connection:
+            return [batch_of(row) for row in connection.execute(statement)]
+
+    def engines(self, run_id: int) -> list[EngineRow]:
+        """The binaries that a run's iterations name, with how many still open ones need each."""
+        statement = (
+            select(engines.c.sha256, engines.c.path, engines.c.build_key, engines.c.size)
+            .join(
+                iterations,
+                sa.or_(
+                    iterations.c.plus_sha256 == engines.c.sha256,
+                    iterations.c.minus_sha256 == engines.c.sha256,
+                ),
+            )
+            .where(iterations.c.run_id == run_id)
+            .distinct()
+        )
+        with self._read() as connection:
+            return [EngineRow(**row._mapping) for row in connection.execute(statement)]
+
+    def workers(self) -> list[WorkerRow]:
+        """All workers with what they have done, those heard of last first."""
+        with self._read() as connection:
+            return [worker_of(row) for row in connection.execute(_workers())]
+
+    def events(self, run_id: int, last: int = 100) -> list[Event]:
+        """Who did what with a run, oldest first."""
+        statement = (
+            select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
+        )
+        with self._read() as connection:
+            return [event_of(row) for row in connection.execute(statement)][::-1]
+
+
+def _workers() -> sa.Select[Any]:
+    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version", "confinement")
+    live = unsettled_shares()
+    return (
+        select(
+            *(workers.c[name] for name in names),
+            workers.c.last_seen_at,
+            seconds_from_now(0).label("now"),
+            _total(live.c.games_leased).label("games_leased"),
+            *((workers.c[name] + _total(live.c[name])).label(name) for name in PLAYED),
+        )
+        .join(live, live.c.worker_id == workers.c.id, isouter=True)
+        .group_by(workers.c.id)
+        .order_by(workers.c.last_seen_at.desc())
+    )
+
+
+def _total(shares: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    # PostgreSQL makes a decimal number of the sum of sums
+    return sa.cast(func.coalesce(func.sum(shares), 0), sa.BigInteger)

@@ -1,0 +1,121 @@
+"""Rows of the tables as the values of `rows`."""
+
+from typing import Any
+
+from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.game_settings import Terms
+from spsa.core.stored_json import as_written, finite
+from spsa.db.database import tally_of
+from spsa.db.purge_values import Match, Purge, Struck
+from spsa.db.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+
+
+def run_of(row: Any) -> Run:
+    """The value of a row of `spsa_run`."""
+    values = _named(row, Run, without={"status", "terms", "estimates"})
+    with as_written("a column `theta` or `start_theta`"):
+        for theta in (row.theta, row.start_theta):
+            finite(theta)
+    return Run(
+        status=RunStatus(row.status),
+        terms=Terms.from_json(row.terms),
+        estimates=estimates_of(row),
+        **values,
+    )
+
+
+def iteration_of(row: Any) -> Iteration:
+    """The value of a row of `spsa_iteration`."""
+    return Iteration(
+        tally=tally_of(row),
+        status=IterationStatus(row.status),
+        purpose=Purpose(row.purpose),
+        **_named(row, Iteration, without={"tally", "status", "purpose"}),
+    )
+
+
+def batch_of(row: Any) -> BatchRow:
+    """The value of a row of `spsa_batch` with its iteration's number."""
+    values = _named(row, BatchRow, without={"tally", "status"})
+    return BatchRow(tally=tally_of(row), status=BatchStatus(row.status), **values)
+
+
+def claim_of(row: Any, lease_seconds: float) -> Claim:
+    """The batch that was claimed: its row with what its iteration and its run tell of it."""
+    return Claim(
+        claim_id=row.claim_id,
+        batch_id=row.id,
+        run_id=row.run_id,
+        run_name=row.run_name,
+        run_seed=row.run_seed,
+        iteration_id=row.iteration_id,
+        iteration_number=row.iteration_number,
+        purpose=Purpose(row.purpose),
+        signature=row.signature,
+        seq=row.seq,
+        attempt=row.attempt,
+        first_pair=row.first_pair,
+        pairs=row.games // 2,
+        seed=row.seed,
+        plus=Engine(sha256=row.plus_sha256, path=row.plus_engine_path, options=row.plus_options),
+        minus=Engine(
+            sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
+        ),
+        terms=Terms.from_json(row.terms),
+        lease_seconds=lease_seconds,
+    )
+
+
+def step_of(row: Any) -> Step:
+    """The value of a row of `spsa_step`."""
+    return Step(**_named(row, Step))
+
+
+def event_of(row: Any) -> Event:
+    """The value of a row of `spsa_event`."""
+    return Event(**_named(row, Event))
+
+
+def match_of(row: Any) -> Match:
+    """The value of a row of `spsa_batch` with its iteration's place and its worker's names."""
+    values = _named(row, Match, without={"tally", "purpose", "is_open"})
+    return Match(
+        tally=tally_of(row), purpose=Purpose(row.purpose), is_open=bool(row.is_open), **values
+    )
+
+
+def struck_of(row: Any) -> Struck:
+    """The value of a row of `spsa_struck` with its purge's number and its worker's name."""
+    return Struck(tally=tally_of(row), **_named(row, Struck, without={"tally"}))
+
+
+def purge_of(row: Any) -> Purge:
+    """The value of a row of `spsa_purge`."""
+    return Purge(**_named(row, Purge))
+
+
+def worker_of(row: Any) -> WorkerRow:
+    """The value of a row of `spsa_worker` with its sums and the database's `now`."""
+    silence = (row.now - row.last_seen_at).total_seconds()
+    values = _named(row, WorkerRow, without={"seconds_since_seen"})
+    return WorkerRow(seconds_since_seen=max(0.0, silence), **values)
+
+
+def _named(row: Any, kind: Any, without: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
+    """The columns that have the names of a value's fields."""
+    return {name: getattr(row, name) for name in kind.__dataclass_fields__ if name not in without}
+
+
+def columns_of(estimates: Estimates) -> dict[str, Any]:
+    """What the columns are to hold."""
+    return {
+        f"theta_{name}": None if values is None else dict(values)
+        for name, values in estimates.by_name().items()
+    }
+
+
+def estimates_of(row: Any) -> Estimates:
+    """What the columns of a row of `spsa_run` hold."""
+    names = NOTHING_KNOWN.by_name()
+    return Estimates(**{name: getattr(row, f"theta_{name}") for name in names})

@@ -1,0 +1,296 @@
+"""What comes out of the database, as frozen values; no SQL here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.core.game_settings import Terms
+from spsa.core.scoring import Tally
+from spsa.db.entries import Values
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One side of a match: the binary by its hash, and the values that are sent to it."""
+
+    sha256: str
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A batch of whole pairs that is this worker's until its lease runs out."""
+
+    claim_id: str
+    batch_id: int
+    run_id: int
+    run_name: str
+    run_seed: int
+    iteration_id: int
+    iteration_number: int
+    purpose: Purpose
+    signature: str | None  # the master's, over what is to be executed
+    seq: int
+    attempt: int
+    first_pair: int
+    pairs: int
+    seed: int
+    plus: Engine
+    minus: Engine
+    terms: Terms
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredWorker:
+    """A worker as the database knows it; with the secret of its machine it proves who it is."""
+
+    id: int
+    machine: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as it stands; `applied` is the number of results that theta holds.
+
+    Of these it is without what `purges` have struck. The estimates beside theta are None as long as
+    too few results are known for them.
+    """
+
+    id: int
+    name: str
+    status: RunStatus
+    reason: str | None
+    seed: int
+    algorithm: str
+    settings: Mapping[str, Any]
+    space: Mapping[str, Any]
+    terms: Terms
+    source_sha256: str | None
+    max_iterations: int
+    start_theta: Values
+    theta: Values
+    estimates: Estimates = NOTHING_KNOWN
+    state: Mapping[str, Any]
+    applied: int
+    purges: int = 0
+    master_id: str | None
+    epoch: int
+    created_at: datetime
+    finished_at: datetime | None
+    priority: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A run beside the others of its database; `slots` play for it just now."""
+
+    name: str
+    status: RunStatus
+    priority: int
+    share: float
+    applied: int
+    max_iterations: int
+    slots: int
+    has_master: bool
+    live: bool  # has not ended, or has a validation to be played
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mastership:
+    """The right to move a run; `epoch` tells it from that of any other master, past or future."""
+
+    run_id: int
+    master_id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """An iteration as it stands.
+
+    `struck_games` are games of a closed iteration that count no more; it was opened on a theta that
+    held the results through `opened_on` without what `opened_purges` had struck.
+    """
+
+    id: int
+    run_id: int
+    iteration_number: int
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    in_flight: int
+    a_k: float | None
+    c_k: float | None
+    plus_sha256: str
+    minus_sha256: str
+    target_games: int
+    games_played: int
+    tally: Tally
+    void_games: int
+    status: IterationStatus
+    base_parameters: Values
+    plus_parameters: Values
+    minus_parameters: Values
+    gradient_estimate: Values | None
+    elo_diff: float | None
+    created_at: datetime
+    completed_at: datetime | None
+    struck_games: int = 0
+    opened_purges: int = 0
+
+    @property
+    def played_out(self) -> bool:
+        return self.games_played + self.struck_games == self.target_games
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One row of the append-only log."""
+
+    k: int
+    iteration_id: int
+    theta_before: Values
+    delta: Values
+    theta_after: Values
+    bounded: bool
+    epoch: int  # of the master that applied it
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A batch of an open iteration that is out of attempts, and why."""
+
+    iteration_id: int
+    seq: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFailures:
+    """What a machine could not play lately, beside what was played of the same iterations.
+
+    `sha256` is the binary that is to blame each time, None where that is not known or differs.
+    """
+
+    machine: str
+    batches: int
+    sha256: str | None
+    reason: str  # of the last one
+    played: int  # batches that this machine has reported
+    played_by_others: int
+    binaries_set_aside: frozenset[str]  # which the machine is not given already
+    is_set_aside: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A machine that is given no batches, of one binary or, where `sha256` is None, of any."""
+
+    machine: str
+    sha256: str | None
+    reason: str
+    actor: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """All that the master decides on: the run, its open iterations in order, and broken batches.
+
+    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`;
+    `game_seconds` is what a game has lasted lately, None before any has been reported.
+    """
+
+    run: Run
+    opened: int  # the highest k that has an iteration
+    open: Sequence[Iteration]
+    failures: Sequence[Failure]
+    ready_games: int
+    leased_games: int
+    leased_batches: int
+    game_seconds: float | None
+    machine_failures: Sequence[MachineFailures] = ()
+    active_workers: int
+    active_slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A worker with what it has done."""
+
+    name: str
+    host: str
+    platform: str
+    cores: int
+    concurrency: int
+    nps: float | None
+    version: str
+    confinement: str | None
+    seconds_since_seen: float
+    batches: int
+    games: int
+    games_leased: int
+    void_games: int
+    time_losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    at: datetime
+    kind: str
+    actor: str
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRow:
+    """A batch as it stands."""
+
+    iteration_id: int
+    iteration_number: int
+    seq: int
+    games: int
+    first_pair: int
+    seed: int
+    status: BatchStatus
+    attempt: int
+    tally: Tally
+    void_games: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow:
+    """A binary that some iteration of a run names."""
+
+    sha256: str
+    path: str
+    build_key: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What the games of a run have cost: `seconds` is the sum over games, `plies` too."""
+
+    games: int
+    plies: int
+    seconds: float
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All tuning games of a run, and how many of its steps were bounded."""
+
+    tally: Tally
+    void_games: int
+    bounded_steps: int

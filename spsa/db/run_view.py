@@ -1,0 +1,142 @@
+"""What a master sees, all in one look."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select
+
+from spsa.core import limits
+from spsa.db.exhausted_batches import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
+from spsa.db.master_lease import MastershipDesk
+from spsa.db.row_values import iteration_of, run_of
+from spsa.db.rows import Failure, Iteration, Mastership, Run, RunView
+from spsa.db.run_status import pause_for_failure
+from spsa.db.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
+from spsa.lifecycle import BatchStatus, RunStatus
+
+# A row that was damaged by hand, with a NaN say, is left out of the mean and stops no master.
+_SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
+
+
+class ViewDesk(MastershipDesk):
+    """Where a master looks at the run it moves; what it costs does not grow with the run."""
+
+    def tick(self, mastership: Mastership, lease_seconds: float) -> RunView:
+        """Renew the mastership, give up batches that nobody can play, and look at the run.
+
+        A run with such a batch, or with an iteration whose counts are not the sums of its batches,
+        is paused with the reason.
+        """
+        with self._write() as connection:
+            self._lead(connection, mastership, lease_seconds=lease_seconds)
+            fail_exhausted(connection, mastership.run_id)
+            _pause_miscounted(connection, mastership.run_id)
+            return _view(connection, mastership.run_id)
+
+
+def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
+    """No step is taken on counts that are not those of the batches, whatever made them so."""
+    running = (runs.c.id == run_id, runs.c.status == RunStatus.RUNNING)
+    open_ones = select(iterations.c.id).join(runs, runs.c.id == iterations.c.run_id)
+    ids = connection.scalars(open_ones.where(*running, IS_OPEN)).all()
+    # the ids written out: only so are they looked up before all iterations are added up
+    found = connection.execute(
+        select(iterations.c.iteration_number)
+        .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
+        .where(MISCOUNTED.c.iteration_id.in_(ids))
+        .limit(1)
+    ).one_or_none()
+    if found is not None:
+        reason = (
+            f"iteration {found.iteration_number} does not have the sums of its batches: "
+            "`spsa-master doctor` shows both"
+        )
+        pause_for_failure(connection, run_id, "master", reason)
+
+
+def _view(connection: sa.Connection, run_id: int) -> RunView:
+    newest = select(func.max(iterations.c.k)).where(iterations.c.run_id == run_id)
+    open_ones = _open_iterations(connection, run_id)
+    ids = [iteration.id for iteration in open_ones]
+    run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+    last = _last_applied(connection, run)
+    work = _work(connection, ids if last is None else [*ids, last])
+    leased = _of(work, BatchStatus.LEASED)
+    seen = connection.execute(
+        select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
+            workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS)
+        )
+    ).one()
+    return RunView(
+        run=run,
+        opened=connection.scalar(newest) or 0,
+        open=open_ones,
+        failures=_failures(connection, ids),
+        ready_games=sum(int(row.games) for row in _of(work, BatchStatus.READY)),
+        leased_games=sum(int(row.games) for row in leased),
+        leased_batches=sum(row.batches for row in leased),
+        game_seconds=_game_seconds(work, last),
+        machine_failures=machine_failures(connection, run_id),
+        active_workers=seen[0],
+        active_slots=int(seen[1]),
+    )
+
+
+def _open_iterations(connection: sa.Connection, run_id: int) -> list[Iteration]:
+    statement = (
+        select(iterations).where(iterations.c.run_id == run_id, IS_OPEN).order_by(iterations.c.id)
+    )
+    return [iteration_of(row) for row in connection.execute(statement)]
+
+
+def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[Failure]:
+    statement = (
+        select(batches.c.iteration_id, batches.c.seq, batches.c.last_error)
+        .where(batches.c.iteration_id.in_(ids), batches.c.status == BatchStatus.FAILED)
+        .order_by(batches.c.iteration_id, batches.c.seq)
+    )
+    return [
+        Failure(iteration_id=row.iteration_id, seq=row.seq, error=row.last_error or "")
+        for row in connection.execute(statement)
+    ]
+
+
+def _last_applied(connection: sa.Connection, run: Run) -> int | None:
+    """The iteration of the latest result."""
+    statement = select(iterations.c.id).where(
+        iterations.c.run_id == run.id, iterations.c.k == run.applied
+    )
+    last: int | None = connection.scalar(statement)
+    return last
+
+
+def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
+    """How much of these iterations is to be played, is being played, and has been played."""
+    statement = (
+        select(
+            batches.c.iteration_id,
+            batches.c.status,
+            func.count().label("batches"),
+            func.sum(batches.c.games).label("games"),
+            func.sum(_SECONDS).label("seconds"),
+        )
+        .where(batches.c.iteration_id.in_(ids))
+        .group_by(batches.c.iteration_id, batches.c.status)
+    )
+    return connection.execute(statement).all()
+
+
+def _of(work: Sequence[Any], status: BatchStatus) -> list[Any]:
+    return [row for row in work if row.status == status]
+
+
+def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
+    """What a game has lasted lately: in the iteration of the latest result, if there is one.
+
+    Of those that are still being played the short games are known first.
+    """
+    done = _of(work, BatchStatus.DONE)
+    whole = [row for row in done if row.iteration_id == last] or done
+    games = sum(row.games for row in whole)
+    return sum(row.seconds for row in whole) / games or None if games else None

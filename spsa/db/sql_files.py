@@ -1,0 +1,66 @@
+"""The SQL of the folder `sql`: what a database runs itself, its views, and a worker's statements.
+
+`counting.*.sql` are the triggers that count, for each database; `worker_functions.sql` are the
+functions of a worker on PostgreSQL, and `worker_statements.sql` its statements on SQLite.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+_NAME = re.compile(r"^-- name: (\S+)\n", re.MULTILINE)
+_FUNCTION = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)\(", re.MULTILINE)
+_STATEMENT = re.compile(r"^(?=DROP |CREATE )", re.MULTILINE)
+_TRIGGER = re.compile(r"^CREATE (?:CONSTRAINT )?TRIGGER (\w+)", re.MULTILINE)
+_INTERNAL = (
+    *("spsa_own_machine", "spsa_machine_of", "spsa_next_run", "spsa_may_retry"),
+    *("spsa_note_failure", "spsa_check_lease"),
+)
+
+
+def text_of(file: str) -> str:
+    """One of the SQL files."""
+    return (files("spsa.db") / "sql" / file).read_text(encoding="utf-8")
+
+
+@cache
+def named_statements(file: str) -> dict[str, str]:
+    """The statements of a file that has a line `-- name: ...` before each."""
+    _, *parts = _NAME.split(text_of(file))
+    return {
+        name: _COMMENT.sub("", body).strip().removesuffix(";")
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def programs(dialect: str) -> Iterator[str]:
+    """Everything that the database itself runs; each text may be executed again."""
+    if dialect == "postgresql":
+        yield text_of("counting.postgresql.sql")
+        yield text_of("worker_functions.sql")
+    else:
+        yield from _single_statements(text_of("counting.sqlite.sql"))
+
+
+def _single_statements(script: str) -> list[str]:
+    """SQLite's driver executes one statement at a time, and a trigger has semicolons inside."""
+    return _STATEMENT.split(script)[1:]
+
+
+def triggers() -> tuple[str, ...]:
+    """The triggers that both databases have."""
+    return tuple(_TRIGGER.findall(text_of("counting.postgresql.sql")))
+
+
+def functions() -> tuple[str, ...]:
+    """Every function that a PostgreSQL database has."""
+    files_with_functions = ("counting.postgresql.sql", "worker_functions.sql")
+    return tuple(name for file in files_with_functions for name in _FUNCTION.findall(text_of(file)))
+
+
+def worker_functions() -> tuple[str, ...]:
+    """The functions that a worker's login may call."""
+    names = _FUNCTION.findall(text_of("worker_functions.sql"))
+    return tuple(name for name in names if name not in _INTERNAL)

@@ -1,0 +1,114 @@
+"""Totals that are kept, so that a look at a run costs the same after ten iterations and 100,000.
+
+They are over complete iterations, and grow with the transaction that completes one; whoever asks
+adds what the few others hold. `recount` makes them anew from the rows, where a purge has changed
+what was complete.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select, update
+
+from spsa.db.database import COUNTS
+from spsa.db.schema import IS_ABANDONED, IS_OPEN, batches, iterations, runs, steps, workers
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+
+SUMMED = (*COUNTS, "void_games")
+PLAYED = ("batches", "games", "void_games", "time_losses")
+UNSETTLED = (IS_OPEN, IS_ABANDONED)
+"""The iterations that no total holds; asked for one by one, as each has an index of its own."""
+
+
+def grown(iteration_id: int, bounded: bool) -> dict[str, Any]:
+    """The totals of a run that has just completed one more tuning iteration."""
+    added = {
+        name: runs.c[name]
+        + select(iterations.c[name]).where(iterations.c.id == iteration_id).scalar_subquery()
+        for name in SUMMED
+    }
+    return {**added, "bounded_steps": runs.c.bounded_steps + int(bounded)}
+
+
+def credit(connection: sa.Connection, iteration_id: int) -> None:
+    """Add to each worker's totals what it has played of an iteration that was just completed."""
+    share = _shares(batches.c.iteration_id == iteration_id).subquery()
+    # in one order, whoever completes something else just now
+    players = select(workers.c.id).where(workers.c.id.in_(select(share.c.worker_id)))
+    connection.execute(players.order_by(workers.c.id).with_for_update(key_share=True))
+    connection.execute(
+        update(workers)
+        .where(workers.c.id == share.c.worker_id)
+        .values({name: workers.c[name] + share.c[name] for name in PLAYED})
+    )
+
+
+def recount(connection: sa.Connection, run_id: int) -> None:
+    """Make the totals of a run, and of all workers, anew."""
+    mine = sa.and_(iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+    complete = iterations.c.status == IterationStatus.COMPLETE
+    sums = _sums(iterations, SUMMED)
+    totals = connection.execute(select(*sums).where(mine, complete)).one()._mapping
+    bounded = select(func.count()).where(steps.c.run_id == run_id, steps.c.bounded)
+    connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id)
+        .values(**totals, bounded_steps=bounded.scalar_subquery())
+    )
+    _recount_workers(connection, complete)
+
+
+def _recount_workers(connection: sa.Connection, complete: sa.ColumnElement[bool]) -> None:
+    connection.execute(select(workers.c.id).order_by(workers.c.id).with_for_update(key_share=True))
+    connection.execute(update(workers).values(dict.fromkeys(PLAYED, 0)))
+    share = _shares(complete).subquery()
+    connection.execute(
+        update(workers)
+        .where(workers.c.id == share.c.worker_id)
+        .values({name: share.c[name] for name in PLAYED})
+    )
+
+
+def total_of(connection: sa.Connection, run_id: int) -> Mapping[str, int]:
+    """All tuning games of a run that count: what is kept, and what its other iterations hold."""
+    row = select(*(runs.c[name] for name in SUMMED)).where(runs.c.id == run_id)
+    parts = [connection.execute(row).one()]
+    for condition in UNSETTLED:
+        mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE, condition)
+        parts.append(connection.execute(select(*_sums(iterations, SUMMED)).where(*mine)).one())
+    return {name: sum(int(part._mapping[name]) for part in parts) for name in SUMMED}
+
+
+def unsettled_shares() -> sa.Subquery:
+    """What each worker has and has played of the iterations that no total holds."""
+    shares = [_shares(condition, leased=True) for condition in UNSETTLED]
+    return sa.union_all(*shares).subquery()
+
+
+def _sums(table: sa.Table, names: tuple[str, ...]) -> list[sa.Label[int]]:
+    return [func.coalesce(func.sum(table.c[name]), 0).label(name) for name in names]
+
+
+def _shares(*conditions: sa.ColumnElement[bool], leased: bool = False) -> sa.Select[Any]:
+    """A row a worker, of batches that meet the conditions."""
+
+    def games(status: BatchStatus) -> sa.Label[int]:
+        counted = sa.case((batches.c.status == status, batches.c.games), else_=0)
+        return func.sum(counted).label("games" if status is BatchStatus.DONE else "games_leased")
+
+    done = sa.case((batches.c.status == BatchStatus.DONE, 1), else_=0)
+    lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    return (
+        select(
+            batches.c.worker_id,
+            func.sum(done).label("batches"),
+            games(BatchStatus.DONE),
+            func.sum(batches.c.void_games).label("void_games"),
+            func.sum(lost_on_time).label("time_losses"),
+            *([games(BatchStatus.LEASED)] if leased else []),
+        )
+        .join(iterations, iterations.c.id == batches.c.iteration_id)
+        .where(batches.c.worker_id.is_not(None), *conditions)
+        .group_by(batches.c.worker_id)
+    )

@@ -1,0 +1,102 @@
+"""What a worker asks of a PostgreSQL server: each verb is a call of a function of the server.
+
+They are in sql/worker_functions.sql. A worker's login needs the right to call them and no other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func
+
+from spsa.db.database import COUNTS
+from spsa.db.rows import Claim, RegisteredWorker
+from spsa.db.worker_queries import (
+    CLAIMED_TYPES,
+    COSTS,
+    Outcome,
+    WorkerQueries,
+    lot_of,
+)
+
+_CLAIM = sa.text(
+    "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :lot, :lease_seconds)"
+).columns(**CLAIMED_TYPES)
+_REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
+
+
+class WorkerFunctions(WorkerQueries):
+    """The same verbs as `WorkerQueries`, one call and one round trip each."""
+
+    def release(self, claim: Claim) -> None:
+        """As in WorkerQueries."""
+        self._answer(func.spsa_release(claim.batch_id, claim.claim_id))
+
+    def engine_bytes(self, sha256: str) -> bytes | None:
+        """As in WorkerQueries."""
+        content: Any = self._answer(func.spsa_engine_bytes(sha256))
+        return None if content is None else bytes(content)
+
+    def work_left(self) -> bool:
+        """As in WorkerQueries."""
+        return bool(self._answer(func.spsa_work_left()))
+
+    def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
+        values = {**facts, "secret": secret}
+        with self._call() as connection:
+            row = connection.execute(_REGISTER, values).one()
+            return row.worker_id, row.machine
+
+    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
+        reason: str | None = self._answer(func.spsa_touch_worker(worker.id, worker.secret, nps))
+        return reason
+
+    def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
+        values = {
+            "worker_id": worker.id,
+            "secret": worker.secret,
+            "claim_id": claim_id,
+            "lot": lot_of(claim_id),
+            "lease_seconds": lease_seconds,
+        }
+        with self._call() as connection:
+            return connection.execute(_CLAIM, values).one_or_none()
+
+    def _renew(self, claim_ids: Sequence[str], lease_seconds: float) -> list[str]:
+        mine = sa.cast(list(claim_ids), sa.ARRAY(sa.Text))
+        with self._call() as connection:
+            return list(connection.scalars(sa.select(func.spsa_renew(mine, lease_seconds))))
+
+    def _report(self, claim: Claim, columns: Mapping[str, Any]) -> Outcome:
+        values = {**columns, "batch_id": claim.batch_id, "claim_id": claim.claim_id}
+        with self._call() as connection:
+            outcome: Outcome = connection.execute(_REPORT, values).scalar_one()
+            return outcome
+
+    def _fail(self, claim: Claim, values: Mapping[str, Any]) -> None:
+        self._answer(
+            func.spsa_fail(
+                claim.batch_id,
+                claim.claim_id,
+                values["sha256"],
+                values["reason"],
+                values["void_games"],
+            )
+        )
+
+    def _answer(self, call: Any) -> Any:
+        with self._call() as connection:
+            return connection.scalar(sa.select(call))
+
+
+def _called(function: str, names: Sequence[str]) -> sa.TextClause:
+    """A call with the arguments by name, so that their order is in one place only."""
+    arguments = ", ".join(f"p_{name} => :{name}" for name in names)
+    return sa.text(f"SELECT * FROM {function}({arguments})")  # noqa: S608
+
+
+_REGISTER = _called(
+    "spsa_register_worker",
+    ("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+)
+_REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

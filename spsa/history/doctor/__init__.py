@@ -1,0 +1,45 @@
+"""Whether a run's rows are what they have to be after any history: the invariants, row by row.
+
+Nothing is changed here. The checks look at rows that the store read, one function an invariant;
+only the binaries of open iterations are looked for on the disk.
+"""
+
+from collections.abc import Callable, Iterable
+
+from spsa.algorithms.tuning import Tuning
+from spsa.db.store import Run, Store
+from spsa.history.doctor.games import counts, numbering, plan, whole_pairs
+from spsa.history.doctor.purges import purges, shortened
+from spsa.history.doctor.replay import replay
+from spsa.history.doctor.run_rows import Books, Finding, read
+from spsa.history.doctor.state import engines, statuses
+from spsa.history.doctor.theta import chain, log, masters
+
+CHECKS: tuple[Callable[[Books], Iterable[Finding]], ...] = (
+    counts,
+    whole_pairs,
+    numbering,
+    plan,
+    log,
+    chain,
+    masters,
+    purges,
+    shortened,
+    statuses,
+)
+
+
+def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Finding]:
+    """Everything that is wrong with a run; empty if nothing is.
+
+    Args:
+        tuning: the run's rule, to compute all its proposals and theta once more.
+    """
+    books = read(store, run)
+    found = [finding for check in CHECKS for finding in check(books)]
+    if tuning is not None:
+        found += replay(books, tuning)
+    return found + list(engines(store, books))
+
+
+__all__ = ["CHECKS", "Books", "Finding", "check_run", "read"]

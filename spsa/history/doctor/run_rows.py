@@ -1,0 +1,62 @@
+"""What the checks compare: all rows of a run at one moment, and what they may say of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from spsa.db.store import BatchRow, Iteration, Purge, Run, Step, Store, Struck
+from spsa.lifecycle import Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it has to be: where, what was found, and what would be right."""
+
+    run: str
+    iteration: int | None
+    found: str
+    right: str
+
+    def __str__(self) -> str:
+        place = "" if self.iteration is None else f" iteration {self.iteration}"
+        return f"run {self.run}{place}: {self.found}; {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """All rows of a run that the checks compare, each list in order."""
+
+    run: Run
+    iterations: Sequence[Iteration]
+    batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
+    steps: Sequence[Step]
+    purges: Sequence[Purge] = ()
+    struck: Sequence[Struck] = ()
+
+    def of(self, iteration: Iteration) -> Sequence[BatchRow]:
+        return self.batches.get(iteration.iteration_number, ())
+
+    @property
+    def tuned(self) -> list[Iteration]:
+        return [it for it in self.iterations if it.purpose is Purpose.TUNE]
+
+    def finding(self, iteration: Iteration | None, found: str, right: str) -> Finding:
+        number = None if iteration is None else iteration.iteration_number
+        return Finding(self.run.name, number, found, right)
+
+
+def read(store: Store, run: Run) -> Books:
+    """The rows of one moment: read again if the run moved meanwhile."""
+    while True:
+        before = store.run(run.name)
+        rows = store.batches(run.id)
+        books = Books(
+            run=before,
+            iterations=store.iterations(run.id),
+            batches={n: list(group) for n, group in groupby(rows, lambda b: b.iteration_number)},
+            steps=store.steps(run.id),
+            purges=store.purges(run.id),
+            struck=store.struck(run.id),
+        )
+        if rows == store.batches(run.id) and before == store.run(run.name):
+            return books

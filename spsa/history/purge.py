@@ -1,0 +1,193 @@
+"""A purge is decided on: which results it strikes, and what theta is without them.
+
+Theta after a purge is the replay of the run from its start over the results that are left, to the
+bit: each of them is an answer to what was really played, and that stays what it was, as do the
+iterations that are open. So theta is what it would be in a run that had played just these points
+and had never counted those games. The log of steps is not rewritten. It says what was applied at
+its time, and a purge is one more entry between two of its steps. Both chains can be computed at any
+time: as it was applied, and without all that has been struck since.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from spsa.algorithms.tuning import Tuning
+from spsa.core.estimates import Estimates
+from spsa.core.params import Space
+from spsa.core.scoring import Tally
+from spsa.db.store import (
+    Iteration,
+    Judgement,
+    Match,
+    NewPurge,
+    Purge,
+    Run,
+    Selection,
+    Store,
+    Values,
+)
+from spsa.errors import IllegalTransition, NothingToDo
+from spsa.history.replay import Moment, counted_after, replay, with_tally
+from spsa.lifecycle import Purpose
+
+_LOOKS = 20
+"""A run that moves on under a purge is looked at again so often; it moves once an iteration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A purge before it is done, decided on the run as it stood.
+
+    `last` is None where theta holds none of the results: it stays as it is. `drift` is how far, in
+    steps, this program's replay is from theta before anything is struck: not 0 where another
+    version of the rule, or another processor, moved the run.
+    """
+
+    run: Run
+    selection: Selection
+    matches: Sequence[Match]
+    last: Moment | None
+    judgements: Mapping[int, Judgement]
+    drift: float
+
+    @property
+    def theta(self) -> Values:
+        return self.run.theta if self.last is None else self.last.theta
+
+    @property
+    def moved(self) -> dict[str, float]:
+        """How far every active parameter would go, in its steps, the farthest first."""
+        apart = steps_apart(self.run, self.theta, self.run.theta)
+        return dict(sorted(apart.items(), key=lambda one: -abs(one[1])))
+
+
+def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> Plan:
+    """What a purge would do to a run as it stands.
+
+    Raises:
+        NothingToDo: no result that counts is meant.
+    """
+    matches = store.matching(run.id, selection)
+    if not matches:
+        raise NothingToDo(f"no result of run {run.name} that counts is meant: nothing to strike")
+    held, lost = results_of(store, run, run.applied), _lost(matches)
+    if not any(it.id in lost for it in held):
+        return Plan(
+            run=run, selection=selection, matches=matches, last=None, judgements={}, drift=0.0
+        )
+    left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
+    last, judgements = _judged(tuning, left, lost)
+    return Plan(
+        run=run,
+        selection=selection,
+        matches=matches,
+        last=last,
+        judgements=judgements,
+        drift=_drift(run, tuning, held),
+    )
+
+
+def carry_out(store: Store, tuning: Tuning, plan_: Plan, actor: str, reason: str) -> Purge:
+    """Do what was planned; on a run that has moved on, what the same selection means now.
+
+    Raises:
+        NothingToDo: somebody else has struck it all meanwhile.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return store.purge(plan_.run.id, _new(tuning, plan_, actor, reason))
+        except IllegalTransition as error:
+            refused = error
+            plan_ = plan(store, store.run(plan_.run.name), tuning, plan_.selection)
+    raise refused
+
+
+def theta_at(
+    store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool
+) -> tuple[Values, Estimates]:
+    """Theta after the result k, and the estimates beside it.
+
+    Args:
+        as_applied: theta as it was when k was applied, with the games that have been struck since;
+            else with the games that count now.
+
+    Raises:
+        NothingToDo: the run does not hold so many results.
+    """
+    if k > run.applied:
+        raise NothingToDo(f"run {run.name} holds {run.applied} results, there is no theta of k={k}")
+    now, then = results_of(store, run, k), _as_applied(store, run, k)
+    wanted = then if as_applied else now
+    last = _last(replay(tuning, wanted))
+    logged = wanted == then
+    theta = _logged(store, run, k) if logged else last.theta
+    return theta, tuning.estimates(last.state)
+
+
+def results_of(store: Store, run: Run, k: int) -> list[Iteration]:
+    """The iterations that theta holds through the result k, in order."""
+    tuned = store.iterations(run.id, purpose=Purpose.TUNE)
+    return [it for it in tuned if it.k is not None and it.k <= k]
+
+
+def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
+    """one - other in the steps of every active parameter."""
+    active = Space.from_json(run.space).active
+    return {p.name: (one[p.name] - other[p.name]) / p.step for p in active}
+
+
+def _as_applied(store: Store, run: Run, k: int) -> list[Iteration]:
+    """The results through k as they counted when the step k was taken."""
+    purges = sum(purge.applied < k for purge in store.purges(run.id))
+    return counted_after(purges, results_of(store, run, k), store.struck(run.id))
+
+
+def _logged(store: Store, run: Run, k: int) -> Values:
+    return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after
+
+
+def _last(moments: Iterator[Moment]) -> Moment:
+    *_, last = moments
+    return last
+
+
+def _judged(
+    tuning: Tuning, left: Sequence[Iteration], lost: Mapping[int, Tally]
+) -> tuple[Moment, dict[int, Judgement]]:
+    """The end of the replay, and what is left to be said of each iteration that loses games."""
+    moments = replay(tuning, left)
+    last, judgements = next(moments), {}
+    for it, last in zip(left, moments, strict=True):
+        if it.id in lost:
+            judgements[it.id] = Judgement(gradient=last.gradient, elo=last.elo)
+    return last, judgements
+
+
+def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
+    replayed = _last(replay(tuning, held)).theta
+    return max((abs(x) for x in steps_apart(run, replayed, run.theta).values()), default=0.0)
+
+
+def _lost(matches: Sequence[Match]) -> dict[int, Tally]:
+    """The games of each iteration that are to be struck, by its row's id."""
+    lost: dict[int, Tally] = {}
+    for match in matches:
+        lost[match.iteration_id] = lost.get(match.iteration_id, Tally()) + match.tally
+    return lost
+
+
+def _new(tuning: Tuning, plan_: Plan, actor: str, reason: str) -> NewPurge:
+    run = plan_.run
+    known = run.estimates if plan_.last is None else tuning.estimates(plan_.last.state)
+    return NewPurge(
+        selection=plan_.selection,
+        actor=actor,
+        reason=reason,
+        purges=run.purges,
+        applied=run.applied,
+        theta_before=run.theta,
+        theta_after=plan_.theta,
+        estimates=known,
+        state=run.state if plan_.last is None else plan_.last.state,
+        judgements=plan_.judgements,
+    )

@@ -1,0 +1,106 @@
+"""Theta computed once more from a run's seed and results; it comes out the same, bit for bit.
+
+A run that was purged has one chain of thetas for every number of purges: the results as they
+counted after so many. An iteration that has no game left is passed over: neither theta nor
+anything that its rule remembers can tell it from one that never was.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spsa.algorithms.observing import noted, without_notes
+from spsa.algorithms.tuning import Games, Tuning
+from spsa.core.params import Played
+from spsa.core.scoring import Tally
+from spsa.db.store import Iteration, Run, Struck
+from spsa.errors import IllegalTransition
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
+
+    `gradient` and `elo` are what the games of k alone say; None where there were none.
+    """
+
+    k: int
+    theta: Mapping[str, float]
+    state: Mapping[str, Any]
+    delta: Mapping[str, float] = field(default_factory=dict)
+    gradient: Mapping[str, float] | None = None
+    elo: float | None = None
+
+
+def games_of(iteration: Iteration) -> Games:
+    """What the row of a tuning iteration says of its games."""
+    if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
+        raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
+    return Games(
+        k=iteration.k,
+        a_k=iteration.a_k,
+        c_k=iteration.c_k,
+        played=Played(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
+        tally=iteration.tally,
+    )
+
+
+def counted_after(
+    purges: int, results: Iterable[Iteration], struck: Iterable[Struck]
+) -> list[Iteration]:
+    """The results with the games that counted when theta was without what so many purges struck."""
+    back: dict[int, Tally] = {}
+    for one in struck:
+        if one.purge > purges and not one.played_again:
+            back[one.iteration_id] = back.get(one.iteration_id, Tally()) + one.tally
+    return [with_tally(it, it.tally + back.get(it.id, Tally())) for it in results]
+
+
+def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
+    """The same iteration with other games."""
+    return replace(iteration, tally=tally, games_played=tally.games)
+
+
+def noted_from(run: Run, results: Sequence[Iteration]) -> int:
+    """The first moment at which the run's state has notes on theta besides the rule's own state.
+
+    Later than 0 for a run that was moved by a program that took none. `results` are those that
+    theta holds.
+    """
+    told = [it.k or 0 for it in results if it.tally.pairs]
+    outcomes = noted(run.state)
+    if outcomes is None:
+        return run.applied + 1
+    return 0 if outcomes == len(told) else (told[-outcomes:] or [run.applied + 1])[0]
+
+
+def replay(tuning: Tuning, results: Iterable[Iteration], noted_from: int = 0) -> Iterator[Moment]:
+    """The start, and what each of the results led to; they come in the order of their k.
+
+    States before the moment `noted_from` are without notes.
+    """
+    moment = Moment(0, *tuning.start())
+    for iteration in results:
+        yield (moment := _as_kept(moment, noted_from))
+        moment = _after(tuning, moment, games_of(iteration))
+    yield _as_kept(moment, noted_from)
+
+
+def _after(tuning: Tuning, before: Moment, games: Games) -> Moment:
+    if not games.tally.pairs:
+        return Moment(games.k, before.theta, before.state, dict.fromkeys(before.theta, 0.0))
+    answer = tuning.answer(before.state, before.theta, games)
+    return Moment(
+        k=games.k,
+        theta=dict(answer.theta),
+        state=answer.state,
+        delta=answer.delta,
+        gradient=answer.gradient,
+        elo=answer.elo,
+    )
+
+
+def _as_kept(moment: Moment, noted_from: int) -> Moment:
+    if moment.k >= noted_from:
+        return moment
+    return replace(moment, state=without_notes(moment.state))

@@ -1,0 +1,1 @@
+"""What is computed and never played: simulation, theory and the planning of a run."""

@@ -1,0 +1,177 @@
+"""What one's own run would do with an engine nobody has measured yet, by simulation.
+
+Nothing is known of an engine's optimum before it is tuned, so many engines are drawn that all have
+the wanted Elo to gain, and the very rule with its settings tunes each of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from spsa.algorithms import Problem, Vector, create
+from spsa.lab.planning.supply import depth_after
+from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.race import Race
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """What is assumed: `stake` Elo to gain in all, each optimum some steps from the start.
+
+    Curvatures differ by a factor of e^0.5 (one standard deviation) between parameters.
+    """
+
+    stake: float
+    draw_rate: float
+    nearest: float = 0.4
+    farthest: float = 2.5
+
+    @property
+    def mean_square_distance(self) -> float:
+        """The mean of the squared distance of an optimum from the start, in squared steps."""
+        near, far = self.nearest, self.farthest
+        return (near**2 + near * far + far**2) / 3
+
+    def engines(self, problem: Problem, replicas: int, rng: np.random.Generator) -> Quadratic:
+        """So many engines for the problem's start, shape (replicas, n) each."""
+        shape = (replicas, problem.start.shape[-1])
+        distance = rng.uniform(self.nearest, self.farthest, shape)
+        optimum = _inside(problem, distance * (2 * rng.integers(0, 2, shape) - 1))
+        curvature = np.exp(0.5 * rng.standard_normal(shape))
+        lost = (curvature * (optimum - problem.start) ** 2).sum(axis=-1, keepdims=True)
+        return Quadratic(optimum=optimum, curvature=curvature * (self.stake / lost))
+
+
+def _inside(problem: Problem, shift: Vector) -> Vector:
+    """start + shift, turned round where that is outside the bounds, and cut off if both are."""
+    there, back = problem.start + shift, problem.start - shift
+    outside = (there < problem.lower) | (there > problem.upper)
+    return np.clip(np.where(outside, back, there), problem.lower, problem.upper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """A run that could be made: its rule, and how its games are cut.
+
+    `stretch` makes every step so many times as large as the one that `problem` is written in.
+    Where the depth `grows` it does so with the results, as where it follows the fleet.
+    """
+
+    algorithm: str
+    settings: Mapping[str, Any]
+    problem: Problem
+    depth: int
+    stretch: float = 1.0
+    grows: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What a design recovers of the stake, one number a simulated run; shape (R,).
+
+    `first` and `last` are the moves of one parameter in the first and in the last iteration, in
+    steps, root mean square over parameters and runs. `c_first` and `c_last` are half the distance
+    between plus and minus in those iterations.
+    """
+
+    parts: Vector
+    first: float
+    last: float
+    c_first: float
+    c_last: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.parts.mean())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of single runs."""
+        return float(self.parts.std(ddof=1))
+
+    @property
+    def error(self) -> float:
+        """The standard error of `mean`."""
+        return self.spread / sqrt(self.parts.size)
+
+    def better_than(self, other: "Recovery") -> tuple[float, float]:
+        """The mean difference of runs with the same engines, and its standard error."""
+        difference = self.parts - other.parts
+        return float(difference.mean()), float(difference.std(ddof=1)) / sqrt(difference.size)
+
+
+def recovery(design: Design, prospect: Prospect, *, replicas: int, seed: int) -> Recovery:
+    """What so many simulated runs of a design bring; equal seeds draw equal engines.
+
+    Raises:
+        ValueError: the rule refuses its settings.
+    """
+    drawn, played = (np.random.default_rng([seed, stream]) for stream in (0, 1))
+    problem = _stretched(_replicated(design.problem, replicas), design.stretch)
+    engine = _seen(prospect.engines(design.problem, replicas, drawn), design.stretch)
+    rule = create(design.algorithm, design.settings, problem)
+    race = Race(
+        problem=problem,
+        engine=engine,
+        games=Games(prospect.draw_rate),
+        depth=design.depth,
+        grows=depth_after if design.grows else None,
+    )
+    first, last, end = _moves(rule.theta(rule.start()), map(rule.theta, race.run(rule, played)))
+    lost, left = engine.elo(problem.start), engine.elo(end)
+    asked = [rule.ask(rule.start(), k, played).c_k for k in (1, problem.iterations)]
+    return Recovery(
+        parts=(1 - left / lost)[:, 0],
+        first=first,
+        last=last,
+        c_first=asked[0],
+        c_last=asked[1],
+    )
+
+
+def _replicated(problem: Problem, replicas: int) -> Problem:
+    start = np.broadcast_to(problem.start, (replicas, problem.start.shape[-1]))
+    return replace(problem, start=start)
+
+
+def _stretched(problem: Problem, by: float) -> Problem:
+    return replace(
+        problem,
+        start=problem.start / by,
+        lower=problem.lower / by,
+        upper=problem.upper / by,
+        unit=problem.unit / by,
+    )
+
+
+def _seen(engine: Quadratic, by: float) -> Quadratic:
+    """The same engine in steps that are so many times as large."""
+    return Quadratic(optimum=engine.optimum / by, curvature=engine.curvature * by**2)
+
+
+def _moves(start: Vector, thetas: Iterator[Vector]) -> tuple[float, float, Vector]:
+    """The size of the first and of the last move, and where it ended."""
+    theta, move = start, np.zeros_like(start)
+    first: float | None = None
+    for after in thetas:
+        move, theta = after - theta, after
+        first = _size(move) if first is None else first
+    return first or 0.0, _size(move), theta
+
+
+def _size(move: Vector) -> float:
+    return float(np.sqrt(np.mean(move**2)))
+
+
+def coarser(problem: Problem, most: int) -> tuple[Problem, int]:
+    """The same games in at most so many iterations, and how many became one.
+
+    A rule that adds up results hardly notices; a simulation of many thousand iterations does.
+    """
+    merged = max(1, -(-problem.iterations // most))
+    return replace(
+        problem, iterations=max(1, problem.iterations // merged), pairs=problem.pairs * merged
+    ), merged

@@ -1,0 +1,130 @@
+"""Rules on the suite: who recovers how much, and how sure that is.
+
+Every rule has the same problems, so that rules are compared by paired differences: their errors are
+far smaller than those of the means.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.lab.simulation.entrants import ENTRANTS, own_width
+from spsa.lab.simulation.race import final
+from spsa.lab.simulation.suite import Heat, Suite
+
+IDLE = "settled"  # nothing can be gained there: shown, but left out of the means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Problems that differ by luck alone."""
+
+    family: str
+    parameters: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A mean and its standard error, over `count` problems."""
+
+    mean: float
+    error: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
+
+    At the `same_width` rules perturb as widely as the default does, else as their own defaults say.
+    """
+
+    suite: Suite
+    pairs: int
+    depth: int = 1
+    same_width: bool = True
+
+    def heats(self) -> list[Heat]:
+        return list(self.suite.heats(self.pairs))
+
+    def recovered(self, rule: str, heat: Heat) -> dict[Cell, Vector]:
+        """The recovered part of what is at stake in every problem of a heat."""
+        field = self.suite.field(heat)
+        entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
+        state = final(field.race(self.depth), entrant, self.suite.games(heat))
+        parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
+        return {
+            Cell(family=family, parameters=heat.parameters, budget=heat.budget): part
+            for family, part in zip(heat.families, parts, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What one rule recovered, problem by problem."""
+
+    rule: str
+    cells: dict[Cell, Vector]
+
+    def families(self) -> list[str]:
+        return list(dict.fromkeys(cell.family for cell in self.cells))
+
+    def overall(self) -> Found:
+        """Over all problems where there is something to gain."""
+        return found(self.cells[cell] for cell in gainful(self.cells))
+
+    def family(self, name: str) -> Found:
+        return found(part for cell, part in self.cells.items() if cell.family == name)
+
+    def budgets(self) -> dict[int, Found]:
+        """By the game pairs that were played, over all problems with something to gain."""
+        cells = list(gainful(self.cells))
+        return {
+            budget: found(self.cells[cell] for cell in cells if cell.budget == budget)
+            for budget in sorted({cell.budget for cell in cells})
+        }
+
+    def worst(self) -> tuple[float, Cell]:
+        """The least mean of a cell, and which one that is."""
+        means = {cell: float(part.mean()) for cell, part in self.cells.items()}
+        cell = min(means, key=lambda cell: means[cell])
+        return means[cell], cell
+
+    def beyond(self, other: "Sheet") -> Found:
+        """How much more than `other` this one recovered of the problems that both were given."""
+        common = [cell for cell in gainful(self.cells) if cell in other.cells]
+        return found(self.cells[cell] - other.cells[cell] for cell in common)
+
+
+def gainful(cells: Iterable[Cell]) -> Iterator[Cell]:
+    return (cell for cell in cells if cell.family != IDLE)
+
+
+def found(parts: Iterable[Vector]) -> Found:
+    """nan for what nobody has measured."""
+    every = np.concatenate([np.empty(0), *parts])
+    if len(every) < 2:
+        return Found(float("nan"), float("nan"), len(every))
+    return Found(float(every.mean()), float(every.std(ddof=1) / len(every) ** 0.5), len(every))
+
+
+def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
+    """Every rule's place in a family, from 1 for the best."""
+    means = {sheet.rule: sheet.family(family).mean for sheet in sheets}
+    return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
+
+
+def sheets(done: Iterable[tuple[str, dict[Cell, Vector]]], order: Sequence[str]) -> list[Sheet]:
+    """What has been recovered, by rule, however it came in."""
+    by_rule: dict[str, dict[Cell, Vector]] = {rule: {} for rule in order}
+    for rule, cells in done:
+        by_rule[rule].update(cells)
+    place = {cell: cell for cells in by_rule.values() for cell in cells}
+    known = sorted(place, key=lambda cell: (cell.parameters, cell.budget))
+    return [
+        Sheet(rule, {cell: cells[cell] for cell in known if cell in cells})
+        for rule, cells in by_rule.items()
+    ]

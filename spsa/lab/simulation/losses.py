@@ -1,0 +1,56 @@
+"""What the runs of a cell of Table 1 lost, beside what they should have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Self
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.lab.simulation.table1 import STAKE, Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """Elo short of the best in the end: mean and standard deviation over `runs` >= 2."""
+
+    cell: Cell
+    runs: int
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, cell: Cell, parts: Iterable[Vector]) -> Self:
+        losses = np.concatenate(list(parts))
+        mean, deviation = float(losses.mean()), float(losses.std(ddof=1))
+        return cls(cell=cell, runs=len(losses), mean=mean, deviation=deviation)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        return self.deviation / sqrt(self.runs)
+
+    @property
+    def gain(self) -> float:
+        """Elo gained on average, of the 2 at stake."""
+        return STAKE - self.mean
+
+    @property
+    def of_limit(self) -> float:
+        """The mean loss over the least that is possible."""
+        return self.mean / self.cell.limit
+
+    @property
+    def z_published(self) -> float | None:
+        """How far from the paper's gain, in standard errors of both; None without a figure."""
+        published = self.cell.published
+        if published is None:
+            return None
+        return (self.gain - published.mean) / sqrt(self.error**2 + published.error**2)
+
+    @property
+    def z_expected(self) -> float | None:
+        """How far from the exact mean loss, in standard errors; None where nobody knows it."""
+        expected = self.cell.expected
+        return None if expected is None else (self.mean - expected) / self.error

@@ -1,0 +1,113 @@
+"""Engines of many random problems at a time, with what an oracle knows of them.
+
+All quantities are in steps. As everywhere in simulations the first axis runs over replicas, here:
+over different problems.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.lab.simulation.engine import Engine, Quadratic
+from spsa.lab.simulation.landscapes import Tilted
+
+ROOM = 8.0  # bounds, in steps from the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terrain:
+    """Engines to be tuned, from where, and what an oracle knows of them.
+
+    `start`, `lower`, `upper`, `unit` and `optimum` have shape (R, n), `hessian` (R, n, n): an
+    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root of
+    the mean square that distances have where they were drawn. `stake`, shape (R, 1), is the scale
+    of Elo by which gains are judged.
+    """
+
+    engine: Engine
+    start: Vector
+    lower: Vector
+    upper: Vector
+    unit: Vector
+    optimum: Vector
+    hessian: Vector
+    deviation: Vector
+    stake: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Distances from start to optimum, and the deviation of where they come from; shape (R, n)."""
+
+    distance: Vector
+    deviation: Vector
+
+
+def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
+    """0.3 to 2.5 steps, with a scale of its own for every problem."""
+    scale = np.exp(rng.uniform(np.log(0.6), np.log(5 / 3), (problems, 1)))
+    signs = rng.choice([-1.0, 1.0], (problems, n))
+    distance = scale * rng.uniform(0.5, 1.5, (problems, n)) * signs
+    return Away(distance, np.broadcast_to(scale * root_mean_square(0.5, 1.5), distance.shape))
+
+
+def root_mean_square(least: float, most: float) -> float:
+    """Of a number that is uniform between the two."""
+    return sqrt((least**2 + least * most + most**2) / 3)
+
+
+def _stake(rng: np.random.Generator, problems: int) -> Vector:
+    """1 to 60 Elo, every factor as likely."""
+    return np.exp(rng.uniform(0.0, np.log(60.0), (problems, 1)))
+
+
+def quadratic(
+    rng: np.random.Generator,
+    shape: Vector,
+    away: Away | None = None,
+    stake: Vector | None = None,
+) -> Terrain:
+    """Separate parameters whose curvatures are to each other as `shape`."""
+    base = tilted(rng, diagonal(shape), away, stake)
+    curvature = np.diagonal(base.hessian, axis1=-2, axis2=-1).copy()
+    return replace(base, engine=Quadratic(optimum=base.optimum, curvature=curvature))
+
+
+def tilted(
+    rng: np.random.Generator,
+    shape: Vector,
+    away: Away | None = None,
+    stake: Vector | None = None,
+) -> Terrain:
+    problems, n = shape.shape[:2]
+    away = away or usual(rng, problems, n)
+    worth = _stake(rng, problems) if stake is None else stake
+    start = np.rint(rng.uniform(-5.0, 5.0, shape.shape[:2]))
+    optimum = start + away.distance
+    hessian = shape * (-worth / Tilted(optimum=optimum, hessian=shape).elo(start))[..., None]
+    return Terrain(
+        engine=Tilted(optimum=optimum, hessian=hessian),
+        start=start,
+        lower=start - ROOM,
+        upper=start + ROOM,
+        unit=np.zeros_like(start),
+        optimum=optimum,
+        hessian=hessian,
+        deviation=away.deviation,
+        stake=worth,
+    )
+
+
+def diagonal(curvature: Vector) -> Vector:
+    hessian: Vector = curvature[..., None] * np.eye(curvature.shape[-1])
+    return hessian
+
+
+def turned(rng: np.random.Generator, curvature: Vector) -> Vector:
+    """A Hessian with these eigenvalues along random orthogonal axes."""
+    n = curvature.shape[-1]
+    axes, _ = np.linalg.qr(rng.standard_normal((*curvature.shape[:-1], n, n)))
+    turned: Vector = np.matmul(axes * curvature[..., None, :], np.swapaxes(axes, -2, -1))
+    return turned

@@ -1,0 +1,35 @@
+"""The constant-gain process by formula: how a run ends, and how long it has to be."""
+
+from spsa.lab.theory.approach import Approach, fastest, time_needed
+from spsa.lab.theory.design import (
+    FORGOTTEN,
+    Design,
+    Goal,
+    Landscape,
+    cautious,
+    direct,
+    guessed_loss,
+)
+from spsa.lab.theory.modes import Modes, modes
+from spsa.lab.theory.process import Process, at_once, in_turn, noise_of_game
+from spsa.lab.theory.squares import SumOfSquares
+
+__all__ = [
+    "FORGOTTEN",
+    "Approach",
+    "Design",
+    "Goal",
+    "Landscape",
+    "Modes",
+    "Process",
+    "SumOfSquares",
+    "at_once",
+    "cautious",
+    "direct",
+    "fastest",
+    "guessed_loss",
+    "in_turn",
+    "modes",
+    "noise_of_game",
+    "time_needed",
+]

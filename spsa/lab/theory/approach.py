@@ -1,0 +1,44 @@
+"""The fastest way to a wanted loss, when the start's loss is known: section 2.4, (2.8).
+
+Where all parameters have one time constant, the mean loss after so many games depends on the gain
+only by R and T,
+
+    exp(-R T) + R (1 - exp(-R T)) = p
+    R = r n C s / (8 p_0),   p = wanted loss / p_0,   T proportional to the games
+
+with p_0 the loss at the start. R is the loss that noise leaves in the end, over p_0. Small gains
+take long, and gains with R > p never get there. In between there is an R with the smallest T.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+from spsa.lab.theory.roots import root
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """A point of the universal curve; R and T as above."""
+
+    R: float
+    T: float
+
+
+def time_needed(R: float, p: float) -> float:
+    """T by (2.8), for 0 < R < p < 1."""
+    if not 0.0 < R < p < 1.0:
+        raise ValueError(f"0 < R < p < 1 is needed, not R = {R:g} and p = {p:g}")
+    return log((1 - R) / (p - R)) / R
+
+
+def fastest(p: float) -> Approach:
+    """The R with the smallest T, for a loss to be brought to the part p, 0 < p < 1, of itself."""
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"a part of the loss above 0 and below 1 is needed, not {p:g}")
+
+    def slope(R: float) -> float:  # of T, times R^2
+        return R * (1 - p) / ((1 - R) * (p - R)) - log((1 - R) / (p - R))
+
+    most = p * (1 - 1e-9)
+    R = root(slope, 0.0, most)
+    return Approach(R, time_needed(R, p))

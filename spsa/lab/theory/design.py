@@ -1,0 +1,101 @@
+"""Gains and a number of games for a wanted precision: what a constant-gain run has to be.
+
+Both of the ways in van den Bergh's simulator. `cautious` waits until the start is forgotten, so it
+needs no idea of how far away it is: r by (2.2), games by (2.6). `direct` is told what the start
+loses, and takes the fastest way there by (2.8); it plays less, and relies on what it is told.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.lab.theory.approach import fastest
+from spsa.lab.theory.process import Process
+from spsa.lab.theory.squares import SumOfSquares
+
+FORGOTTEN = 3.0
+"""Time constants after which the start counts for nothing: e^-6 of its loss is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """The loss, `precision` > 0 Elo, not to be exceeded in the end with `confidence`, 0 to 1."""
+
+    precision: float
+    confidence: float = 0.95
+
+    def mean_loss(self, parameters: int) -> float:
+        """The mean loss in the end, in Elo, of a process that just meets the goal."""
+        z = SumOfSquares.chi_square(parameters).quantile(self.confidence)
+        return self.precision * parameters / z
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Landscape:
+    """What is assumed of the engine and its games.
+
+    `loss`, e_i > 0, is the Elo that one unit off the best value of parameter i loses, and `moment`
+    is E(c_i^2) of one game in squared units (`at_once` or `in_turn` of the c_i); shape (n,) each,
+    in any unit, steps for example. `noise` is `noise_of_game`.
+    """
+
+    loss: Vector
+    moment: Vector
+    noise: float
+
+    def process(self, r: float) -> Process:
+        return Process(loss=self.loss, moment=self.moment, r=r, noise=self.noise)
+
+    @property
+    def slowness(self) -> float:
+        """The longest time constant, in games, for r = 1."""
+        return float(self.process(1.0).time_constants.max())
+
+    def gain(self, mean_loss: float) -> float:
+        """The r that loses so much Elo on average in the end, by (2.1)."""
+        return mean_loss / self.process(1.0).mean_loss
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Design:
+    """A run: every one of `games` games moves theta by `r` times its perturbation."""
+
+    r: float
+    games: int
+    process: Process
+
+    def success(self, goal: Goal, start: Vector) -> float:
+        """The probability of being within the goal's precision after the games, from a start.
+
+        `start` counts from the best values, in the landscape's units; shape (n,).
+        """
+        return self.process.losses(start, self.games).cdf(goal.precision)
+
+
+def cautious(goal: Goal, landscape: Landscape, time_constants: float = FORGOTTEN) -> Design:
+    """In the end the goal is met; the games are so many of the longest time constant."""
+    r = landscape.gain(goal.mean_loss(landscape.loss.size))
+    return _designed(landscape, r, time_constants * landscape.slowness / r)
+
+
+def direct(goal: Goal, landscape: Landscape, start_loss: float) -> Design:
+    """The fewest games that bring the mean loss from `start_loss` Elo to where the goal is met.
+
+    Raises ValueError for a start that is already there.
+    """
+    wanted = goal.mean_loss(landscape.loss.size)
+    if start_loss <= wanted:
+        raise ValueError(f"a start that loses {start_loss:g} Elo is within {wanted:.3g} already")
+    way = fastest(wanted / start_loss)
+    r = landscape.gain(way.R * start_loss)
+    return _designed(landscape, r, way.R * way.T * landscape.slowness / (2 * r))
+
+
+def guessed_loss(elo: Vector | float, width: Vector) -> Vector:
+    """e_i of parameters that lose so much `elo` at half their `width` from the best value."""
+    return elo / np.square(width / 2)
+
+
+def _designed(landscape: Landscape, r: float, games: float) -> Design:
+    return Design(r=r, games=round(games), process=landscape.process(r))

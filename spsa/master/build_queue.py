@@ -1,0 +1,63 @@
+"""The iterations whose engines are being built, in the order of their k."""
+
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+
+from spsa.algorithms.tuning import Proposal
+from spsa.db.store import RunView
+from spsa.master.decide import Making
+from spsa.master.delivery import Sides
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """The engines of a proposal in the making, and the run that it was made from."""
+
+    proposal: Proposal
+    opened_on: int
+    purges: int
+    sides: Future[Sides]
+
+
+class Builds:
+    """What is to become iterations, first in, first out."""
+
+    def __init__(self) -> None:
+        self._line: deque[Building] = deque()
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    @property
+    def first(self) -> Building:
+        return self._line[0]
+
+    @property
+    def making(self) -> Making:
+        built = bool(self._line) and self.first.sides.done()
+        return Making(count=len(self._line), built=built)
+
+    def add(self, building: Building) -> None:
+        self._line.append(building)
+
+    def leave(self) -> None:
+        """The first of them has been opened."""
+        self._line.popleft()
+
+    def drop_outdated(self, view: RunView) -> None:
+        """Forget what is open by now, and what the run has changed under."""
+        while self._line and self.first.proposal.k <= view.opened:
+            self._line.popleft()
+        fitting = sum(1 for _ in takewhile(partial(_fits, view), enumerate(self._line)))
+        while len(self._line) > fitting:
+            self._line.pop().sides.cancel()
+
+
+def _fits(view: RunView, placed: tuple[int, Building]) -> bool:
+    """Whether a build is for the k of its place, and on results that the run still holds."""
+    (place, building), run = placed, view.run
+    in_turn = building.proposal.k == view.opened + place + 1 <= run.max_iterations
+    return in_turn and building.purges == run.purges and building.opened_on <= run.applied

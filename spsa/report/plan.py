@@ -1,0 +1,192 @@
+"""A plan as text and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from spsa.lab.planning.plan import Plan
+from spsa.lab.planning.precision import Precise
+from spsa.lab.planning.prospect import Recovery
+from spsa.lab.planning.question import Question
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import duration, number, plural, sentence
+
+
+def planned_text(
+    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+) -> RenderableType:
+    """All of it for a terminal."""
+    return Group(
+        *_length(question, plan),
+        *(sentence(f"  {source}") for source in sources),
+        "",
+        _recoveries(question, plan),
+        "",
+        _lines(plan),
+        "",
+        *((_designs(designs), "") if designs else ()),
+        *_advice(plan, slower=question.builds_are_slower),
+    )
+
+
+def _length(question: Question, plan: Plan) -> Iterator[str]:
+    shape = plan.shape
+    games = shape.iterations * shape.games
+    yield (
+        f"{question.design.algorithm}: {len(plan.lines)} parameters, {shape.iterations} iterations "
+        f"of {shape.games} games, {games} in all; noise ± {plan.noise:.1f} Elo an iteration"
+    )
+    if plan.pace is not None:
+        yield (
+            f"{duration(plan.pace.run)} on {plural(question.fleet.concurrency, 'slot')}: "
+            f"{duration(plan.pace.iteration)} an iteration, slots idle {plan.pace.idle:.0%} "
+            "of the time"
+        )
+
+
+def _recoveries(question: Question, plan: Plan) -> FittedTable:
+    table = FittedTable(
+        f"what {question.replicas} simulated runs recover",
+        (
+            Column("Elo to gain"),
+            Column("recovered (95%)"),
+            Column("one run (1 sd)"),
+            Column("part"),
+        ),
+    )
+    for stake, found in plan.recoveries.items():
+        table.add(
+            number(stake),
+            f"{found.mean * stake:.1f} ± {1.96 * found.error * stake:.1f}",
+            f"± {found.spread * stake:.1f}",
+            f"{found.mean:.0%}",
+        )
+    return table
+
+
+def _lines(plan: Plan) -> FittedTable:
+    table = FittedTable(
+        "in each one's own units",
+        (
+            Column("parameter", is_number=False),
+            Column("value"),
+            Column("plus/minus at first"),
+            Column("at last"),
+            Column("moves at first", 1),
+            Column("at last ", 1),
+        ),
+    )
+    for line in plan.lines:
+        moves = (f"± {line.move_first:.3g}", f"± {line.move_last:.3g}")
+        table.add(
+            line.name,
+            number(line.value),
+            f"± {line.c_first:.3g}",
+            f"± {line.c_last:.3g}",
+            *moves,
+        )
+    return table
+
+
+def _designs(designs: Sequence[Precise]) -> FittedTable:
+    """What to write into config.toml for a precision, wherever the start is."""
+    table = FittedTable(
+        f"by theory, for so few Elo left with {designs[0].confidence:.0%}",
+        (
+            Column("Elo to gain"),
+            Column("Elo left"),
+            Column("r"),
+            Column("c"),
+            Column("games"),
+            Column("max_iterations"),
+        ),
+    )
+    for design in designs:
+        table.add(
+            number(design.stake),
+            number(design.precision),
+            f"{design.r:.4g}",
+            number(design.c),
+            f"{design.games:,}",
+            str(design.iterations),
+        )
+    return table
+
+
+def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
+    if plan.shape.adapts:
+        yield f"iterations in flight follow the fleet: up to {plan.shape.depth} with this one"
+    else:
+        yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
+        if plan.busy_depth is not None and not slower:
+            yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
+    yield from (f"look at {caution}" for caution in plan.cautions)
+
+
+def planned_json(
+    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+) -> dict[str, Any]:
+    """All of it for programs; Elo, seconds, and the units of params.toml."""
+    return {
+        "algorithm": question.design.algorithm,
+        "draw_rate": question.draw_rate,
+        "concurrency": question.fleet.concurrency,
+        "sources": list(sources),
+        "shape": asdict(plan.shape),
+        "pace": None if plan.pace is None else asdict(plan.pace),
+        "noise": plan.noise,
+        "recoveries": [_recovery(stake, found) for stake, found in plan.recoveries.items()],
+        "parameters": [asdict(line) for line in plan.lines],
+        "designs": [asdict(design) for design in designs],
+        "free_depth": plan.free_depth,
+        "busy_depth": plan.busy_depth,
+        "cautions": [asdict(caution) for caution in plan.cautions],
+    }
+
+
+def _recovery(stake: float, found: Recovery) -> dict[str, float]:
+    return {
+        "elo": stake,
+        "mean": found.mean * stake,
+        "error": found.error * stake,
+        "spread": found.spread * stake,
+    }
+
+
+def alternatives_table(found: Mapping[tuple[str, float], Recovery], stake: float) -> FittedTable:
+    """What each alternative recovers of one stake, beside the first of them."""
+    chosen = {name: recovery for (name, at), recovery in found.items() if at == stake}
+    own = next(iter(chosen.values()))
+    table = FittedTable(
+        f"with {stake:g} Elo to gain",
+        (
+            Column("", is_number=False),
+            Column("recovered"),
+            Column("one run (1 sd)", 1),
+            Column("against as it is (95%)"),
+        ),
+    )
+    for name, recovery in chosen.items():
+        better, error = recovery.better_than(own)
+        table.add(
+            name,
+            f"{recovery.mean * stake:.2f}",
+            f"± {recovery.spread * stake:.2f}",
+            "" if recovery is own else f"{better * stake:+.2f} ± {1.96 * error * stake:.2f}",
+        )
+    return table
+
+
+def alternatives_json(
+    found: Mapping[tuple[str, float], Recovery], sources: Sequence[str]
+) -> dict[str, Any]:
+    """All alternatives for programs, in Elo."""
+    return {
+        "sources": list(sources),
+        "alternatives": [
+            {"name": name, **_recovery(stake, recovery)}
+            for (name, stake), recovery in found.items()
+        ],
+    }

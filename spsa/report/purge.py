@@ -1,0 +1,105 @@
+"""A purge before and after it is done, as text for people and as values for programs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from spsa.core.scoring import Tally
+from spsa.db.store import Match, Purge
+from spsa.history.purge import Plan
+from spsa.report.status import finite
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import number, plural
+
+_VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
+
+
+def sentences(plan: Plan) -> Iterator[str]:
+    """What a purge would strike, and what becomes of it."""
+    run, matches = plan.run, plan.matches
+    tally, count = _total(matches), len(_by_iteration(matches))
+    yield (
+        f"run {run.name}: {plural(tally.games, 'game')} in {plural(len(matches), 'batch', 'es')} "
+        f"of {plural(count, 'iteration')} (+{tally.wins} -{tally.losses} ={tally.draws})"
+    )
+    for worker, games in _by_worker(matches).items():
+        yield f"  {worker}: {plural(games, 'game')}"
+    again = _total([match for match in matches if match.is_open]).games
+    if again:
+        yield f"  {plural(again, 'game')} of open iterations will be played again"
+    if tally.games > again:
+        yield f"  {plural(tally.games - again, 'game')} of closed iterations are struck for good"
+    yield from _on_theta(plan)
+
+
+def _on_theta(plan: Plan) -> Iterator[str]:
+    if plan.last is None:
+        yield "  theta holds none of them, and stays as it is"
+        return
+    yield f"  theta is computed anew from the {plural(plan.run.applied, 'result')} it holds"
+    if plan.drift > _VISIBLE:
+        yield (
+            f"  note: up to {plan.drift:.3g} steps of that come from the rule itself: another "
+            "version of it moved this run"
+        )
+
+
+def moves_table(plan: Plan) -> FittedTable:
+    """How theta would move, the parameter that moves the farthest first."""
+    table = FittedTable(
+        "theta",
+        (
+            Column("name", is_number=False),
+            Column("now"),
+            Column("without them"),
+            Column("steps"),
+        ),
+    )
+    for name, steps in plan.moved.items():
+        table.add(name, number(plan.run.theta[name]), number(plan.theta[name]), f"{steps:+.3f}")
+    return table
+
+
+def to_json(plan: Plan, purge: Purge | None) -> dict[str, Any]:
+    """The same for programs; `purge` is what was done, None where nothing was."""
+    matches = plan.matches
+    tally = _total(matches)
+    told = {
+        "run": plan.run.name,
+        "purge": None if purge is None else purge.number,
+        "selection": plan.selection.to_json(),
+        "games": tally.games,
+        "played_again": _total([match for match in matches if match.is_open]).games,
+        "wins": tally.wins,
+        "losses": tally.losses,
+        "draws": tally.draws,
+        "batches": [[match.iteration_number, match.seq] for match in matches],
+        "workers": _by_worker(matches),
+        "results": plan.run.applied,
+        "drift": plan.drift,
+        "parameters": [
+            {
+                "name": name,
+                "before": plan.run.theta[name],
+                "after": plan.theta[name],
+                "steps": steps,
+            }
+            for name, steps in plan.moved.items()
+        ],
+    }
+    return {name: finite(value) for name, value in told.items()}
+
+
+def _total(matches: Sequence[Match]) -> Tally:
+    return sum((match.tally for match in matches), Tally())
+
+
+def _by_iteration(matches: Sequence[Match]) -> set[int]:
+    return {match.iteration_number for match in matches}
+
+
+def _by_worker(matches: Sequence[Match]) -> Mapping[str, int]:
+    """The games of each worker, the most first."""
+    games: dict[str, int] = {}
+    for match in matches:
+        games[match.worker] = games.get(match.worker, 0) + match.tally.games
+    return dict(sorted(games.items(), key=lambda one: -one[1]))

@@ -1,0 +1,84 @@
+"""The workers of a database, and which machines are set aside, for people and for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spsa.db.store import SetAside, Store, WorkerRow
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import duration, unless_zero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetMember:
+    """A worker, why its machine is set aside, and how many batches that machine has failed."""
+
+    worker: WorkerRow
+    set_aside: Sequence[SetAside]
+    failed_batches: int
+
+    @property
+    def state(self) -> str:
+        """`set aside: reason`, with the binary where it is one; empty where it is given all."""
+        return "; ".join(_told(one) for one in self.set_aside)
+
+
+def fleet(store: Store) -> tuple[FleetMember, ...]:
+    """All workers, the one heard of last first."""
+    aside, failed = store.machines_set_aside(), store.failed_batches()
+    return tuple(
+        FleetMember(
+            worker=worker,
+            set_aside=tuple(one for one in aside if one.machine == worker.host),
+            failed_batches=failed.get(worker.host, 0),
+        )
+        for worker in sorted(store.workers(), key=lambda worker: worker.seconds_since_seen)
+    )
+
+
+def to_json(members: Sequence[FleetMember]) -> dict[str, Any]:
+    """For programs."""
+    return {"workers": [_json(member) for member in members]}
+
+
+def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
+    """A line a worker."""
+    table = FittedTable(
+        "workers",
+        (
+            Column("name", is_number=False),
+            Column("machine", is_number=False),
+            Column("seen"),
+            Column("games"),
+            Column("void", 2),
+            Column("failed batches", 1),
+            Column("state", is_number=False),
+        ),
+    )
+    for member in members:
+        worker = member.worker
+        table.add(
+            worker.name,
+            worker.host,
+            f"{duration(worker.seconds_since_seen)} ago",
+            str(worker.games),
+            unless_zero(worker.void_games),
+            unless_zero(member.failed_batches),
+            member.state,
+        )
+    return table
+
+
+def _told(one: SetAside) -> str:
+    which = "" if one.sha256 is None else f" for the binary {one.sha256[:12]}"
+    return f"set aside{which}: {one.reason}"
+
+
+def _json(member: FleetMember) -> dict[str, Any]:
+    worker = asdict(member.worker)
+    aside = [{**asdict(one), "at": one.at.isoformat()} for one in member.set_aside]
+    return {
+        **{"machine" if name == "host" else name: value for name, value in worker.items()},
+        "failed_batches": member.failed_batches,
+        "set_aside": aside,
+    }

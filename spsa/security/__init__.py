@@ -1,0 +1,1 @@
+"""Keys, signatures, private folders, and files that are read with care."""

@@ -1,0 +1,182 @@
+"""The master's ed25519 key pair: made, kept in files, used.
+
+The private key is a PEM file (PKCS 8) that only its owner may read; the public key is its 32 bytes
+in base64, short enough for a command line. The library behind it is optional.
+"""
+
+import os
+from base64 import b64decode, b64encode
+from binascii import Error as NoBase64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from spsa.errors import Fault, InvalidInput, NotSigned, TuningError
+from spsa.security.regular_file import MOST_TEXT, content
+from spsa.security.signing import Order
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+_PRIVATE = 0o600
+_OTHERS = 0o077
+_PUBLIC_BYTES = 32
+_PUBLIC_SUFFIX = ".pub"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SigningKey:
+    """The master's private key."""
+
+    _key: "Ed25519PrivateKey"
+
+    @classmethod
+    def new(cls) -> Self:
+        return cls(_library().Ed25519PrivateKey.generate())
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The key in a file.
+
+        Raises:
+            InvalidInput: there is no such file, others may read it, or it holds no such key.
+        """
+        ed25519 = _library()
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            key = load_pem_private_key(_private_bytes(path), password=None)
+        except (ValueError, TypeError):
+            raise _refused(path, "holds no unencrypted private key in PEM") from None
+        if not isinstance(key, ed25519.Ed25519PrivateKey):
+            raise _refused(path, "holds a key of another kind than ed25519")
+        return cls(key)
+
+    def write(self, path: Path) -> None:
+        """Put the key into a new file that only its owner may read, the public one beside it.
+
+        Raises:
+            InvalidInput: there is such a file, which is never overwritten.
+        """
+        from cryptography.hazmat.primitives import serialization as form
+
+        for file in (path, public_file(path)):
+            if file.exists():
+                raise _refused(file, "exists already", "choose another name")
+        pem = self._key.private_bytes(
+            form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
+        )
+        _create(path, pem, _PRIVATE)
+        _create(public_file(path), f"{self.public}\n".encode(), 0o644)
+
+    @property
+    def public(self) -> "TrustKey":
+        return TrustKey(self._key.public_key())
+
+    def sign(self, order: Order) -> str:
+        """The signature of an order, in base64."""
+        return b64encode(self._key.sign(order.to_bytes())).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TrustKey:
+    """A master's public key: what it did not sign is not executed. Its text is base64."""
+
+    _key: "Ed25519PublicKey"
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A key by its base64, or by the name of a file that holds it.
+
+        Raises:
+            InvalidInput: it is neither.
+        """
+        ed25519 = _library()
+        data = _public_bytes(text)
+        if data is None:
+            path = Path(text)
+            data = _public_bytes(_first_line(path))
+            if data is None:
+                raise _refused(path, "holds no public key", "name what `key new` wrote as .pub")
+        return cls(ed25519.Ed25519PublicKey.from_public_bytes(data))
+
+    def __str__(self) -> str:
+        return b64encode(self._key.public_bytes_raw()).decode("ascii")
+
+    def check(self, order: Order, signature: str | None) -> None:
+        """Return if the owner of this key signed just this order.
+
+        Raises:
+            NotSigned: it is not signed, or by another key, or something of it was changed since.
+        """
+        place = f"iteration {order.iteration} of run {order.run}"
+        if signature is None:
+            raise NotSigned(f"{place} is not signed; nothing of it is executed")
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            self._key.verify(b64decode(signature, validate=True), order.to_bytes())
+        except (InvalidSignature, NoBase64, ValueError):
+            raise NotSigned(
+                f"{place} is not what the owner of the trusted key {self} signed; "
+                "nothing of it is executed"
+            ) from None
+
+
+def public_file(path: Path) -> Path:
+    """Where the public half of a key file is kept."""
+    return path.with_name(path.name + _PUBLIC_SUFFIX)
+
+
+def _library() -> Any:
+    # Optional, and 30 ms to load: only who signs or checks signatures needs it.
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise TuningError(
+            "signatures need the package cryptography: pip install 'spsa-tuner[trust]'"
+        ) from None
+    return ed25519
+
+
+def _private_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & _OTHERS:
+                raise _refused(path, "may be read by others than its owner", f"chmod 600 {path}")
+            return file.read()
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror}") from None
+
+
+def _create(path: Path, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return content(path, MOST_TEXT).decode("ascii").strip().partition("\n")[0]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        remedy = "give the key itself in base64, or the file that `spsa-master key new` wrote"
+        raise _refused(path, f"is no public key, and cannot be read: {reason}", remedy) from None
+
+
+def _public_bytes(text: str) -> bytes | None:
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return data if len(data) == _PUBLIC_BYTES else None
+
+
+def _refused(path: Path, found: str, remedy: str = "`spsa-master key new FILE` makes one") -> Any:
+    return InvalidInput([Fault(file=str(path), line=None, name="key", found=found, remedy=remedy)])

@@ -1,0 +1,400 @@
+"""What holds for every rule there is, whatever it does."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from outcomes import START, N, generator, outcome, problem, tallies, walked
+
+from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
+from spsa.algorithms.memory import alike, packed
+from spsa.algorithms.rule import State
+from spsa.algorithms.tuning import Games, tuning
+from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.scoring import Tally
+from spsa.errors import UnusableState
+
+VARIANTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    **{name: (name, {}) for name in algorithms()},
+    "constant fdsa": ("constant", {"perturbation": "fdsa"}),
+}
+WALKS = ("spsa", "fishtest", "kiiski", "constant")
+FILTERS = ("mixture", "bspsa", "bspsas")
+
+every_rule = pytest.mark.parametrize("variant", VARIANTS)
+quickly = settings(deadline=None, max_examples=25)
+
+BETTER = (2.0, 10.0, 20.0, 14.0, 4.0)
+
+
+def rule(variant: str, chosen: Problem | None = None) -> Rule:
+    name, given = VARIANTS[variant]
+    return create(name, given, chosen or problem())
+
+
+def after_one(of: Rule, pentanomial: object, difference: Vector | None = None, k: int = 1) -> State:
+    asked = of.ask(of.start(), k, generator())
+    state, _ = of.tell(of.start(), outcome(asked, pentanomial, difference=difference, k=k))  # type: ignore[arg-type]
+    return state
+
+
+def bits(of: Rule, state: State) -> str:
+    return json.dumps(of.dump(state))
+
+
+@every_rule
+def test_theta_starts_at_the_start(variant: str) -> None:
+    one = rule(variant)
+    assert one.theta(one.start()).tolist() == START.tolist()
+
+
+@every_rule
+def test_a_start_outside_the_bounds_is_taken_inside(variant: str) -> None:
+    one = rule(variant, problem(np.array([9.0, -9.0, 0.0, 0.0, 0.0])))
+    assert one.theta(one.start()).tolist() == [6, -6, 0, 0, 0]
+
+
+@every_rule
+@quickly
+@given(seed=st.integers(0, 2**31), k=st.integers(1, 400))
+def test_equal_generators_give_equal_perturbations(variant: str, seed: int, k: int) -> None:
+    one = rule(variant)
+    state = one.start()
+    asked = [one.ask(state, k, generator(seed)) for _ in range(2)]
+    assert asked[0].offset.tobytes() == asked[1].offset.tobytes()
+    assert asked[0].centre.tolist() == one.theta(state).tolist()
+    assert np.isfinite(asked[0].offset).all()
+    assert asked[0].offset.any()
+
+
+@every_rule
+def test_results_turned_round_take_theta_the_other_way(variant: str) -> None:
+    """To the bit, for a whole run from the middle of the range."""
+    one = rule(variant, problem(np.zeros(N)))
+    results = tallies(seed=2, count=30)
+    there, back = (one.theta(walked(one, r)) for r in (results, results[:, ::-1]))
+    assert np.abs(there).min() > 0
+    assert there.tolist() == (-back).tolist()
+
+
+@every_rule
+def test_more_wins_take_theta_further_to_the_winner(variant: str) -> None:
+    one = rule(variant, problem(np.zeros(N)))
+    asked = one.ask(one.start(), 1, generator())
+    much = one.theta(after_one(one, (0, 5, 20, 15, 10)))
+    little = one.theta(after_one(one, (0, 5, 25, 15, 5)))
+    perturbed = asked.offset != 0
+    assert (np.sign(much) == np.sign(asked.offset)).all()
+    assert (np.abs(much) > np.abs(little))[perturbed].all()
+
+
+@every_rule
+def test_as_many_wins_as_losses_leave_theta_where_it_is(variant: str) -> None:
+    one = rule(variant)
+    assert one.theta(after_one(one, (3, 10, 20, 10, 3))).tolist() == START.tolist()
+
+
+@every_rule
+def test_no_pairs_change_nothing(variant: str) -> None:
+    """Neither at the start nor later, and without a division by zero on the way."""
+    one = rule(variant)
+    with np.errstate(all="raise", under="ignore"):
+        for before in (one.start(), walked(one, tallies(seed=3, count=10))):
+            asked = one.ask(before, 11, generator())
+            after, move = one.tell(before, outcome(asked, np.zeros(5), k=11))
+            assert bits(one, after) == bits(one, before)
+            assert move.theta.tolist() == one.theta(before).tolist()
+            assert (move.elo.tolist(), move.gradient.tolist()) == ([0], [0] * N)
+
+
+@every_rule
+def test_one_sided_results_move_theta_a_finite_way(variant: str) -> None:
+    one = rule(variant, problem(reach=1e6))
+    for pairs in (1, 10_000):
+        with np.errstate(all="raise", under="ignore"):
+            state = after_one(one, (0, 0, 0, 0, pairs))
+        assert np.isfinite(one.theta(state)).all()
+        assert one.theta(state).tolist() != START.tolist()
+
+
+@every_rule
+def test_a_parameter_that_was_the_same_on_both_sides_does_not_move(variant: str) -> None:
+    one = rule(variant)
+    played = np.array([2.0, -2.0, 0.0, 1.0, 0.0])
+    moved = one.theta(after_one(one, BETTER, played)) - START
+    assert np.sign(moved).tolist() == np.sign(played).tolist()
+
+
+@every_rule
+def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant: str) -> None:
+    """Which is asked for depends on the generator; the step must not."""
+    one = rule(variant)
+    played = np.array([2.0, -2.0, 2.5, 1.0, -3.0])
+    steps = []
+    for seed in (1, 2, 3):
+        asked = one.ask(one.start(), 1, generator(seed))
+        state, _ = one.tell(one.start(), outcome(asked, BETTER, difference=played))
+        steps.append(one.theta(state).tolist())
+    assert steps[0] == steps[1] == steps[2]
+
+
+@every_rule
+@quickly
+@given(seed=st.integers(0, 2**31))
+def test_theta_stays_inside_the_bounds(variant: str, seed: int) -> None:
+    one = rule(variant, problem(reach=3.0, iterations=10))
+    state, rng = one.start(), generator(seed)
+    for k, pentanomial in enumerate(tallies(seed, count=12, pairs=2000), start=1):
+        asked = one.ask(state, k, rng)
+        state, move = one.tell(state, outcome(asked, pentanomial, k=k))
+        assert (np.abs(one.theta(state)) <= 3).all()
+        assert one.theta(state).tolist() == move.theta.tolist()
+
+
+def extremes(name: str) -> list[dict[str, object]]:
+    """Every setting by itself at the ends of its range."""
+    found: list[dict[str, object]] = []
+    for setting in method(name).settings:
+        least = np.nextafter(setting.least, np.inf) if setting.open else setting.least
+        ends = setting.choices or (float(least), min(setting.most, 1e300))
+        found += [{setting.name: end} for end in ends]
+    return found
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_the_ends_of_every_range_leave_theta_finite_and_inside(name: str) -> None:
+    results = np.array([[0, 0, 0, 0, 50], [0, 0, 50, 0, 0], [9, 9, 9, 9, 14], [50, 0, 0, 0, 0]])
+    for end in extremes(name):
+        one = create(name, end, problem())
+        with np.errstate(invalid="raise", divide="raise"):
+            state = walked(one, results)
+        assert (np.abs(one.theta(state)) <= 6).all(), end
+        assert "NaN" not in bits(one, state), end
+
+
+@every_rule
+def test_a_caller_cannot_change_a_state(variant: str) -> None:
+    one = rule(variant)
+    state = walked(one, tallies(seed=4, count=3))
+    before = bits(one, state)
+    one.theta(state)[:] = 99
+    asked = one.ask(state, 4, generator())
+    asked.centre[:] = 99
+    one.tell(state, outcome(one.ask(state, 4, generator()), BETTER, k=4))
+    assert bits(one, state) == before
+
+
+@every_rule
+def test_a_run_goes_on_from_its_saved_state_to_the_bit(variant: str) -> None:
+    """Also when it is saved and loaded between any two results."""
+    one = rule(variant)
+    results = tallies(seed=5, count=25)
+    state, rng = one.start(), generator()
+    for k, pentanomial in enumerate(results, start=1):
+        state = one.load(json.loads(json.dumps(one.dump(state))))
+        asked = one.ask(state, k, rng)
+        state, _ = one.tell(state, outcome(asked, pentanomial, k=k))
+    again = walked(one, results)
+    assert bits(one, state) == bits(one, again)
+    assert one.theta(state).tobytes() == one.theta(again).tobytes()
+
+
+def of_replica(whole: Outcome, centre: Vector, r: int) -> Outcome:
+    return replace(
+        whole, centre=centre, difference=whole.difference[r], pentanomial=whole.pentanomial[r]
+    )
+
+
+@pytest.mark.parametrize("n", [1, 5, 33])
+@every_rule
+def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant: str, n: int) -> None:
+    replicas, count = 4, 12
+    starts = generator(7).uniform(-2, 2, (replicas, n))
+    every = problem(starts)
+    together, alone = rule(variant, every), [rule(variant, problem(s)) for s in starts]
+    state, states, rng = together.start(), [one.start() for one in alone], generator()
+    for k, results in enumerate(tallies(seed=8, count=count, shape=(replicas,)), start=1):
+        asked = together.ask(state, k, rng)
+        assert asked.offset.shape == (replicas, n)
+        whole = outcome(asked, results, k=k)
+        state, move = together.tell(state, whole)
+        for r, one in enumerate(alone):
+            own = of_replica(whole, one.theta(states[r]), r)
+            states[r], single = one.tell(states[r], own)
+            assert single.theta.tobytes() == move.theta[r].tobytes()
+            assert single.gradient.tobytes() == move.gradient[r].tobytes()
+            assert single.elo.tolist() == move.elo[r].tolist()
+    assert not np.array_equal(together.theta(state), starts)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_replicas_believe_what_the_runs_do(name: str) -> None:
+    starts = generator(7).uniform(-2, 2, (3, N))
+    together = rule(name, problem(starts))
+    belief = together.belief(walked(together, tallies(seed=9, count=5, shape=(3,))))
+    assert belief is not None
+    assert belief.mean.shape == belief.deviation.shape == (3, N)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_gets_surer_of_what_it_is_shown(name: str) -> None:
+    one = rule(name)
+    beliefs = [one.belief(state) for state in (one.start(), walked(one, tallies(6, count=50)))]
+    assert beliefs[0] is not None
+    assert beliefs[1] is not None
+    assert (beliefs[1].deviation < beliefs[0].deviation).all()
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_believes_nothing(name: str) -> None:
+    one = rule(name)
+    assert one.belief(one.start()) is None
+
+
+@pytest.mark.parametrize("variant", [*WALKS, "constant fdsa"])
+def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant: str) -> None:
+    one = rule(variant)
+    first, second = (one.ask(one.start(), k, generator(k)) for k in (1, 2))
+    results = outcome(first, BETTER, k=1), outcome(second, (5, 9, 20, 8, 3), k=2)
+    alone = [one.theta(one.tell(one.start(), result)[0]) - START for result in results]
+    both = one.tell(one.tell(one.start(), results[0])[0], results[1])[0]
+    assert one.theta(both) == pytest.approx(START + alone[0] + alone[1])
+
+
+@pytest.mark.parametrize("name", ["bspsa", "bspsas"])
+def test_a_filter_is_not_told_twice_what_it_foresaw(name: str) -> None:
+    """Many iterations open at once, all won the same: together they move theta less than if each
+    were taken as news, and never past what they say.
+    """
+    one = rule(name, problem(np.array([0.0]), reach=1e3, pairs=500))
+    asked = one.ask(one.start(), 100, generator())
+    news = outcome(asked, (0, 100, 250, 100, 50), k=100)
+    state, steps = one.start(), [0.0]
+    for _ in range(8):
+        state, move = one.tell(state, news)
+        steps.append(abs(float(move.theta[0])))
+    firsts = np.diff(steps)
+    assert (firsts > 0).all()
+    assert (np.diff(firsts) < 0).all()
+
+
+@every_rule
+def test_a_state_of_other_parameters_is_refused(variant: str) -> None:
+    small, large = rule(variant, problem(START[:3])), rule(variant)
+    with pytest.raises(UnusableState, match=r"\b5\b.* and is .*\b3\b"):
+        large.load(small.dump(small.start()))
+
+
+@every_rule
+def test_a_state_of_another_rule_is_refused(variant: str) -> None:
+    one = rule(variant)
+    own = set(one.dump(one.start()))
+    for name in algorithms():
+        other = rule(name)
+        foreign = other.dump(other.start())
+        if set(foreign) != own:
+            with pytest.raises(UnusableState, match=f"^{one.name} cannot go on from"):
+                one.load(foreign)
+
+
+@every_rule
+def test_everything_that_is_wrong_with_a_state_is_said(variant: str) -> None:
+    one = rule(variant)
+    sound = one.dump(one.start())
+    for name in sound:
+        for broken in (None, "x", {}, [], [10**400], {"shape": [1], "float64": "?"}, float("nan")):
+            with pytest.raises(
+                UnusableState, match=rf"{name} has to be ([0-9 x]+numbers|one number), and is"
+            ):
+                one.load({**sound, name: broken})
+        with pytest.raises(UnusableState, match=f"{name} is missing.*it knows no more$"):
+            one.load({**{k: v for k, v in sound.items() if k != name}, "more": [1.0]})
+
+
+@every_rule
+def test_a_state_that_is_not_finite_is_refused(variant: str) -> None:
+    one = rule(variant)
+    state = one.start()
+    for name in type(state).__slots__:
+        broken = one.dump(replace(state, **{name: np.full_like(getattr(state, name), np.nan)}))
+        with pytest.raises(UnusableState, match=f"{name} has to be .*no array of finite numbers"):
+            one.load(broken)
+
+
+def test_states_of_today_are_gone_on_from() -> None:
+    """What a database has of a run by `spsa`, or by `mixture` with its numbers packed."""
+    spsa, mixture = rule("spsa"), rule("mixture")
+    assert spsa.theta(spsa.load({"theta": [1, 2.5, -3, 0, 0.1]})).tolist() == [1, 2.5, -3, 0, 0.1]
+    saved = mixture.dump(mixture.start())
+    assert all(set(array) == {"shape", "float64"} for array in saved.values())
+    assert bits(mixture, mixture.load(saved)) == bits(mixture, mixture.start())
+
+
+def parameter(name: str, unit: float, *, integral: bool = False) -> Parameter:
+    """A value whose numbers are written `unit` times as large."""
+    return Parameter(
+        name=name,
+        place=Constant(Location(name.upper())),
+        option=name,
+        value=3.0 * unit,
+        minimum=-16.0 * unit,
+        maximum=16.0 * unit,
+        step=2.0 * unit,
+        integral=integral,
+    )
+
+
+def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
+    """Theta in steps after every result of a run in which plus wins when x grows and y falls."""
+    name, given = VARIANTS[variant]
+    tuned = tuning(space, name, given, iterations=iterations, pairs=50, seed=5)
+    (theta, state), thetas = tuned.start(), []
+    better = Tally(pentanomial=(2, 10, 20, 14, 4))
+    for k in range(1, iterations + 1):
+        proposal = tuned.propose(state, theta, k)
+        plus, minus = proposal.played.plus, proposal.played.minus
+        wins = (plus["x"] > minus["x"]) - (plus["y"] > minus["y"])
+        tally = better if wins > 0 else -better if wins < 0 else Tally(pentanomial=(0, 9, 32, 9, 0))
+        games = Games(k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally)
+        answer = tuned.answer(state, theta, games)
+        state, theta = answer.state, dict(answer.theta)
+        thetas.append(tuned.space.steps(theta).tobytes())
+    return thetas
+
+
+@every_rule
+def test_rescaling_a_parameter_changes_nothing(variant: str) -> None:
+    paths = [
+        path(variant, Space((parameter("x", unit), parameter("y", 1.0))))
+        for unit in (1.0, 256.0, 2.0**-20)
+    ]
+    assert paths[0] == paths[1] == paths[2]
+    x, y = np.frombuffer(paths[0][-1])
+    assert (x > 1.5, y < 1.5) == (True, True)
+
+
+@every_rule
+def test_whole_numbers_climb_all_the_same(variant: str) -> None:
+    space = Space((parameter("x", 1.0, integral=True), parameter("y", 1.0, integral=True)))
+    x, y = np.frombuffer(path(variant, space)[-1])
+    assert (x > 1.5, y < 1.5) == (True, True)
+
+
+def test_states_are_alike_up_to_a_hair_and_not_beyond() -> None:
+    one = {"k": 3, "bank": packed(np.array([1e6, 2.0, 1e-12])), "theta": [0.5, -3.0], "who": None}
+
+    def other(**over: object) -> dict[str, object]:
+        return {**one, **over}
+
+    assert alike(one, other(theta=[0.5 + 1e-11, -3.0]), 1e-9)
+    assert alike(one, other(bank=packed(np.array([1e6 + 1e-5, 2.0, 0.0]))), 1e-9)
+    assert not alike(one, other(theta=[0.5 + 1e-8, -3.0]), 1e-9)
+    assert not alike(one, other(bank=packed(np.array([1e6, 2.0 + 1e-8, 0.0]))), 1e-9)
+    assert not alike(one, other(theta=[0.5]), 1e-9)
+    assert not alike(one, other(who={}), 1e-9)
+    assert not alike(one, other(k=4), 1e-9)
+    assert not alike(one, other(more=1), 1e-9)

@@ -1,0 +1,124 @@
+"""The simulated fleet: its slots, its short form, and what depth costs in a short run."""
+
+import os
+import time
+from collections import deque
+from dataclasses import replace
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from benches.fleet import staleness
+from benches.fleet.__main__ import line
+from benches.fleet.measuring import of_lockstep, of_ours
+from benches.fleet.pool import SleepingPool
+from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
+from spsa.core.game_settings import TimeControl
+from spsa.db import migrate
+from spsa.lab.simulation.race import Race
+from worker.runner.game import Conditions, Pairing
+from worker.runner.pool import Job, JobDone, PairPlayed
+from worker.uci.engine import EngineSpec, Patience
+
+INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
+
+
+def test_spans_count_as_far_as_they_are_in_the_window() -> None:
+    assert overlap([(0, 4), (5, 6), (9, 20)], (2, 10)) == 2 + 1 + 1
+
+
+def job(key: str) -> Job:
+    engine = EngineSpec(name=key, path=key, options={})
+    pairing = Pairing(number=0, opening=None, time=1.0)  # type: ignore[arg-type]
+    conditions = Conditions(
+        time_control=TimeControl(low=1, high=1),
+        adjudication=None,
+        patience=Patience(),  # type: ignore[arg-type]
+    )
+    return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
+
+
+def test_a_slot_that_sleeps_plays_one_job_after_the_other() -> None:
+    pool = SleepingPool(1, INSTANT, Random(1))
+    for key in "ab":
+        pool.submit(job(key))
+    events = deque(iter(lambda: pool.next_event(0.05), None))
+    assert [(type(event), event.key) for event in events] == [
+        *[(PairPlayed, "a"), (PairPlayed, "a"), (JobDone, "a")],
+        *[(PairPlayed, "b"), (PairPlayed, "b"), (JobDone, "b")],
+    ]
+    (began, ended), (again, _) = pool.spans
+    assert began < ended <= again
+
+
+def test_a_job_that_comes_late_begins_when_it_comes() -> None:
+    pool = SleepingPool(1, INSTANT, Random(1))
+    pool.submit(job("a"))
+    while time.monotonic() < pool.spans[0][1]:
+        pass  # the first job is over, and nobody has looked
+    pool.submit(job("b"))
+    deque(iter(lambda: pool.next_event(0.05), None))
+    assert pool.spans[1][0] > pool.spans[0][1]
+
+
+@pytest.mark.skipif(
+    not os.environ.get("SPSA_TEST_LONG"), reason="needs a machine that does nothing else"
+)
+def test_slots_are_busier_than_in_lock_step(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    scene = replace(FLEETS[1], warm=200, seconds=400, haste=100)
+    outcomes = []
+    for name, measure in (("before", of_lockstep), ("after", of_ours)):
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        migrate.upgrade(url)
+        outcomes.append(measure(url, scene, None))
+    before, after = outcomes
+    assert 0 < before.playing < after.playing <= 1.001
+    assert after.iterations > 0
+    assert 1 <= after.depth < 5
+
+
+def test_a_row_has_a_cell_for_every_heading() -> None:
+    outcome = Outcome(playing=0.5, database=None, fleet=0.1, iterations=3, depth=2.0)
+    assert line(FLEETS[8], None, outcome).count("|") == 10
+    assert "| 50.0% |" in line(FLEETS[8], outcome, outcome)
+
+
+def test_depth_at_once_and_depth_that_grows_are_measured_against_the_same() -> None:
+    told = CliRunner().invoke(
+        staleness.main, ["--table", "short", "--problems", "2", "--processes", "1"]
+    )
+    assert told.exit_code == 0, told.output
+    at_once, growing = (text.split("|") for text in told.output.splitlines()[2:])
+    assert (at_once[4].strip(), growing[4].strip()) == ("yes", "")
+    assert at_once[5] == growing[5]
+    assert at_once[6] != growing[6]
+
+
+@pytest.mark.parametrize(("grows", "deepest"), [(None, 4), (lambda results: 1 + results // 3, 3)])
+def test_a_race_is_as_deep_as_its_results_allow(grows, deepest) -> None:  # type: ignore[no-untyped-def]
+    asked, told = [], []
+
+    class Noting(Race):
+        def _realised(self, asking, rng):  # type: ignore[no-untyped-def]
+            return asking
+
+        def _outcome(self, k, played, rng):  # type: ignore[no-untyped-def]
+            return k
+
+    class Rule:
+        def start(self) -> int:
+            return 0
+
+        def ask(self, state: int, k: int, rng: object) -> int:
+            asked.append((k, len(told)))
+            return k
+
+        def tell(self, state: int, outcome: int) -> tuple[int, None]:
+            told.append(outcome)
+            return outcome, None
+
+    problem = type("P", (), {"iterations": 9})()
+    race = Noting(problem=problem, engine=None, games=None, depth=4, grows=grows)  # type: ignore[arg-type]
+    assert list(race.run(Rule(), None)) == list(range(1, 10))  # type: ignore[arg-type]
+    assert max(k - results for k, results in asked) == deepest

@@ -1,0 +1,156 @@
+"""The proof on a real engine: its parameters, its arithmetic, a short form, left and resumed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benches.proof.__main__ import proof
+from benches.proof.markdown import markdown
+from benches.proof.places import Plan, places
+from benches.proof.verdict import Proof, Verdict, recovered
+from spsa.cli.demonstration import own_values
+from spsa.config import load_config
+from spsa.core.scoring import Tally, elo
+from spsa.db.store import open_store
+from spsa.errors import InvalidInput
+from spsa.master.start import checked_space
+from spsa.report.theta import Theta
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = ("--rule", "mixture", "--iterations", "3", "--games", "8", "--match-games", "8")
+QUICK = (*SHORT, "--nodes", "100", "-c", "2")
+
+# 400 games; a little less than 200 and about 100 Elo behind, and level
+FAR = Tally(wins=80, losses=290, draws=30, pentanomial=(110, 30, 50, 5, 5))
+NEAR = Tally(wins=128, losses=240, draws=32, pentanomial=(70, 25, 80, 17, 8))
+LEVEL = Tally(wins=180, losses=180, draws=40, pentanomial=(40, 20, 80, 20, 40))
+
+
+def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: Path) -> None:
+    (place,) = places(Plan(rules=["mixture"]), tmp_path)
+    config = load_config(place.config, {})
+    space = checked_space(config)
+    own = own_values(config, space)
+    away = space.start() - space.steps(own)
+    assert len(space.active) >= 12
+    assert (abs(away) >= 1).all() and (abs(away) <= 3.5).all()
+    assert (away < 0).any() and (away > 0).any()
+    assert space.rounded(space.steps(own)) == own, "the untouched engine is not in the space"
+
+
+def test_rules_differ_in_the_rule_alone(tmp_path: Path) -> None:
+    first, second = places(Plan(rules=["spsa", "mixture"], iterations=7, nodes=90), tmp_path)
+    one, other = (p.config.read_text().splitlines() for p in (first, second))
+    assert len(one) == len(other)
+    changed = [
+        line.split(" = ")[0] for line, there in zip(one, other, strict=True) if line != there
+    ]
+    assert changed == ["name", "algorithm"]
+    assert "max_iterations = 7" in one and "low = 90" in one and "high = 90" in one
+
+
+def test_a_folder_of_another_plan_is_refused_and_of_the_same_is_kept(tmp_path: Path) -> None:
+    (place,) = places(Plan(rules=["mixture"], games=40), tmp_path)
+    (place.folder / "params.toml").write_text("theta of a run\n")
+    list(places(Plan(rules=["mixture"], games=40), tmp_path))
+    assert (place.folder / "params.toml").read_text() == "theta of a run\n"
+    with pytest.raises(InvalidInput, match="another plan"):
+        list(places(Plan(rules=["mixture"], games=42), tmp_path))
+
+
+def test_an_unknown_rule_is_refused_by_name(tmp_path: Path) -> None:
+    found = CliRunner().invoke(proof, ["--folder", str(tmp_path), "--rule", "mixtur"])
+    assert "algorithm" in str(found.exception) and "mixtur" in str(found.exception)
+
+
+def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
+    half = recovered(NEAR, FAR)
+    assert half.value == pytest.approx(1 - elo(NEAR).value / elo(FAR).value)
+    assert 0.3 < half.value < 0.7
+    assert recovered(FAR, FAR).value == 0.0
+    assert recovered(LEVEL, FAR).value == 1.0
+    # the error of the start does not matter to what is level with the untouched engine
+    assert recovered(LEVEL, FAR).error == pytest.approx(elo(LEVEL).error / -elo(FAR).value)
+    assert recovered(NEAR, LEVEL).error == float("inf")
+
+
+def verdict(rule: str, seed: int, match: Tally, which: Theta = Theta.FINAL) -> Verdict:
+    return Verdict(
+        rule=rule,
+        which=which,
+        seed=seed,
+        games=2000,
+        seconds=600.0,
+        match=match,
+        away={"margin": -0.5},
+    )
+
+
+def test_another_theta_of_a_run_has_a_row_of_its_own() -> None:
+    runs = (verdict("spsa", 1, FAR), verdict("spsa", 1, NEAR, Theta.AVERAGED))
+    lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
+    assert lines[3].startswith("| spsa, seed 1 | ")
+    assert lines[4].startswith("| spsa, averaged, seed 1 | ")
+    assert lines[5] == ""
+
+
+def test_the_tables_say_who_came_how_far() -> None:
+    runs = (verdict("spsa", 1, FAR), verdict("mixture", 1, NEAR), verdict("mixture", 2, LEVEL))
+    lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
+    assert len({line.count("|") for line in lines[:8]}) == 1
+    assert [line.split(" | ")[0] for line in lines[2:8]] == [
+        "| start",
+        "| spsa, seed 1",
+        "| mixture, seed 1",
+        "| mixture, seed 2",
+        "| spsa, all seeds",
+        "| mixture, all seeds",
+    ]
+    assert "(800 games)" in lines[7] and "100%" in lines[5]
+    assert "| `margin` | 110 | +2.0 | -0.5 | -0.5 | -0.5 |" in lines
+
+
+@contextmanager
+def playing(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The program with all that it starts; whatever is left of it is killed at the end."""
+    command = [sys.executable, "-m", "benches.proof", "--folder", str(folder), *QUICK]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
+    with playing(tmp_path) as first:
+        assert first.stderr is not None
+        assert any(line.startswith("iteration 1 done") for line in first.stderr)
+        os.killpg(first.pid, signal.SIGTERM)
+        assert first.wait(240) == 130
+    with open_store(f"sqlite:///{tmp_path / 'proof.db'}") as store:
+        before = store.run("mixture-1").applied
+    assert 1 <= before < 3
+    with playing(tmp_path) as second:
+        out, err = second.communicate(timeout=240)
+    assert second.returncode == 0, err
+    assert f"{before}/3 iterations" in err
+    assert "| mixture, seed 1 | 24 |" in out and "| start |" in out
+    with playing(tmp_path) as third:
+        again, err = third.communicate(timeout=240)
+    assert (third.returncode, again) == (0, out), err

@@ -1,0 +1,98 @@
+"""The runner's bench: what it reads and reckons, and one short match of each kind."""
+
+from pathlib import Path
+
+import chess
+import pytest
+from click.testing import CliRunner
+from engines.zoo import LOSER, WINNER, engine, start_book
+
+from benches.runner.__main__ import main
+from benches.runner.agreement import chi_square, survival
+from benches.runner.contenders import FIRST, SECOND, Limit, Plan, compete, naive
+from benches.runner.delays import delays, echoes, long_game
+from benches.runner.games import played
+from benches.runner.hall import play
+from spsa.core.scoring import Tally
+
+
+@pytest.mark.parametrize(
+    ("statistic", "degrees", "p"),
+    [(3.841459, 1, 0.05), (5.991465, 2, 0.05), (7.814728, 3, 0.05), (13.276704, 4, 0.01)],
+)
+def test_the_chi_square_distribution_is_that_of_the_tables(
+    statistic: float, degrees: int, p: float
+) -> None:
+    assert survival(statistic, degrees) == pytest.approx(p, rel=1e-5)
+
+
+def test_equal_pentanomials_agree_and_others_do_not() -> None:
+    same = chi_square((20, 50, 100, 50, 20), (20, 50, 100, 50, 20))
+    assert (same.statistic, same.degrees, same.p) == (0.0, 4, 1.0)
+    assert chi_square((20, 50, 100, 50, 20), (5, 30, 100, 70, 35)).p < 0.01
+
+
+def test_rare_outcomes_count_with_their_neighbours() -> None:
+    assert chi_square((0, 2, 50, 1, 0), (1, 1, 49, 2, 0)).degrees == 0
+    assert chi_square((0, 10, 50, 10, 1), (1, 9, 49, 12, 0)).degrees == 2
+
+
+def test_the_game_by_rote_is_long_enough() -> None:
+    board = chess.Board()
+    for move in long_game(200):
+        board.push_uci(move)
+    assert board.ply() == 200
+    assert not board.is_game_over(claim_draw=True)
+
+
+@pytest.fixture
+def match(tmp_path: Path) -> Plan:
+    return Plan(
+        engines=(
+            engine(tmp_path, FIRST, moves=WINNER),
+            engine(tmp_path, SECOND, moves=LOSER),
+        ),
+        options=(),
+        book=start_book(tmp_path),
+        limit=Limit("nodes", "5"),
+        pairs=2,
+        concurrency=1,
+        max_moves=50,
+    )
+
+
+@pytest.mark.parametrize("contender", [compete(), naive()], ids=lambda one: one.name)
+def test_every_contender_is_read_alike(contender, match: Plan, tmp_path: Path) -> None:
+    match.book.write_text(f"{chess.STARTING_FEN}\n")
+    outcome = play(contender, match, tmp_path / "match")
+    assert outcome.games.tally == Tally(4, 0, 0, (0, 0, 0, 0, 2))
+    assert (outcome.games.plies, outcome.games.time_losses) == (2 * (7 + 4), 0)
+    assert 0 < outcome.used.cpu < 30
+    assert 5 < outcome.used.memory < 100
+    assert {(game.round, game.as_white, game.result) for game in played(outcome.pgn)} == {
+        (1, True, "1-0"), (1, False, "0-1"), (2, True, "1-0"), (2, False, "0-1"),
+    }  # fmt: skip
+
+
+def test_delays_are_between_one_engines_answer_and_the_others_question(
+    match: Plan, tmp_path: Path
+) -> None:
+    place = tmp_path / "echo"
+    place.mkdir()
+    match.book.write_text(f"{chess.STARTING_FEN}\n")
+    plan = match.of(engines=echoes(place, 20, 0.0), pairs=2, max_moves=10)
+    play(compete(), plan, place / "match")
+    waits = delays(place)
+    assert len(waits) == 4 * 19
+    assert all(wait > 0 for wait in waits)
+
+
+def test_a_contender_that_fails_is_told_in_a_sentence(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    done = CliRunner().invoke(
+        main, ["speed", "--engine", str(broken), "--runs", "1", "-c", "1", "--pairs", "1"]
+    )
+    assert done.exit_code != 0
+    assert "ended early" in str(done.exception)

@@ -1,0 +1,124 @@
+"""A fresh binary is tried before a row names it; whatever it does, nothing of it is left."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spsa.builds.cargo.smoke import Patience, examine, node_count
+from spsa.errors import SmokeTestFailed
+
+PATIENT = Patience(handshake=10, bench=10)
+LISTEN = """
+while read -r line; do
+  case "$line" in
+    uci) echo "id name script"; echo uciok ;;
+    isready) echo readyok ;;
+    quit) exit ;;
+  esac
+done
+"""
+
+
+def script(directory: Path, body: str) -> Path:
+    path = directory / "engine"
+    path.write_text(f"#!/bin/sh\n{body}")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_handshake_is_enough(tmp_path: Path) -> None:
+    assert examine(script(tmp_path, LISTEN), None, PATIENT) is None
+
+
+def test_a_bench_is_recorded(tmp_path: Path) -> None:
+    body = (
+        f'if [ "$1" = bench ]; then echo "info nodes 7"; echo "4711 nodes 99 nps"; exit; fi{LISTEN}'
+    )
+    engine = script(tmp_path, body)
+    assert examine(engine, None, PATIENT) == 4711
+    assert examine(engine, True, PATIENT) == 4711
+    assert examine(engine, False, PATIENT) is None
+
+
+def test_an_engine_that_must_have_a_bench_and_has_none(tmp_path: Path) -> None:
+    with pytest.raises(SmokeTestFailed, match="no node count"):
+        examine(script(tmp_path, LISTEN), True, PATIENT)
+
+
+def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
+    body = f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}'
+    patience = Patience(handshake=10, bench=0.2)
+    assert examine(script(tmp_path, body), None, patience) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("exec sleep 60", "it wrote nothing"),
+        ("echo hello; exec sleep 60", "  | hello"),
+        ("read -r x; echo uciok; exec sleep 60", "  | uciok"),
+        ("while :; do echo info string noise; done", "  | info string noise"),
+        ("echo not-uciok; exec sleep 60", "  | not-uciok"),
+    ],
+)
+def test_an_engine_that_does_not_answer(body: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(SmokeTestFailed) as failure:
+        examine(script(tmp_path, body), None, Patience(handshake=1.0))
+    assert "did not answer in time (1 s)" in str(failure.value)
+    assert words in str(failure.value)
+
+
+def test_an_engine_that_ends_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SmokeTestFailed) as failure:
+        examine(script(tmp_path, "echo broken >&2; exit 3"), None, PATIENT)
+    assert "ended without saying `uciok`" in str(failure.value)
+    assert "  | broken" in str(failure.value)
+
+
+def test_what_cannot_be_started(tmp_path: Path) -> None:
+    engine = tmp_path / "engine"
+    engine.write_bytes(b"\x7fELF of another machine")
+    engine.chmod(0o755)
+    with pytest.raises(SmokeTestFailed, match="cannot be started here: Exec format error"):
+        examine(engine, None, PATIENT)
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
+    reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    assert examine(script(tmp_path, body), False, PATIENT) is None
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b""  # the end comes when the last writer is dead
+    os.close(reader)
+    assert {path.name for path in tmp_path.iterdir()} == {"alive", "engine"}
+
+
+def test_an_engine_does_not_see_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
+    with pytest.raises(SmokeTestFailed) as failure:
+        examine(script(tmp_path, "env; exit 1"), None, PATIENT)
+    assert "PATH=" in str(failure.value)
+    assert "secret" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "nodes"),
+    [
+        ("12345 nodes 678 nps", 12345),
+        ("Nodes searched  : 4711\nNodes/second    : 99", 4711),
+        ("info depth 3 score cp 33 nodes 12 nps 7\nBench: 1234567", 1234567),
+        ("1,234,567 nodes", 1234567),
+        ("nodes: 5\nnodes: 6", 6),
+        ("333 nodes/second", None),
+        ("333 nodes per second", None),
+        ("info depth 3 score cp 33 nodes 12", None),
+        ("solved 10 of 20 positions", None),
+        ("", None),
+    ],
+)
+def test_node_counts(output: str, nodes: int | None) -> None:
+    assert node_count(output) == nodes

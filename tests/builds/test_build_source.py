@@ -1,0 +1,280 @@
+"""What of a checkout is taken along, pinned, laid out; all without a compiler."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from spsa.builds.builder import pin, resume, source_sha256
+from spsa.builds.cargo.checkout import checkout
+from spsa.builds.cargo.tree import Entry, differences, digest, manifest, tree_at
+from spsa.builds.cargo.work_copy import Side
+from spsa.errors import InvalidInput, SourceChanged, TuningError
+
+CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(CRATE, tmp_path / "engine"))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+def names(source: Path) -> set[str]:
+    return set(checkout(source).tree())
+
+
+def write(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+ENGINE = {".cargo/config.toml", "Cargo.lock", "Cargo.toml", "src/constants.rs", "src/main.rs"}
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        *("target/release/tiny", ".git/HEAD", "run.db", "run.db-wal", ".tuning/pinned/x"),
+        *("src/.main.rs.swp", "src/main.rs~", "other-target/CACHEDIR.TAG", "sub/__pycache__/x"),
+    ],
+)
+def test_junk_is_no_part_of_the_engine(junk: str, source: Path) -> None:
+    before = source_sha256(source)
+    write(source / junk, "junk")
+    assert names(source) == ENGINE
+    assert source_sha256(source) == before
+
+
+@pytest.mark.parametrize(
+    "file", ["build.rs", "rust-toolchain.toml", "crates/nets/Cargo.toml", "src/target/mod.rs"]
+)
+def test_whatever_else_is_there_belongs_to_it(file: str, source: Path) -> None:
+    write(source / file, "something")
+    assert names(source) == ENGINE | {file}
+
+
+def test_ignored_files_belong_to_it_as_well(source: Path) -> None:
+    write(source / ".gitignore", "net.nnue\n")
+    write(source / "net.nnue", "weights")
+    assert "net.nnue" in names(source)
+
+
+def test_excluded_paths_do_not(source: Path) -> None:
+    tuned = write(source / "params.toml", "a = 1")
+    before = source_sha256(source, [tuned])
+    tuned.write_text("a = 2")
+    assert source_sha256(source, [tuned]) == before != source_sha256(source)
+
+
+def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source: Path) -> None:
+    file = source / "src" / "main.rs"
+    seen = [source_sha256(source)]
+    os.utime(file, (1, 1))
+    assert source_sha256(source) == seen[0]
+    file.chmod(0o755)
+    seen.append(source_sha256(source))
+    file.write_text(file.read_text() + "\n")
+    seen.append(source_sha256(source))
+    file.rename(source / "src" / "other.rs")
+    seen.append(source_sha256(source))
+    assert len(set(seen)) == 4
+
+
+def test_no_two_trees_can_be_taken_for_each_other() -> None:
+    assert digest({"a": "file:1", "b": "file:2"}) != digest({"a": "file:2", "b": "file:1"})
+    assert digest({"ab": "file:1"}) != digest({"a": "bfile:1"})
+
+
+def test_links_inside_are_kept_and_links_to_files_outside_are_content(source: Path) -> None:
+    net = write(source.parent / "net.nnue", "weights")
+    (source / "net.nnue").symlink_to(net)
+    (source / "src" / "alias.rs").symlink_to("main.rs")
+    tree = checkout(source).tree()
+    assert tree["src/alias.rs"].link == "main.rs"
+    assert tree["net.nnue"].link is None
+
+
+def test_a_link_to_a_directory_outside_is_refused(source: Path) -> None:
+    write(source.parent / "nets" / "a.nnue")
+    (source / "nets").symlink_to(source.parent / "nets")
+    with pytest.raises(InvalidInput, match="leads out of the source"):
+        checkout(source).tree()
+
+
+def test_a_directory_without_a_crate_is_refused(tmp_path: Path, work: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no Cargo\.toml"):
+        pin(tmp_path, work)
+
+
+def test_a_member_of_a_workspace_is_refused_for_the_whole(source: Path) -> None:
+    workspace = write(source.parent / "Cargo.toml", '[workspace]\nmembers = ["eng*"]\n')
+    with pytest.raises(InvalidInput, match="member of the workspace"):
+        checkout(source)
+    workspace.write_text('[workspace]\nmembers = ["*"]\nexclude = ["engine"]\n')
+    assert names(source) == ENGINE
+
+
+def test_configuration_above_is_taken_along(source: Path, work: Path) -> None:
+    write(source.parent / ".cargo" / "config.toml", "[term]\nquiet = true\n")
+    pinned = pin(source, work)
+    assert (pinned.path / ".cargo" / "config.toml").read_text() == "[term]\nquiet = true\n"
+    assert pinned.crate == pinned.path / "outer"
+    assert (pinned.crate / "src" / "main.rs").is_file()
+
+
+def test_pinning_copies_and_leaves_the_checkout_alone(source: Path, work: Path) -> None:
+    (source / "src" / "alias.rs").symlink_to("main.rs")
+    dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
+    pinned = pin(source, work)
+    assert pinned.sha256 == source_sha256(source)
+    assert manifest(tree_at(pinned.path)) == manifest(checkout(source).tree())
+    assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == dates
+    assert pin(source, work) == pinned
+    assert {path.name for path in (work / "pinned").iterdir()} == {
+        pinned.sha256,
+        f"{pinned.sha256}.json",
+    }
+
+
+def test_work_inside_of_the_checkout_is_no_part_of_it(source: Path) -> None:
+    pinned = pin(source, source / "tuning")
+    assert set(pinned.tree()) == ENGINE
+    assert pin(source, source / "tuning") == pinned
+
+
+def test_a_changed_checkout_is_noticed_and_not_used(source: Path, work: Path) -> None:
+    pinned = pin(source, work)
+    write(source / "src" / "main.rs", "fn main() {}")
+    write(source / "src" / "more.rs")
+    (source / "Cargo.lock").unlink()
+    again = resume(source, work, pinned.sha256)
+    assert again.drift() == (
+        "Cargo.lock (removed)",
+        "src/main.rs (changed)",
+        "src/more.rs (added)",
+    )
+    assert "println" in (again.crate / "src" / "main.rs").read_text()
+
+
+def test_a_run_goes_on_without_its_checkout(source: Path, work: Path) -> None:
+    pinned = pin(source, work)
+    shutil.rmtree(source)
+    again = resume(source, work, pinned.sha256)
+    assert again.path == pinned.path
+    assert len(again.drift()) == len(ENGINE)
+
+
+def test_an_altered_copy_is_refused_with_the_file(source: Path, work: Path) -> None:
+    pinned = pin(source, work)
+    write(pinned.path / "src" / "constants.rs", "pub const MARGIN: u64 = 1;")
+    for use in (pinned.verify, lambda: resume(source, work, pinned.sha256)):
+        with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
+            use()
+
+
+def test_a_lost_copy_is_made_again_from_an_unchanged_checkout(source: Path, work: Path) -> None:
+    pinned = pin(source, work)
+    shutil.rmtree(pinned.path)
+    assert resume(source, work, pinned.sha256) == pinned
+    pinned.verify()
+
+
+def test_a_lost_copy_is_not_made_from_another_source(source: Path, work: Path) -> None:
+    pinned = pin(source, work)
+    shutil.rmtree(pinned.path)
+    write(source / "src" / "constants.rs", "changed")
+    with pytest.raises(SourceChanged, match=r"src/constants\.rs \(changed\)"):
+        resume(source, work, pinned.sha256)
+    assert not pinned.path.exists()
+
+
+def test_what_cannot_be_written_is_told(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(TuningError, match="in-the-way"):
+        pin(source, write(tmp_path / "in-the-way"))
+
+
+def test_differences_say_what_happened() -> None:
+    assert differences({"a": "1", "b": "1"}, {"b": "2", "c": "1"}) == (
+        "a (removed)",
+        "b (changed)",
+        "c (added)",
+    )
+
+
+@pytest.fixture
+def side(tmp_path: Path) -> Side:
+    return Side(tmp_path / "plus")
+
+
+def dates(side: Side) -> dict[str, int]:
+    return {name: e.path.lstat().st_mtime_ns for name, e in tree_at(side.tree).items()}
+
+
+def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Side) -> None:
+    tree = checkout(source).tree()
+    side.lay_out(tree, {"src/constants.rs": "one"})
+    first = dates(side)
+    side.lay_out(tree, {"src/constants.rs": "two"})
+    second = dates(side)
+    assert (side.tree / "src/constants.rs").read_text() == "two"
+    assert {name for name in first if first[name] != second[name]} == {"src/constants.rs"}
+    assert second["src/constants.rs"] >= first["src/constants.rs"] + 2_000_000_000
+
+
+def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side: Side) -> None:
+    tree = checkout(source).tree()
+    side.lay_out(tree, {"src/constants.rs": "one"})
+    tomorrow = time.time() + 86_400
+    os.utime(side.tree / "src/constants.rs", (tomorrow, tomorrow))
+    side.lay_out(tree, {"src/constants.rs": "two"})
+    assert (side.tree / "src/constants.rs").stat().st_mtime > tomorrow
+
+
+def test_a_half_written_tree_is_put_right(source: Path, side: Side) -> None:
+    tree = checkout(source).tree()
+    side.lay_out(tree, {})
+    write(side.tree / "src" / "main.rs", "fn ma")
+    write(side.tree / "left" / "over.rs")
+    write(side.home / "draft", "half")
+    (side.tree / "Cargo.toml").unlink()
+    shutil.rmtree(side.tree / ".cargo")
+    (side.tree / ".cargo").symlink_to(source)
+    side.lay_out(tree, {})
+    assert manifest(tree_at(side.tree)) == manifest(tree)
+    assert not (side.tree / "left").exists()
+    assert (source / "Cargo.toml").is_file()
+
+
+def test_a_file_may_take_the_place_of_a_directory(source: Path, side: Side) -> None:
+    write(side.tree / "src" / "main.rs" / "deep" / "x")
+    side.lay_out(checkout(source).tree(), {})
+    assert (side.tree / "src" / "main.rs").is_file()
+
+
+def test_links_and_modes_are_laid_out(source: Path, side: Side) -> None:
+    (source / "alias.rs").symlink_to("src/main.rs")
+    write(source / "gen.sh").chmod(0o755)
+    side.lay_out(checkout(source).tree(), {})
+    assert (side.tree / "alias.rs").readlink() == Path("src/main.rs")
+    assert Entry(side.tree / "gen.sh").mode == 0o755
+    before = dates(side)
+    side.lay_out(checkout(source).tree(), {})
+    assert dates(side) == before
+
+
+def test_one_builder_at_a_time(side: Side) -> None:
+    def give_up(seconds: float) -> None:
+        raise TimeoutError
+
+    with side.locked(give_up), pytest.raises(TimeoutError), Side(side.home).locked(give_up):
+        pass
+    with side.locked(give_up):
+        pass

@@ -1,0 +1,87 @@
+"""From values to the sources of an engine: several files, arrays and tables at once."""
+
+import pytest
+
+from spsa.builds.rust import ConstantRefused, render, sources_of
+from spsa.config import load_space
+from spsa.core.params import Space
+
+CONSTANTS = """\
+pub const MARGIN: i32 = 200; // kept
+pub const LMR_BASE_X1000: u32 = 750;
+pub const MARGINS: [i32; 4] = [1, 2, 3, 4];
+pub const MOBILITY: [i32; 3] = [-10, 0, 10];
+"""
+SEARCH = "fn search() {\r\n    const RADIUS: [i32; 2] = [25, 50]; // naïve\r\n}\r\n"
+
+PARAMS = """
+[margin]
+value = 210
+min = 50
+max = 400
+step = 20
+[lmr_base]
+value = 0.8
+min = 0.5
+max = 1.5
+step = 0.1
+scale = 1000
+constant = "LMR_BASE_X1000"
+[base]
+value = 100
+min = 50
+max = 200
+step = 10
+array = "MARGINS"
+knob = "base"
+first = 1
+[slope]
+value = 50
+min = 20
+max = 90
+step = 5
+array = "MARGINS"
+knob = "per_index"
+first = 1
+[amplitude]
+value = 1.5
+min = 0.5
+max = 2
+step = 0.1
+table = "MOBILITY"
+knob = "amplitude"
+[radius]
+value = 30
+min = 10
+max = 60
+step = 4
+constant = "src/search.rs::RADIUS[0]"
+"""
+
+
+@pytest.fixture
+def space(tmp_path) -> Space:
+    path = tmp_path / "params.toml"
+    path.write_text(PARAMS, encoding="utf-8")
+    return load_space(path)
+
+
+def test_every_value_arrives_in_its_file(space):
+    names = sources_of(space, "src/constants.rs")
+    assert names == ("src/constants.rs", "src/search.rs")
+    texts = dict(zip(names, (CONSTANTS, SEARCH), strict=True))
+    written = render(space, space.rounded(space.start()), texts)
+    assert written == render(space, space.rounded(space.start()), texts, "src/constants.rs")
+    assert written["src/constants.rs"] == (
+        CONSTANTS.replace("200", "210")
+        .replace("750", "800")
+        .replace("[1, 2, 3, 4]", "[1, 100, 150, 200]")
+        .replace("[-10, 0, 10]", "[-15, 0, 15]")
+    )
+    assert written["src/search.rs"] == SEARCH.replace("25,", "30,")
+
+
+def test_a_source_that_lacks_a_constant_is_refused(space):
+    texts = {"src/constants.rs": CONSTANTS, "src/search.rs": SEARCH.replace("RADIUS", "OTHER")}
+    with pytest.raises(ConstantRefused, match=r"there is no constant src/search\.rs::RADIUS"):
+        render(space, space.rounded(space.start()), texts)

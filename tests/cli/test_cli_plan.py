@@ -1,0 +1,136 @@
+"""`plan` and `simulate mine` as a person calls them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import stage
+from console import CONFIG, PARAMS, Done, call, master, write_project
+
+from spsa.config import load_config, load_space
+from spsa.core.scoring import Tally
+from spsa.db.migrate import upgrade
+from spsa.db.store import BatchResult, open_store
+
+QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("SPSA_CONFIG", raising=False)
+    write_project(tmp_path, config=QUICK)
+    return tmp_path
+
+
+def asked(*arguments: str) -> Done:
+    return call(master(*arguments), Path.cwd())
+
+
+def plan_json(*arguments: str) -> dict[str, Any]:
+    done = asked("plan", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_plan_is_made_without_a_database_and_leaves_none(project: Path) -> None:
+    before = sorted(path.name for path in project.rglob("*"))
+    done = asked("plan")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "20 iterations of 40 games, 800 in all" in done.stdout
+    assert "assumed" in done.stdout
+    assert sorted(path.name for path in project.rglob("*")) == before
+
+
+def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> None:
+    found = plan_json("--draws", "0.9", "--game-seconds", "3", "-c", "7", "--elo", "12")
+    assert (found["draw_rate"], found["concurrency"]) == (0.9, 7)
+    assert found["pace"]["game"] == 3
+    assert [r["elo"] for r in found["recoveries"]] == [12]
+
+
+def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
+    project: Path,
+) -> None:
+    file = project / "config.toml"
+    text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]")
+    auto, fixed = (
+        text.replace("[games]", f"[games]\niterations_in_flight = {depth}")
+        for depth in ('"auto"', "2")
+    )
+    file.write_text(auto, encoding="utf-8")
+    told = asked("plan", "-c", "64", "--game-seconds", "10").stdout
+    assert "iterations in flight follow the fleet: up to 4 with this one" in told
+    assert "64 slots would need" in " ".join(told.split())
+    file.write_text(fixed, encoding="utf-8")
+    assert "follow the fleet" not in asked("plan").stdout
+
+
+def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
+    url = f"sqlite:///{project / 'spsa.db'}"
+    upgrade(url)
+    terms = load_config(project / "config.toml", {}).terms
+    with open_store(url, durable=False) as store:
+        space = load_space(project / "params.toml").to_json()
+        staged = stage(store, space=space, terms=terms)
+        staged.open(target_games=60, batch_games=60, terms=terms)
+        claim = staged.claim("c")
+        assert claim is not None
+        drawn = Tally(draws=60, pentanomial=(0, 0, 30, 0, 0))
+        store.report(claim, BatchResult(tally=drawn, moves=6000, seconds=150.0))
+    found = plan_json()
+    assert found["pace"]["game"] == pytest.approx(2.5)
+    assert found["draw_rate"] > 0.9
+    assert any("measured over 60 games" in source for source in found["sources"])
+
+
+def test_bad_files_are_refused_before_anything_is_simulated(project: Path) -> None:
+    (project / "params.toml").write_text(PARAMS.replace("step = ", "stpe = ", 1))
+    done = asked("plan")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stpe" in done.stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--draws", "1"), ("--elo", "0"), ("-c", "0")])
+def test_assumptions_out_of_range_are_refused(project: Path, option: str, value: str) -> None:
+    done = asked("plan", option, value)
+    assert done.returncode == 2
+    assert option in done.stderr
+
+
+def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> None:
+    refused = asked("plan", "--precision", "1")
+    assert refused.returncode == 2
+    assert '"constant"' in refused.stderr
+    write_project(project, config=QUICK.replace("[spsa]", '[spsa]\nalgorithm = "constant"'))
+    (design,) = plan_json("--precision", "1", "--elo", "30")["designs"]
+    assert (design["precision"], design["confidence"], design["stake"]) == (1, 0.95, 30)
+    assert design["games"] > 1000
+
+
+def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
+    done = asked("simulate", "mine", "--elo", "40", "--replicas", "8")
+    assert done.returncode == 0, done.stderr
+    assert "as it is" in done.stdout
+    assert "max_iterations x 4" in done.stdout
+
+
+def test_my_own_run_is_drawn(project: Path) -> None:
+    done = asked("simulate", "mine", "--replicas", "4", "--plot", "mine.svg")
+    assert done.returncode == 0, done.stderr
+    drawn = (project / "mine.svg").read_text()
+    assert "max_iterations" in drawn
+    assert drawn.startswith("<?xml")
+
+
+def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> None:
+    def found(*more: str) -> Any:
+        done = asked("simulate", "mine", "--json", "--elo", "40", "--replicas", "4", *more)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["alternatives"]
+
+    assert found() == found("-j", "2")
+    assert found() != found("--seed", "2")

@@ -1,0 +1,130 @@
+"""`spsa-master workers`: who has played, which machines are set aside, and how that ends."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
+from console import call, master, write_project
+
+from spsa.cli import execute
+from spsa.db.store import open_store
+
+PLUS = new_engine("plus").sha256
+
+
+@pytest.fixture
+def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """Two machines: "box" has reported a batch, "bad" has failed one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.delenv("SPSA_CONFIG", raising=False)
+    write_project(tmp_path)
+    with open_store(database_url, durable=False) as store:
+        on = stage(store)
+        on.open()
+        bad = store.register_worker(new_worker("bad-1", host="bad"))
+        claim = store.claim("of bad", bad, LEASE)
+        assert claim is not None
+        store.fail(claim, "no such book", void_games=2)
+        on.play()
+        yield on
+
+
+def workers(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code, and what was said on stdout and on stderr."""
+    code = execute(["workers", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    code, out, _ = workers(capsys, "list", "--json")
+    assert code == 0
+    return {worker["name"]: worker for worker in json.loads(out)["workers"]}
+
+
+def test_all_workers_are_listed_with_their_machines_and_faults(
+    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = listed(capsys)
+    assert set(found) == {"box-1", "bad-1"}
+    assert (found["bad-1"]["machine"], found["bad-1"]["failed_batches"]) == ("bad", 1)
+    assert (found["box-1"]["games"], found["box-1"]["failed_batches"]) == (8, 0)
+    assert found["bad-1"]["set_aside"] == []
+    monkeypatch.setenv("COLUMNS", "140")
+    code, out, _ = workers(capsys, "list")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert any(line[:2] == ["bad-1", "bad"] for line in lines)
+    assert any(line[:2] == ["box-1", "box"] and "8" in line for line in lines)
+    assert "set aside" not in out
+
+
+def test_a_machine_is_excluded_and_released(
+    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = workers(capsys, "exclude", "bad-1", "--reason", "bad memory")
+    assert (code, out) == (0, "bad is given no more batches of any binary\n")
+    code, out, _ = workers(capsys, "exclude", "bad")
+    assert (code, out) == (0, "bad was set aside already: no batches of any binary\n")
+    monkeypatch.setenv("COLUMNS", "140")
+    assert "set aside: bad memory" in workers(capsys, "list")[1]
+    (aside,) = listed(capsys)["bad-1"]["set_aside"]
+    assert (aside["machine"], aside["sha256"], aside["reason"]) == ("bad", None, "bad memory")
+    assert "@" in aside["actor"]
+    code, out, _ = workers(capsys, "release", "bad-1")
+    assert (code, out) == (0, "bad is given batches again; its failures are forgotten\n")
+    code, out, _ = workers(capsys, "release", "bad")
+    assert (code, out) == (0, "bad was not set aside; its failures are forgotten\n")
+    again = listed(capsys)["bad-1"]
+    assert (again["set_aside"], again["failed_batches"]) == ([], 0)
+
+
+def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
+    staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = workers(capsys, "exclude", "bad", "--binary", PLUS[:8])
+    assert (code, out) == (0, f"bad is given no more batches of the binary {PLUS}\n")
+    monkeypatch.setenv("COLUMNS", "160")
+    told = workers(capsys, "list")[1]
+    assert f"set aside for the binary {PLUS[:12]}: by its owner" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["exclude", "nobody"], 3, "named 'nobody'; machines: bad, box"),
+        (["release", "nobody"], 3, "named 'nobody'; machines: bad, box"),
+        (["exclude", "bad", "--binary", "zz"], 2, "no binary of this database begins with 'zz'"),
+        (["exclude", "bad", "--binary", ""], 2, "more than one binary of this database begins"),
+        (["exclude", "bad", "--reason", ""], 2, "a reason has 1 to 2000 printable characters"),
+        (["exclude", "bad", "--reason", "a\x1b[2J"], 2, "a reason has 1 to 2000 printable"),
+        (["exclude"], 2, "Missing argument 'MACHINE'"),
+    ],
+)
+def test_what_cannot_be_excluded_or_released_is_said(
+    staged: Stage, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    found, _, said = workers(capsys, *arguments)
+    assert (found, words in said) == (code, True), said
+    assert staged.store.machines_set_aside() == []
+
+
+def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    staged.apply()
+    staged.open()
+    held = staged.claim("held")
+    assert held is not None
+    assert workers(capsys, "exclude", "box")[0] == 0
+    assert staged.claim("more") is None
+    assert staged.store.report(held, result_of(held)) == "accepted"
+
+
+def test_the_commands_work_as_a_program(staged: Stage, database_url: str, tmp_path: Path) -> None:
+    done = call(master("workers", "list"), tmp_path, DATABASE_URL=database_url)
+    assert done.returncode == 0, done.stderr
+    assert "bad-1" in done.stdout

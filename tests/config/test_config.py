@@ -1,0 +1,362 @@
+"""config.toml: the seed's own shape, defaults, the environment, and every way to be wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from spsa.config import DeliveryKind, Distribution, check_files, load_config
+from spsa.core.game_settings import DrawRule, TimeControl, TimeKind
+from spsa.errors import InvalidInput
+from worker.address import database_url as worker_url
+
+SEED = """
+[time_control]
+timelow = 0.25       # seconds
+timehigh = 1.0       # seconds
+
+[games]
+games_per_iteration = 150
+batch_size = 10      # games per worker batch
+
+[spsa]
+max_iterations = 500
+a = 1.0
+c = 0.5
+A = 50
+alpha = 0.602
+gamma = 0.101
+
+[build]
+rusty_rival_path = "../rusty-rival"
+engines_path = "../chess-compete/engines"
+"""
+
+BUILD = '[build]\nsource_path = "engine"\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def faults(path: Path, **environ: str) -> list[str]:
+    with pytest.raises(InvalidInput) as refused:
+        load_config(path, environ)
+    return [str(fault).replace(str(path), "config.toml") for fault in refused.value.faults]
+
+
+def test_the_configuration_of_the_seed_is_read_as_it_is(write):
+    path = write(SEED)
+    config = load_config(path, {})
+    folder = path.parent
+    assert config.terms.time_control == TimeControl(low=0.25, high=1.0)
+    assert (config.games.per_iteration, config.games.batch_size, config.pairs) == (150, 10, 75)
+    assert (config.algorithm, config.max_iterations) == ("spsa", 500)
+    assert config.settings == {"a": 1.0, "c": 0.5, "A": 50, "alpha": 0.602, "gamma": 0.101}
+    assert config.build.source_path == folder.parent / "rusty-rival"
+    assert config.build.engines_path == folder.parent / "chess-compete" / "engines"
+    assert (config.name, config.seed) == (folder.name, None)
+    assert config.params_path == folder / "params.toml"
+    assert config.database_url == f"sqlite:///{folder}/spsa.db"
+
+
+@pytest.mark.parametrize(
+    ("rule", "algorithm"),
+    [
+        ("", "mixture"),
+        ("gamma = 0.1\n", "mixture"),
+        ("max_iterations = 9\n", "mixture"),
+        ("a = 0.2\ngamma = 0.1\n", "spsa"),
+        ("noise_walk = 2\n", "spsa"),
+        ("algorithm = 'fishtest'\n", "fishtest"),
+    ],
+)
+def test_the_rule_is_the_default_unless_it_is_named_or_its_gains_are(write, rule, algorithm):
+    assert load_config(write(f"[spsa]\n{rule}{BUILD}"), {}).algorithm == algorithm
+
+
+def test_gains_are_refused_by_a_rule_that_has_none(write):
+    (found,) = faults(write(f"[spsa]\nalgorithm = 'mixture'\na = 0.2\n{BUILD}"))
+    assert "config.toml:3: [spsa] a" in found
+
+
+def test_everything_can_be_said(write, tmp_path):
+    (tmp_path / "book.epd").write_bytes(b"x")
+    config = load_config(
+        write(
+            """
+            [run]
+            name = "margins"
+            seed = 7
+            params = "other.toml"
+            [database]
+            url = "postgres://u@h/db"
+            [time_control]
+            kind = "clock"
+            timelow = 8
+            timehigh = 10
+            increment = 0.1
+            margin = 0.2
+            [games]
+            games_per_iteration = 4
+            iterations_in_flight = 3
+            max_attempts = 9
+            book = "book.epd"
+            plies = 12
+            [build]
+            source_path = "engine"
+            binary = "rival"
+            flags = ["--profile", "tune"]
+            target = "x86_64-unknown-linux-musl"
+            timeout = 60
+            bench = false
+            distribute = "database"
+            [engine.options]
+            Hash = 16
+            Ponder = false
+            "Syzygy Path" = "/x"
+            [adjudication]
+            draw = { move_number = 40 }
+            resign = false
+            max_moves = false
+            [validation]
+            games = 100
+            [validation.time_control]
+            kind = "nodes"
+            low = 5000
+            """
+        ),
+        {},
+    )
+    control = config.terms.time_control
+    assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
+    assert (config.name, config.seed, config.params_path.name) == ("margins", 7, "other.toml")
+    assert config.database_url == "postgresql+psycopg2://u@h/db"
+    assert config.games.batch_size == 4
+    assert config.terms.book.name == str(tmp_path / "book.epd")
+    assert config.terms.book.sha256.startswith("2d711642b726b044")
+    assert config.build.distribute is Distribution.DATABASE
+    assert (config.build.bench, config.build.flags) == (False, ("--profile", "tune"))
+    assert config.terms.engine_options == {"Hash": "16", "Ponder": "false", "Syzygy Path": "/x"}
+    assert config.terms.adjudication.draw == DrawRule(move_number=40)
+    assert config.terms.adjudication.resign is None
+    assert config.terms.adjudication.max_moves is None
+    assert config.validation.time_control == TimeControl(kind=TimeKind.NODES, low=5000, high=5000)
+
+
+def test_a_binary_that_takes_options_needs_no_source(write):
+    config = load_config(write('[delivery]\nkind = "uci"\nengine = "bin/e"\n'), {})
+    assert config.delivery.kind is DeliveryKind.UCI
+    assert config.build.source_path is None
+    with pytest.raises(InvalidInput) as refused:
+        check_files(config)
+    assert [fault.name for fault in refused.value.faults] == ["run.params", "delivery.engine"]
+
+
+def test_files_that_are_not_there_are_all_named(write, tmp_path):
+    config = load_config(write(BUILD + '[games]\nbook = "none.epd"\n'), {})
+    with pytest.raises(InvalidInput) as refused:
+        check_files(config)
+    names = ["run.params", "games.book", "build.source_path", "build.constants_file"]
+    assert [fault.name for fault in refused.value.faults] == names
+    (tmp_path / "engine" / "src").mkdir(parents=True)
+    for name in ("params.toml", "none.epd", "engine/Cargo.toml", "engine/src/engine_constants.rs"):
+        (tmp_path / name).touch()
+    check_files(config)
+
+
+@pytest.mark.parametrize(
+    ("written", "variable", "url"),
+    [
+        ("sqlite:///a/b.db", "", "sqlite:///{folder}/a/b.db"),
+        ("sqlite:////a/b.db", "", "sqlite:////a/b.db"),
+        ("sqlite:///b.db?timeout=5", "", "sqlite:///{folder}/b.db?timeout=5"),
+        ("postgresql://u:p%40@h:1/d", "", "postgresql+psycopg2://u:p%40@h:1/d"),
+        ("sqlite:///b.db", "postgres://h/d", "postgresql+psycopg2://h/d"),
+        ("postgresql://h/d", "sqlite:///c.db", "sqlite:///{cwd}/c.db"),
+    ],
+)
+def test_the_database_has_one_name_wherever_a_program_starts(write, written, variable, url):
+    path = write(f'[database]\nurl = "{written}"\n{BUILD}')
+    config = load_config(path, {"DATABASE_URL": variable})
+    assert config.database_url == url.format(folder=path.parent, cwd=Path.cwd())
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://u:secret@h/d", "sqlite://", "sqlite:///:memory:", "x", ""]
+)
+def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url):
+    path = write(f'[database]\nurl = "{url}"\n{BUILD}')
+    (found,) = faults(path)
+    assert found.startswith("config.toml:2: [database] url ") and "sqlite:///" in found
+    assert "secret" not in found
+    if url:
+        (found,) = faults(write(BUILD), DATABASE_URL=url)
+        assert found.startswith("DATABASE_URL or --database-url: [database] ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[games]\ngames_per_iteration = 151\n",
+            "config.toml:2: [games] games_per_iteration = 151 is odd",
+        ),
+        ("[games]\nbatch_size = 7\n", "batch_size = 7 is odd"),
+        ("[games]\nbatch_size = 0\n", "batch_size = 0 is too small; use at least 2"),
+        ("[games]\nbatch_size = 2.0\n", "batch_size = 2.0 is not a whole number"),
+        ("[games]\nbatch_size = true\n", "batch_size = true is not a whole number"),
+        ("[games]\nbatch_size = 200\n", "batch_size 200 is more than games_per_iteration 150"),
+        ("[games]\nmax_attempts = 99999999999999999999\n", "too large"),
+        ("[games]\niterations_in_flight = 0\n", "too small"),
+        ("[games]\nplies = 0\n", "plies = 0 is too small"),
+        ("[games]\nbook = 5\n", "book = 5 is not a text"),
+        (
+            "[time_control]\ntimelow = 2\ntimehigh = 1\n",
+            "timelow 2 is more than timehigh 1; exchange them",
+        ),
+        ("[time_control]\ntimelow = 0\n", "timelow = 0 is too small; use more than 0"),
+        ("[time_control]\ntimehigh = inf\n", "timehigh = inf is not a finite number"),
+        ("[time_control]\nkind = 'blitz'\n", 'kind = "blitz" is not known; use one of "movetime"'),
+        ("[time_control]\nkind = 'nodes'\n", "low is missing"),
+        (
+            "[time_control]\nkind = 'clock'\ntimelow = 3\nhigh = 3\n",
+            'high does not go with kind = "clock"; write timehigh instead, or it needs',
+        ),
+        ("[time_control]\nmoves = 40\n", "moves does not go with"),
+        (
+            "[time_control]\nkind = 'depth'\nlow = 3\ntimelow = 3\n",
+            'it needs kind = "movetime" or "clock"',
+        ),
+        ("[time_control]\nincrement = 1\n", "increment does not go with"),
+        ("[time_control]\nmargin = -1\n", "margin = -1 is too small"),
+        ("[spsa]\ngama = 0.1\n", "config.toml:2: [spsa] gama"),
+        ("[spsa]\nalgorithm = 'sgd'\n", "[spsa] algorithm"),
+        ("[spsa]\nc = nan\n", "[spsa] c"),
+        ("[spsa]\nmax_iterations = 0\n", "max_iterations = 0 is too small"),
+        ("[run]\nseed = -1\n", "seed = -1 is too small"),
+        ("[run]\nsede = 1\n", "unknown key 'sede'; did you mean \"seed\"?"),
+        ("[gmaes]\n", "config.toml:1: [config.toml] unknown key 'gmaes'; did you mean \"games\"?"),
+        ("games = 5\n", "config.toml:1: [games] 5 is not a table"),
+        ("[engine]\nHash = 16\n", "unknown key 'Hash'"),
+        ("[engine.options]\nHash = [16]\n", "Hash = [16] is no value of an option"),
+        ('[engine.options]\nHash = "1\\nquit"\n', "is no value of an option"),
+        ("[adjudication]\ndraw = true\n", "[adjudication.draw] true is not a table"),
+        ("[adjudication]\ndraw = { scroe = 1 }\n", "toml:2: [adjudication.draw] unknown key"),
+        ("[adjudication]\nmax_moves = 0\n", "max_moves = 0 is too small"),
+        ("[validation]\ngames = 3\n", "games = 3 is odd"),
+        ("[delivery]\nkind = 'uci'\n", "[delivery] engine is missing"),
+        ("[delivery]\nengine = 'x'\n", 'engine does not go with kind = "build"'),
+    ],
+)
+def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
+    (found,) = faults(write(text + BUILD))
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("", "[build] source_path is missing"),
+        ('source_path = "a"\nrusty_rival_path = "b"', "source_path is given too"),
+        ('source_path = "a"\nconstants_file = "../x.rs"', "is no Rust file inside the source"),
+        ('source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
+        ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
+        ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),
+        ('source_path = "a\\u0000"', "is not a text"),
+    ],
+)
+def test_what_is_wrong_with_a_build_is_said(write, keys, said):
+    assert said in faults(write(f"[build]\n{keys}\n"))[0]
+
+
+def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):
+    text = (
+        "[games]\nbatch_size = 200\nbok = 1\n[time_control]\ntimelow = 9\n"
+        "timehigh = 3\n[spsa]\nmax_iterations = -1\n[oops]\n"
+    )
+    assert [fault.split("[")[0] for fault in faults(write(text))] == [
+        "config.toml: ",  # [build] is not there at all
+        *(f"config.toml:{line}: " for line in (2, 3, 5, 8, 9)),
+    ]
+
+
+def test_an_empty_file_only_lacks_the_source(write):
+    assert len(faults(write(""))) == 1
+
+
+LONG = "x" * 5000
+DEEP = "/".join(["d" * 203] * 20)
+
+
+@pytest.mark.parametrize("name", [LONG, DEEP, "x" * 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[build]\nsource_path = "{name}"\n',
+        '[build]\nsource_path = "engine"\nengines_path = "{name}"\n',
+        '[games]\nbook = "{name}"\n' + BUILD,
+        '[run]\nparams = "{name}"\n' + BUILD,
+        '[trust]\nsigning_key = "{name}"\n' + BUILD,
+        '[delivery]\nkind = "uci"\nengine = "{name}"\n',
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused(write, text, name):
+    (found,) = faults(write(text.format(name=name)))
+    assert "is too long for a path" in found or "at most 4096 printable characters" in found
+    assert len(found) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[games]\ngames_per_iteration = 1000002\n", "too large; use at most 1000000"),
+        ("[games]\niterations_in_flight = 1001\n", "too large; use at most 1000"),
+        ("[spsa]\nmax_iterations = 3000000000\n", "too large; use at most 10000000"),
+        ("[time_control]\ntimelow = 1e-320\n", "too small; use at least 0.001"),
+        ("[time_control]\ntimehigh = 1e308\n", "too large; use at most 86400"),
+        ("[time_control]\nkind = 'nodes'\nlow = 9000000000000000\n", "too large"),
+        ("[run]\nshare = 1e308\n", "too large"),
+        ("[run]\nshare = 1e-320\n", "too small"),
+        ("[run]\nname = 'a\\u001b[2J'\n", "printable characters on one line"),
+        ('[run]\nname = "a\\nb"\n', "printable characters on one line"),
+        ("[trust]\nsigning_key = '~no such user/key'\n", "is in no user's home"),
+        ("[games]\nbook = '/dev/zero'\n", "it is a pipe or a device"),
+        ("[database]\nurl = 5\n", "[database] url is not a text"),
+    ],
+)
+def test_numbers_and_texts_have_limits(write, text, said):
+    (found,) = faults(write(text.replace("\\u001b", "\x1b") + BUILD))
+    assert said in found or "is not TOML" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + ".a" * 100_000 + " = 1", "x = {b" + ".b" * 100_000 + " = 1}", "a = 0x" + "f" * 5000],
+)
+def test_what_no_reader_can_hold_is_refused_at_once(write, text):
+    (found,) = faults(write(text))
+    assert found.startswith("config.toml:1: [config.toml] ") and len(found) < 300
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(InvalidInput, match="it is a pipe or a device"):
+        load_config(Path("/dev/zero"), {})
+
+
+def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
+    found = faults(write("".join(f"[t{i}]\n" for i in range(10_000))))
+    assert len(found) == 100
+    assert found[1].startswith("config.toml:1: ")
+
+
+def test_master_and_worker_mean_one_database_where_config_toml_names_none(write, monkeypatch):
+    path = write(BUILD)
+    monkeypatch.chdir(path.parent)
+    url = load_config(path, {}).database_url
+    assert url == worker_url(None, {}) == f"sqlite:///{path.parent}/spsa.db"

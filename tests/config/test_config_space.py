@@ -1,0 +1,386 @@
+"""params.toml: what it may say, and every way it can be wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from spsa.config import check_against_source, load_space, read_sources
+from spsa.core.params import (
+    ArrayKnob,
+    ArrayRole,
+    Constant,
+    Constraint,
+    Location,
+    TableKnob,
+    TableRole,
+)
+from spsa.errors import InvalidInput
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "rust"
+
+
+@pytest.fixture
+def params(tmp_path):
+    path = tmp_path / "params.toml"
+
+    def write(text: str | bytes) -> Path:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def faults(path: Path) -> list[str]:
+    with pytest.raises(InvalidInput) as refused:
+        load_space(path)
+    assert refused.value.exit_code == 2
+    return [str(fault).replace(str(path), "params.toml") for fault in refused.value.faults]
+
+
+def table(name: str = "margin", **keys: object) -> str:
+    usual = {"value": 200, "min": 50, "max": 400, "step": 20} | keys
+    lines = [f"{key} = {value}" for key, value in usual.items() if value is not None]
+    return "\n".join([f"[{name}]", *lines, ""])
+
+
+GOOD = """
+constraints = ["depth < margin", "margin >= bias"]   # kept on what is played
+
+[margin]
+value = 200.0   # the master writes here
+min = 50
+max = 400
+step = 20
+group = "search"
+
+[depth]
+value = 3.7
+min = 1
+max = 6
+step = 1
+active = false
+constant = "src/search.rs::pruning::DEPTHS[2]"
+
+[lmr_base]
+value = 0.75
+min = 0.5
+max = 1.5
+step = 0.1
+scale = 1000
+note = "hm"
+constant = "LMR_BASE_X1000"
+option = "LMR Base"
+
+[base]
+value = 128
+min = 50
+max = 200
+step = 16
+array = "MARGINS"
+knob = "base"
+first = 1
+last = 7
+
+[slope]
+value = 64
+min = 32
+max = 128
+step = 8
+array = "MARGINS"
+knob = "per_index"
+first = 1
+last = 7
+
+[amplitude]
+value = 1
+min = 0
+max = 2
+step = 1
+table = "KNIGHT"
+knob = "amplitude"
+
+[bias]
+value = 0
+min = -20
+max = 20
+step = 2
+table = "KNIGHT"
+knob = "bias"
+"""
+
+
+def test_every_kind_of_parameter_is_read(params):
+    space = load_space(params(GOOD))
+    margin, depth, lmr, base, slope, amplitude, bias = space.parameters
+    assert margin.place == Constant(Location("MARGIN"))
+    assert (margin.value, margin.group, margin.line, margin.integral) == (200.0, "search", 4, True)
+    assert depth.place == Constant(Location.parse("src/search.rs::pruning::DEPTHS[2]"))
+    assert (depth.value, depth.integral, depth.active) == (3.7, True, False)
+    assert (lmr.unit, lmr.integral, lmr.option, lmr.note) == (0.001, False, "LMR Base", "hm")
+    assert base.place == ArrayKnob(Location("MARGINS"), ArrayRole.BASE, 1, 7)
+    assert slope.place == ArrayKnob(Location("MARGINS"), ArrayRole.PER_INDEX, 1, 7)
+    assert amplitude.place == TableKnob(Location("KNIGHT"), TableRole.AMPLITUDE)
+    assert (amplitude.unit, bias.unit) == (0, 1)
+    assert space.constraints == (
+        Constraint("depth", "margin"),
+        Constraint("bias", "margin", strict=False),
+    )
+
+
+def test_the_inline_form_is_read_too(params):
+    path = params("margin = { value = 200, min = 50, max = 400, step = 20 }\n")
+    assert load_space(path).parameters[0].line == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "integral"),
+    [
+        ({}, True),
+        ({"value": 201.25}, True),
+        ({"step": 0.5}, False),
+        ({"min": 0.5}, False),
+        ({"type": '"float"'}, False),
+        ({"type": '"int"', "step": 0.5}, True),
+    ],
+)
+def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral):
+    assert load_space(params(table(**keys))).parameters[0].integral is integral
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (table(value=None), "params.toml:1: [margin] value is missing"),
+        (
+            table(value=500),
+            "params.toml:2: [margin] value 500 is outside its bounds; use 50 to 400",
+        ),
+        (table(value='"x"'), 'params.toml:2: [margin] value = "x" is not a finite number'),
+        (table(value="true"), "value = true is not a finite number"),
+        (table(value="nan"), "value = nan is not a finite number"),
+        (table(max="inf"), "params.toml:4: [margin] max = inf is not"),
+        (table(max="1e309"), "is not a finite number"),
+        (table(max="9" * 400), "is not a finite number"),
+        (table(max="1e308"), "params.toml:4: [margin] max = 1e+308 is too large"),
+        (table(min="-1e308"), "params.toml:3: [margin] min = -1e+308 is too small"),
+        (table(step="1e-320"), "params.toml:5: [margin] step = 1e-320 is too small; use at least"),
+        (table(step="5e-324"), "too small"),
+        (table(step=1e-9, min=0.5), "step 1e-09 is lost beside values of 400; use at least 4e-07"),
+        (table(max=10**14), "step 20 is lost beside values of 1e+14; use at least 100000"),
+        (table(max="0x" + "f" * 5000), "is not TOML"),
+        (table(option='"a\\nsetoption name b"'), "printable characters on one line"),
+        (table("a" * 101), "is no name for a parameter"),
+        (table(constant='"' + "m::" * 9 + 'A"'), "does not name a constant"),
+        (table(max="9" * 5000), "is not TOML"),
+        (table(min=400), "params.toml:3: [margin] min 400 is not less than max 400"),
+        (table(min=401), "min 401 is not less than max 400"),
+        (table(step=0), "params.toml:5: [margin] step = 0 is too small; use more than 0"),
+        (table(step=-1), "use more than 0"),
+        (table(step=0.4, type='"int"'), "step 0.4 is below what rounding to 1 can express"),
+        (table(step=0.0004, scale=1000), "below what rounding to 0.001 can express"),
+        (table(step=351), "step 351 is wider than the whole range"),
+        (table(min=50.5, type='"int"'), "min 50.5 is no multiple of 1; use 51"),
+        (table(max=400.0005, scale=1000), "max 400 is no multiple of 0.001"),
+        (table(max="1e17"), "max = 1e+17 is too large; use at most 1e+15"),
+        (table(max=1e10, step=1e3, scale=10**9), "too large to be counted exactly"),
+        (
+            table(type='"integer"'),
+            '[margin] type = "integer" is not known; use one of "int", "float"',
+        ),
+        (table(scale=0), "scale = 0 is too small"),
+        (table(scale=10, type='"int"'), "scale does not go with type"),
+        (table(stepp=3), "params.toml:6: [margin] unknown key 'stepp'; did you mean \"step\"?"),
+        (table(active=1), "active = 1 is neither true nor false"),
+        (table(constant='"A[x]"'), "params.toml:6: [margin] 'A[x]' does not name a constant"),
+        (table(constant='"../a.rs::A"'), "is not a path inside the source tree"),
+        (table(array='"A"'), 'knob is missing; write knob = "base" or "per_index"'),
+        (table(array='"A"', knob='"bias"'), 'knob = "bias" is not known'),
+        (table(array='"A"', constant='"B"'), "constant and array are both given"),
+        (table(array='"A"', knob='"base"'), "A has no knob per_index"),
+        (table(array='"A"', knob='"base"', first=3, last=3), "last = 3 is not after first = 3"),
+        (table(knob='"base"'), "knob is given without array or table"),
+        (table(first=1), "first is given without array"),
+        (table(table='"T"', knob='"bias"', last=1), "last is given without array"),
+        (table("a-b"), "'a-b' is no name for a parameter"),
+        (table('"a b"'), "'a b' is no name for a parameter"),
+        (table(active="false"), "nothing is to be tuned"),
+        ("", "params.toml: [params.toml] nothing is to be tuned; add a table [name]"),
+        ("margin = 5\n", "params.toml:1: [margin] 5 is not a table"),
+        ("[[margin]]\nvalue = 1\n", "is not a table"),
+        (table() + table(), "is not TOML: Cannot declare ('margin',) twice"),
+        (table() + "step = 3\n", "params.toml:6: [params.toml] is not TOML: Cannot overwrite"),
+        ("[margin\n", "params.toml:1: [params.toml] is not TOML"),
+        ('a = "', "is not TOML"),
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("\ufeff" + table(), "starts with a byte order mark"),
+        ("[margin]\n# \0\n", "params.toml:2: [params.toml] is not TOML"),
+        (b"[margin]\n# \xff\n", "params.toml:2: [params.toml] is not UTF-8"),
+        (
+            table("a") + table("b", option='"a"'),
+            "params.toml:11: [b] option 'a' is that of a already",
+        ),
+        (table("a") + table("b", constant='"A"'), "params.toml:6: [b] A is written by a already"),
+        (table("a") + table("b", array='"A"', knob='"base"'), "A is written by a already"),
+        ("constraints = 5\n" + table(), "params.toml:1: [constraints] 5 is not a list"),
+        ('constraints = ["a"]\n' + table(), "'a' is not an order between two parameters"),
+        (
+            'constraints = ["margn < depth"]\n' + table(),
+            'no parameter margn; did you mean "margin"?',
+        ),
+        ('constraints = ["a < b", "b <= a"]\n' + table("a") + table("b"), "a, b are in a circle"),
+        (
+            'constraints = ["a < b"]\n' + table("a", active="false") + table("b", max=200),
+            "nothing is left of b: at least 201 and at most 200",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_line_name_and_remedy(params, text, said):
+    found = faults(params(text))
+    assert any(said in fault for fault in found), found
+
+
+def test_all_faults_are_told_in_one_go(params):
+    text = (
+        'constraints = ["a < nobody"]\n'
+        + table("a", value=9999, stepp=1)
+        + table("b", step=None, min=1000)
+        + table("c")
+        + table("d", constant='"C"')
+    )
+    assert [fault.split(";")[0] for fault in faults(params(text))] == [
+        "params.toml:1: [constraints] 'a < nobody': no parameter nobody",
+        "params.toml:3: [a] value 9999 is outside its bounds",
+        "params.toml:7: [a] unknown key 'stepp'",
+        "params.toml:8: [b] step is missing",
+        "params.toml:17: [d] C is written by c already",
+    ]
+
+
+def test_missing_files_and_folders_are_faults(tmp_path):
+    assert "does not exist" in faults(tmp_path / "none.toml")[0]
+    assert "is a folder" in faults(tmp_path)[0]
+    assert "cannot be read" in faults(tmp_path / ("x" * 5000))[0]
+    assert "cannot be read" in faults(Path("a\0b"))[0]
+
+
+HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8")
+
+
+def against(path: Path, text: str = HOSTILE) -> list[str]:
+    found = check_against_source(load_space(path), {"src/c.rs": text}, "src/c.rs")
+    return [str(fault) for fault in found]
+
+
+def test_a_space_that_fits_its_source_has_no_faults(params):
+    fits = (
+        table("margin")
+        + table("rate", constant='"RATE"', min=0.5)
+        + table("lmp", constant='"LMP[2]"', max=255)
+        + table("scaled", constant='"PAREN"', value=0.7, min=0.5, max=1, step=0.1, scale=100)
+        + table("base", array='"GRID[0]"', knob='"base"')
+        + table("slope", array='"GRID[0]"', knob='"per_index"')
+        + table("bias", table='"TABLE"', knob='"bias"')
+    )
+    assert against(params(fits)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (table("margim"), "params.toml:1: [margim] there is no constant MARGIM in src/c.rs"),
+        (table("margim"), "did you mean MARGIN?"),
+        (table("split"), "SPLIT is twice in src/c.rs"),
+        (table("average"), "derived from other constants"),
+        (table("max_depth"), "MAX_DEPTH is of type u8 and cannot hold 400; keep min and max"),
+        (table("margin", min=50.5), "cannot hold 50.5"),
+        (table("gap", scale=1000, step=1), "cannot hold 50000"),
+        (table("a", constant='"LMP[7]"'), "LMP has 4 elements and none at 7"),
+        (table("a", constant='"other.rs::A"'), "other.rs is not among the sources"),
+        (
+            table("b", array='"LMP"', knob='"base"', max=300)
+            + table("s", array='"LMP"', knob='"per_index"', value=0, min=0, max=1, step=1),
+            "LMP[0] is of type u8 and cannot hold 300",
+        ),
+        (
+            table("b", array='"LMP"', knob='"base"', max=250, value=60)
+            + table("s", array='"LMP"', knob='"per_index"', value=0, min=-20, max=2, step=1),
+            "LMP[3] is of type u8 and cannot hold -10",
+        ),
+        (
+            table("b", array='"LMP"', knob='"base"', last=4)
+            + table("s", array='"LMP"', knob='"per_index"', last=4),
+            "LMP has 4 elements and none at 4; use first and last within 0 to 3",
+        ),
+        (
+            table("m", table='"LMP"', knob='"amplitude"', value=1, min=0, max=2, step=0.1),
+            "LMP[0] is of type u8 and cannot hold -6",
+        ),
+        (table("m", table='"ZEROS"', knob='"bias"'), "ZEROS is one number repeated"),
+    ],
+)
+def test_what_does_not_fit_the_source_is_told_before_cargo_runs(params, text, said):
+    found = against(params(text))
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_a_broken_source_is_told_once_a_parameter(params):
+    found = against(params(table("margin")), "const MARGIN: i32 = ;")
+    assert "src/c.rs:1 is not valid Rust" in found[0]
+
+
+def test_sources_are_read_with_their_line_ends(tmp_path, params):
+    (tmp_path / "a.rs").write_bytes(b"const A: i32 = 1;\r\n")
+    space = load_space(params(table("a")))
+    assert read_sources(space, tmp_path, "a.rs") == {"a.rs": "const A: i32 = 1;\r\n"}
+    (tmp_path / "bad.rs").write_bytes(b"\xff")
+    space = load_space(params(table("a") + table("b", constant='"bad.rs::B"')))
+    with pytest.raises(InvalidInput) as refused:
+        read_sources(space, tmp_path, "none.rs")
+    assert len(refused.value.faults) == 2
+
+
+def many(count: int, place: str) -> str:
+    keys = "value = 5\nmin = 0\nmax = 100\nstep = 5\n"
+    return "".join(f"[p{i}]\n{keys}{place.format(i=i)}\n" for i in range(count))
+
+
+def test_more_parameters_than_a_run_can_have_are_refused(params):
+    (found, *_) = faults(params(many(5001, 'constant = "MARGIN"')))
+    assert "5001 parameters are too many; tune at most 5000" in found
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("place", ["A", "m{i}::A", "crate::m::A[{i}].1"])
+def test_thousands_of_parameters_are_compared_in_linear_time(params, place):
+    """Quadratic, each of these takes minutes."""
+    path = params(many(5000, f'constant = "{place}"'))
+    if place == "A":
+        found = faults(path)
+        assert len(found) == 100 and "[p1] A is written by p0 already" in found[0]
+    else:
+        assert len(load_space(path).parameters) == 5000
+
+
+@pytest.mark.timeout(60)
+def test_a_long_chain_of_constraints_is_kept_in_linear_time(params):
+    chain = ", ".join(f'"p{i} <= p{i + 1}"' for i in reversed(range(2999)))
+    space = load_space(params(f"constraints = [{chain}]\n" + many(3000, "")))
+    values = {p.name: 100 - i % 100 for i, p in enumerate(space.parameters)}
+    kept = [*space.rounded(space.steps(values)).values()]
+    assert kept == sorted(kept) and kept[-1] == values["p2999"]
+
+
+@pytest.mark.parametrize(
+    ("source", "keys", "said"),
+    [
+        ("pub const A: f32 = 1.0;", {"min": 0.5, "max": 1e6, "step": 0.01}, "is lost in an f32"),
+        ("pub const A: f32 = 1.0;", {"min": 0.5, "max": 1e3, "step": 0.01}, None),
+        ("pub const A: f64 = 1.0;", {"min": 0.5, "max": 1e6, "step": 0.01}, None),
+        ("pub const A: i32 = 1;", {"min": 0, "max": 3e9, "step": 1e3}, "cannot hold 3000000000"),
+    ],
+)
+def test_a_step_that_the_constant_cannot_show_is_refused(params, source, keys, said):
+    space = load_space(params(table("a", value=keys["max"] / 2, **keys)))
+    found = check_against_source(space, {"c.rs": source + "\n"}, "c.rs")
+    assert [said in fault.found for fault in found] == ([] if said is None else [True])

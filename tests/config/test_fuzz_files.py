@@ -1,0 +1,352 @@
+"""Files of any content: what is accepted makes sense, what is not is refused with its faults.
+
+`fuzzing` says how many are tried, and how a search is repeated.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from console import CONFIG, PARAMS
+from fuzzing import NASTY, Chance, fuzz, made
+from hypothesis import example, given
+
+from spsa.algorithms import settings_faults
+from spsa.builds.rust import (
+    ConstantRefused,
+    Element,
+    RustFile,
+    elements,
+    parse,
+    render,
+    rewrite,
+)
+from spsa.config import check_against_source, load_config, load_space, starter_params
+from spsa.config.proposals import propose
+from spsa.core.game_settings import Terms
+from spsa.core.params import Location, Parameter, Space
+from spsa.db.database_url import parsed
+from spsa.errors import InvalidInput
+
+SECONDS = 30.0
+"""That one input may take on a busy machine; each is a few hundred characters."""
+
+GAMES = 'batch_size = 2\nbook = "builtin"\nplies = 8\nmax_attempts = 3\n'
+FULL_CONFIG = (
+    CONFIG.replace("batch_size = 2\n", GAMES)
+    + """
+[adjudication]
+max_moves = 60
+draw = { move_number = 30, count = 8, score = 10 }
+resign = { count = 3, score = 500 }
+[validation]
+games = 20
+[delivery]
+kind = "build"
+"""
+)
+FULL_PARAMS = f"""\
+constraints = ["depth <= margin"]
+{PARAMS}
+[rate]
+value = 0.5
+min = 0.1
+max = 2
+step = 0.1
+constant = "RATE"
+[slope]
+value = 2
+min = 0
+max = 9
+step = 1
+array = "DEPTHS"
+knob = "per_index"
+[start]
+value = 2
+min = 0
+max = 9
+step = 1
+array = "DEPTHS"
+knob = "base"
+"""
+SOURCE = """\
+pub const MARGIN: i32 = 200; // about it
+pub const DEPTH: u8 = 3;
+pub const RATE: f32 = 0.5;
+pub const SMALL: i8 = -5;
+static DEPTHS: [i32; 4] = [1, 2, 3, 4];
+pub const PAIR: (i32, f64) = (5, -1.5e3);
+pub const NAMES: &str = "a";
+pub const DERIVED: i32 = MARGIN * 2;
+mod m { pub const X: u64 = 0x1f32; }
+#[cfg(test)]
+mod tests { const MARGIN: i32 = 1; }
+type Score = i16;
+const S: Score = 1_000;
+"""
+
+
+def words(text: str) -> list[str]:
+    return text.split(" ")
+
+
+KEYS = {
+    "[run]": words("name seed priority share params"),
+    "[database]": ["url"],
+    "[time_control]": words("kind low high timelow timehigh increment moves margin"),
+    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies"),
+    "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
+    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target"),
+    "[engine.options]": ["Hash", '"Clear Hash"', '"a\\nb"', '"a\x1bb"'],
+    "[adjudication]": ["max_moves", "draw", "resign"],
+    "[validation]": ["games", "time_control"],
+    "[delivery]": ["kind", "engine"],
+    "[trust]": ["signing_key"],
+    "[margin]": words("value min max step scale type group note constant option active array table")
+    + words("knob first last"),
+    "[[margin]]": ["constraints", "x"],
+    "[a.b]": ["a.b.c", '""', "'a b'"],
+}
+TEXTS = (
+    words("a A MARGIN margin DEPTHS[2] DEPTHS[99] PAIR.1 m::X NAMES RATE SMALL DERIVED x.rs::A")
+    + words("int float base per_index amplitude bias movetime clock nodes depth build uci auto")
+    + words("spsa mixture sqlite:///x.db sqlite:///:memory: postgresql://u:p@h/d mysql://h/d")
+    + words("builtin ../x /dev/zero /dev/null . ~ ~nobody/x a/../b path database class")
+    + ["margin < depth", "depth <= margin", "depth < depth", "b > margin", "x" * 300, "x" * 5000]
+)
+OTHERS = ["true", "false", "1979-05-27", "07:32:00", "'''\n'''", "[[", "{", "", "#", "{ a = 1 }"]
+TOKENS = (
+    words("const static pub mod fn impl type let mut : = ; , [ ] ( ) { } -> & - + * . :: < > # !")
+    + words("' \" i32 u8 f64 f32 Score A B MARGIN DEPTHS 0 1 5 -1 1_0 0x1f32 0b1 1e309 1.5e3")
+    + words("0xffu8 1u8 255 // /* */ #[cfg(test)] #[test] \n")
+    + ["9" * 20, "9" * 5000, *NASTY]
+)
+
+
+def value(chance: Chance) -> str:
+    """Something that may stand behind a =, and much that may not."""
+    match chance.randrange(8):
+        case 0 | 1:
+            return str(chance.choice((0, 1, 2, 5, 10, 100, 0.5, 1.5)) * chance.choice((1, 2, 10)))
+        case 2 | 3:
+            return chance.number()
+        case 4 | 5:
+            return json.dumps(chance.choice(TEXTS))
+        case 6:
+            return json.dumps(chance.text(3))
+        case _:
+            inner = ", ".join(chance.many(lambda: json.dumps(chance.choice(TEXTS)), 3))
+            return chance.choice((f"[{inner}]", *OTHERS))
+
+
+def line(chance: Chance) -> str:
+    section, names = chance.choice([*KEYS.items()])
+    return section if chance.random() < 0.2 else f"{chance.choice(names)} = {value(chance)}"
+
+
+def tokens(chance: Chance) -> str:
+    return " ".join(chance.many(lambda: chance.choice(TOKENS), 30))
+
+
+def edited(chance: Chance, text: str, *, rust: bool) -> str:
+    """A text after a few slips of a person: in a value, a line or a character."""
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
+        lines = text.split("\n")
+        at = chance.randrange(len(lines))
+        name, equals, _ = lines[at].partition(" = ")
+        match chance.randrange(10):
+            case 0:
+                del lines[at : at + chance.randrange(1, 4)]
+            case 1:
+                lines.insert(at, tokens(chance) if rust else line(chance))
+            case 2:
+                lines.insert(at, chance.choice(lines))
+            case 3:
+                where = chance.randrange(len(lines[at]) + 1)
+                new = chance.choice(("", "=", "[", '"', ".", "é", "0", *NASTY))
+                lines[at] = lines[at][:where] + new + lines[at][where + chance.randrange(3) :]
+            case _ if equals:
+                lines[at] = f"{name} = {chance.number() + ';' if rust else value(chance)}"
+        text = "\n".join(lines)
+    return text
+
+
+def source(chance: Chance) -> str:
+    """What can be read as UTF-8 has no lone surrogates."""
+    text = tokens(chance) if chance.random() < 0.3 else edited(chance, SOURCE, rust=True)
+    return text.replace("\ud800", "")
+
+
+CONFIGS = made(lambda chance: edited(chance, FULL_CONFIG, rust=False))
+SPACES = made(lambda chance: edited(chance, FULL_PARAMS, rust=False))
+
+
+@contextmanager
+def ends_in_time(content: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < SECONDS, content
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def hold_refusal(refused: InvalidInput) -> None:
+    """Faults are few, short, printable and have a remedy."""
+    assert refused.exit_code == 2 and 0 < len(refused.faults) <= 100
+    for fault in refused.faults:
+        line = str(fault)
+        assert line.isprintable() and len(line) < 1700 and "; " in line
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Every number and text in nested values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            yield from leaves(getattr(value, one.name))
+    elif isinstance(value, dict | MappingProxyType):
+        for key, inner in value.items():
+            yield key
+            yield from leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value
+
+
+def hold_config(path: Path) -> None:
+    config = load_config(path, {})
+    for leaf in leaves(config):
+        if isinstance(leaf, int | float) and not isinstance(leaf, bool):
+            assert isfinite(leaf) and abs(leaf) < 2**63, leaf
+        if isinstance(leaf, str):
+            assert leaf.isprintable() and len(leaf) <= 10_000, leaf
+    games, control = config.games, config.terms.time_control
+    assert 0 < games.batch_size <= games.per_iteration <= 1_000_000
+    assert games.batch_size % 2 == games.per_iteration % 2 == config.validation.games % 2 == 0
+    assert 0 < control.low <= control.high <= 10**12
+    assert control.increment >= 0 <= control.margin
+    assert config.share > 0 and 0 < config.max_iterations <= 10**7
+    assert settings_faults(config.algorithm, config.settings) == []
+    assert Terms.from_json(json.loads(json.dumps(config.terms.to_json()))) == config.terms
+    parsed(config.database_url)
+
+
+def hold_parameter(p: Parameter) -> None:
+    assert all(isfinite(x) for x in (p.value, p.minimum, p.maximum, p.step))
+    assert p.minimum <= p.value <= p.maximum and p.minimum < p.maximum
+    assert 0 < p.step <= p.maximum - p.minimum
+    for x in (p.value, p.minimum, p.maximum):
+        assert x + p.step != x != x - p.step
+    assert p.option.isprintable() and p.group.isprintable()
+    assert p.scale is None or p.scale > 0
+
+
+def hold_space(space: Space) -> None:
+    for p in space.parameters:
+        hold_parameter(p)
+    assert Space.from_json(json.loads(json.dumps(space.to_json(), allow_nan=False))) == space
+    start = space.start()
+    assert np.isfinite(start).all() and start.size == len(space.active) > 0
+    offset = np.where(np.arange(start.size) % 2, -1.5, 1.5)
+    played = space.realise(start, offset, np.full(start.size, 0.5))
+    assert np.isfinite(space.difference(played)).all()
+    for values in (space.rounded(start), played.plus, played.minus):
+        for p in space.parameters:
+            slack = 1e-9 * max(abs(p.minimum), abs(p.maximum))
+            assert p.minimum - slack - p.unit <= values[p.name] <= p.maximum + slack + p.unit
+        for constraint in space.constraints:
+            assert constraint.holds(values), (constraint, values)
+
+
+def numbers_of(file: RustFile) -> Iterator[Element]:
+    for constant in file.constants:
+        try:
+            where = Location(constant.name, (), constant.scope or ("crate",))
+            yield from elements(file, where).values()
+        except ConstantRefused as refused:
+            assert len(str(refused)) < 3000
+
+
+def raised(element: Element) -> int | float:
+    """The number after it, where its type has one."""
+    number = float(element.literal.number) if element.real else element.literal.number
+    try:
+        element.check(number + 1)
+    except ConstantRefused:
+        return number
+    return number + 1
+
+
+def hold_source(text: str) -> None:
+    """Every number that is found can be written anew, and is read again as it was written."""
+    file = parse(text)
+    found = list(numbers_of(file))
+    assert all(isfinite(element.literal.number) for element in found)
+    new = {element.location: raised(element) for element in found}
+    try:
+        again = numbers_of(parse(rewrite(text, new)))
+        assert {element.location: element.literal.number for element in again} == new
+    except ConstantRefused as refused:  # a number that is written where its type has no room
+        assert "cannot hold" in str(refused)
+
+
+def hold_proposals(folder: Path, text: str) -> None:
+    """What `init` would write is accepted as it is."""
+    proposals = propose(parse(text))
+    if any(not proposal.reason for proposal in proposals):
+        path = written(folder, "params.toml", starter_params(proposals, "c.rs"))
+        faults = check_against_source(load_space(path), {"c.rs": text}, "c.rs")
+        assert all("cannot hold" in fault.found for fault in faults), faults
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@fuzz()
+@given(text=CONFIGS)
+def test_a_config_is_sound_or_refused(folder: Path, text: str) -> None:
+    path = written(folder, "config.toml", text)
+    with ends_in_time(text):
+        try:
+            hold_config(path)
+        except InvalidInput as refused:
+            hold_refusal(refused)
+
+
+@fuzz()
+@given(text=SPACES)
+def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
+    path = written(folder, "params.toml", text)
+    with ends_in_time(text):
+        try:
+            space = load_space(path)
+            hold_space(space)
+        except InvalidInput as refused:
+            hold_refusal(refused)
+            return
+        if not check_against_source(space, {"c.rs": SOURCE}, "c.rs"):
+            for values in (space.rounded(space.lower), space.rounded(space.upper)):
+                render(space, values, {"c.rs": SOURCE})
+
+
+@fuzz()
+@example(text="const")
+@given(text=made(source))
+def test_a_source_is_read_or_refused(folder: Path, text: str) -> None:
+    with ends_in_time(text):
+        hold_source(text)
+        hold_proposals(folder, text)

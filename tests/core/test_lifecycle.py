@@ -1,0 +1,138 @@
+"""The status tables: sane in themselves, and what the database and the store really follow."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import spsa.db.store
+from spsa.db import sql_files
+from spsa.db.connection import create_engine, parse_url
+from spsa.lifecycle import (
+    BATCH,
+    ITERATION,
+    RUN,
+    BatchStatus,
+    IterationStatus,
+    Purpose,
+    RunStatus,
+    sources,
+    terminal,
+)
+
+TABLES = {RunStatus: RUN, IterationStatus: ITERATION, BatchStatus: BATCH}
+FIRST = {RunStatus: "running", IterationStatus: "pending", BatchStatus: "ready"}
+COLUMNS = {
+    ("spsa_run", "status"): RunStatus,
+    ("spsa_iteration", "status"): IterationStatus,
+    ("spsa_iteration", "purpose"): Purpose,
+    ("spsa_batch", "status"): BatchStatus,
+}
+
+
+@pytest.mark.parametrize(("words", "table"), TABLES.items())
+def test_every_status_has_its_row_and_leads_to_known_ones(words, table):
+    assert set(table) == set(words)
+    assert all(targets <= set(words) for targets in table.values())
+
+
+@pytest.mark.parametrize(("words", "table"), TABLES.items())
+def test_every_status_is_reached_and_every_one_can_end(words, table):
+    ends = terminal(table)
+    assert ends
+    assert _reachable(table, words(FIRST[words])) == set(words)
+    assert all(_reachable(table, status) & ends for status in words)
+
+
+def _reachable(table, start):
+    known, todo = {start}, [start]
+    while todo:
+        new = table[todo.pop()] - known
+        known |= new
+        todo += new
+    return known
+
+
+@pytest.mark.parametrize("table", TABLES.values())
+def test_sources_turn_the_table_round(table):
+    assert all(
+        (to in table[source]) == (source in sources(table, to)) for to in table for source in table
+    )
+
+
+def test_what_is_over_stays_over():
+    assert terminal(RUN) == {RunStatus.FINISHED, RunStatus.STOPPED}
+    assert terminal(ITERATION) == {IterationStatus.COMPLETE, IterationStatus.ABANDONED}
+    assert terminal(BATCH) == {BatchStatus.PURGED}
+
+
+def test_the_database_takes_just_these_words(database_url):
+    engine = create_engine(parse_url(database_url), durable=False)
+    with engine.begin() as connection:
+        seen = sa.inspect(connection)
+        for (table, column), words in COLUMNS.items():
+            (check,) = (
+                constraint["sqltext"]
+                for constraint in seen.get_check_constraints(table)
+                if constraint["name"] == f"ck_{table}_{column}"
+            )
+            quoted = {word.split("'")[0] for word in check.split("'")[1::2]}
+            assert quoted == {str(word) for word in words}
+            default = next(c["default"] for c in seen.get_columns(table) if c["name"] == column)
+            assert default.split("'")[1] in quoted
+    engine.dispose()
+
+
+def _updates_of_status():
+    """Every chain `update(...).where(...).values(status=...)` of the store: (place, its source)."""
+    for path in sorted(Path(spsa.db.store.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if _writes_status(node) and not _inserts(node):
+                yield f"{path.name}:{node.lineno}", ast.unparse(node)
+
+
+def _writes_status(node):
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "values"
+        and any(keyword.arg == "status" for keyword in node.keywords)
+    )
+
+
+def _inserts(node):
+    return ".insert()" in ast.unparse(node)
+
+
+def test_every_change_of_a_status_asks_the_table():
+    found = dict(_updates_of_status())
+    assert len(found) >= 7
+    assert {place: text for place, text in found.items() if "may_become(" not in text} == {}
+
+
+_SETS_STATUS = re.compile(
+    r"UPDATE spsa_(\w+)(?: b)?\s+SET status = '(\w+)'(.*?)(?:;|RETURNING)", re.DOTALL
+)
+_ASKS_STATUS = re.compile(r"\bstatus = '(\w+)'")
+
+
+@pytest.mark.parametrize("file", ["worker_functions.sql", "worker_statements.sql"])
+def test_every_change_of_a_status_in_sql_names_the_one_before(file):
+    text = sql_files.text_of(file).replace("spsa_iteration i", "")
+    changes = [
+        (to, _ASKS_STATUS.findall(rest.split("WHERE", 1)[1].split("EXISTS")[0]))
+        for _, to, rest in _SETS_STATUS.findall(text)
+    ]
+    assert sorted(to for to, _ in changes) == sorted(
+        ["leased", "in_progress", "done", "ready", "ready"]
+    )
+    for to, before in changes:
+        if to == "leased":  # locked, and chosen as free by the statement before
+            assert before == []
+        else:
+            table, words = (
+                (ITERATION, IterationStatus) if to == "in_progress" else (BATCH, BatchStatus)
+            )
+            assert before and {words(one) for one in before} <= sources(table, words(to))

@@ -1,0 +1,275 @@
+"""The space: its units, what it plays, and its exact copies."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spsa.core.params import (
+    Constant,
+    Constraint,
+    Location,
+    Parameter,
+    Space,
+    circle,
+    differences,
+    feasible,
+)
+
+
+def parameter(name: str, value: float, low: float, high: float, step: float, **more) -> Parameter:
+    place = Constant(Location(name.upper()))
+    return Parameter(
+        name=name,
+        value=value,
+        minimum=low,
+        maximum=high,
+        step=step,
+        **{"place": place, "option": name} | more,
+    )
+
+
+MARGIN = parameter("margin", 200, 50, 400, 20)
+DEPTH = parameter("depth", 3, 1, 6, 1)
+RATIO = parameter("ratio", 0.75, 0.5, 1.5, 0.1, integral=False, scale=1000)
+REAL = parameter("real", 2.5, 1.0, 4.0, 0.25, integral=False)
+FROZEN = parameter("frozen", 7, 1, 12, 1, active=False)
+SPACE = Space((MARGIN, FROZEN, DEPTH, RATIO, REAL))
+
+unhurried = settings(deadline=None)  # the machine may be busy with games
+
+draws = st.floats(0.0, 1.0, exclude_max=True)
+offsets = st.one_of(st.just(0.0), st.floats(1e-6, 3.0), st.floats(-3.0, -1e-6))
+
+
+def vectors(elements: st.SearchStrategy[float], size: int = 4) -> st.SearchStrategy[np.ndarray]:
+    return st.lists(elements, min_size=size, max_size=size).map(np.array)
+
+
+def inside(space: Space, fractions: np.ndarray) -> np.ndarray:
+    return space.lower + fractions * (space.upper - space.lower)
+
+
+def test_theta_counts_steps_of_the_active_parameters_in_file_order():
+    assert [p.name for p in SPACE.active] == ["margin", "depth", "ratio", "real"]
+    np.testing.assert_allclose(SPACE.start(), [10, 3, 7.5, 10])
+    np.testing.assert_allclose(SPACE.lower, [2.5, 1, 5, 4])
+    np.testing.assert_allclose(SPACE.upper, [20, 6, 15, 16])
+    np.testing.assert_allclose(SPACE.unit, [0.05, 1, 0.01, 0])
+    assert SPACE.natural(SPACE.start())["frozen"] == 7
+
+
+@unhurried
+@given(vectors(st.floats(-100, 100)))
+def test_natural_and_steps_undo_each_other(theta):
+    np.testing.assert_allclose(SPACE.steps(SPACE.natural(theta)), theta, atol=1e-12)
+
+
+@unhurried
+@given(vectors(st.floats(0, 1)), vectors(offsets), vectors(draws))
+def test_what_is_played_is_playable_and_symmetric(fractions, offset, uniform):
+    centre = inside(SPACE, fractions)
+    played = SPACE.realise(centre, offset, uniform)
+    for side in (played.plus, played.minus):
+        assert list(side) == [p.name for p in SPACE.parameters]
+        assert side["frozen"] == 7
+        for p in SPACE.active:
+            assert p.minimum <= side[p.name] <= p.maximum
+            assert side[p.name] == p.nearest(side[p.name])
+    assert isinstance(played.plus["depth"], int)
+    difference = SPACE.difference(played)
+    wanted = np.sign(offset) * np.maximum(2 * np.abs(offset), SPACE.unit)
+    wanted = np.clip(np.where(offset == 0, 0, wanted), -(SPACE.upper - SPACE.lower), SPACE.upper)
+    assert np.all(np.abs(difference) <= SPACE.upper - SPACE.lower + 1e-9)
+    room = 2 * np.abs(offset) <= SPACE.upper - SPACE.lower
+    assert np.all(np.abs(difference - wanted)[room] <= SPACE.unit[room] + 1e-9)
+    assert np.all(np.sign(difference) == np.sign(offset))
+
+
+@unhurried
+@given(vectors(draws), vectors(draws))
+def test_integers_always_differ_by_a_unit_however_small_the_offset(fractions, uniform):
+    space = Space((DEPTH, RATIO, MARGIN, replace(DEPTH, name="d2", minimum=3, maximum=4)))
+    played = space.realise(inside(space, fractions), np.full(4, 1e-6), uniform)
+    np.testing.assert_allclose(space.difference(played), space.unit)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(1, 6), st.floats(0.5, 2))
+def test_rounding_is_right_on_average(centre, offset):
+    space = Space((DEPTH,))
+    grid = (np.arange(200) + 0.5) / 200
+    pairs = [
+        space.realise(np.array([centre]), np.array([offset]), np.array([u])) for u in grid.tolist()
+    ]
+    mean = np.mean([space.difference(pair)[0] for pair in pairs])
+    assert mean == pytest.approx(min(2 * offset, 5), abs=1 / 100)
+    middle = np.mean([space.midpoint(pair)[0] for pair in pairs])
+    assert middle == pytest.approx(np.clip(centre, 1 + offset, 6 - offset), abs=1 / 100)
+
+
+def test_at_a_bound_the_centre_gives_way_and_not_the_difference():
+    space = Space((MARGIN,))
+    played = space.realise(space.upper.copy(), np.array([1.0]), np.array([0.3]))
+    assert (played.plus["margin"], played.minus["margin"]) == (400, 360)
+
+
+def test_a_range_narrower_than_the_offset_is_played_from_end_to_end():
+    space = Space((MARGIN,))
+    played = space.realise(space.start(), np.array([-50.0]), np.array([0.9]))
+    assert (played.plus["margin"], played.minus["margin"]) == (50, 400)
+
+
+def test_an_offset_of_zero_leaves_a_parameter_alone():
+    played = SPACE.realise(SPACE.start(), np.array([0, 1.0, 0, 0]), np.full(4, 0.4))
+    assert np.count_nonzero(SPACE.difference(played)) == 1
+
+
+@unhurried
+@given(
+    vectors(st.floats(0, 1)), vectors(offsets), vectors(draws), st.sampled_from([0.25, 2, 8, 1024])
+)
+def test_the_unit_a_continuous_parameter_is_written_in_does_not_matter(
+    fractions, offset, uniform, factor
+):
+    plain = Space(tuple(replace(REAL, name=f"p{i}") for i in range(4)))
+    scaled = Space(
+        tuple(
+            replace(
+                p,
+                value=p.value * factor,
+                minimum=p.minimum * factor,
+                maximum=p.maximum * factor,
+                step=p.step * factor,
+            )
+            for p in plain.parameters
+        )
+    )
+    one, other = (
+        space.difference(space.realise(inside(space, fractions), offset, uniform))
+        for space in (plain, scaled)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_scaled_value_is_exact_on_its_grid():
+    assert RATIO.nearest(0.7504) == 0.75
+    assert RATIO.to_engine(0.29) == 290
+    assert RATIO.on_grid(289) == 0.289
+    assert SPACE.options({"margin": 200, "frozen": 7, "depth": 3, "ratio": 0.75, "real": 2.5}) == {
+        "margin": 200,
+        "frozen": 7,
+        "depth": 3,
+        "ratio": 750,
+        "real": 2.5,
+    }
+
+
+def test_what_was_written_on_the_grid_counts_as_on_it():
+    hundredths = replace(RATIO, scale=100)
+    assert 0.29 * 100 < 29
+    assert hundredths.below(0.29, strictly=False) == 0.29
+    assert hundredths.below(0.29, strictly=True) == 0.28
+    assert hundredths.above(0.07, strictly=False) == 0.07
+    assert hundredths.above(0.07, strictly=True) == 0.08
+
+
+def test_clip_leaves_what_is_inside_and_moves_the_rest_to_the_bound():
+    theta = np.array([1.0, 3.3, 99.0, 10.0])
+    np.testing.assert_array_equal(SPACE.clip(theta), [2.5, 3.3, 15.0, 10.0])
+
+
+def test_rounded_takes_the_nearest_playable_point():
+    values = SPACE.rounded(np.array([10.02, 3.5, 7.5049, 10.1]))
+    assert values == {"margin": 200, "frozen": 7, "depth": 4, "ratio": 0.75, "real": 2.525}
+
+
+def test_a_space_survives_json_to_the_bit():
+    space = Space(SPACE.parameters, (Constraint.parse("depth <= frozen"),))
+    assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
+
+
+def test_the_line_in_the_file_is_no_part_of_a_parameter():
+    assert replace(MARGIN, line=12) == MARGIN
+
+
+def test_differences_name_what_changed_and_ignore_values_that_move():
+    moved = replace(MARGIN, value=211.5, group="search", note="hm")
+    assert differences(SPACE, Space((moved, FROZEN, DEPTH, RATIO, REAL))) == []
+    changed = Space(
+        (
+            replace(MARGIN, maximum=500),
+            replace(FROZEN, value=8),
+            RATIO,
+            REAL,
+            replace(REAL, name="x"),
+        ),
+        (Constraint("real", "margin"),),
+    )
+    assert differences(SPACE, changed) == [
+        "depth is gone; the run tunes it",
+        "x is new; the run does not know it",
+        "margin: maximum is 500; the run has 400",
+        "frozen: value is 8; the run has 7",
+        "constraint real < margin is new",
+    ]
+
+
+ORDERED = Space(
+    (
+        parameter("reduction", 7, 3, 12, 1),
+        parameter("minimum", 10, 4, 28, 1),
+        parameter("ceiling", 20, 6, 30, 1),
+    ),
+    (Constraint.parse("reduction < minimum"), Constraint.parse("ceiling >= minimum")),
+)
+
+
+@unhurried
+@given(vectors(st.floats(0, 1), 3), vectors(st.floats(-9, 9), 3), vectors(draws, 3))
+def test_constraints_hold_for_plus_minus_and_base(fractions, offset, uniform):
+    centre = inside(ORDERED, fractions)
+    played = ORDERED.realise(centre, offset, uniform)
+    for values in (played.plus, played.minus, ORDERED.rounded(centre)):
+        assert all(constraint.holds(values) for constraint in ORDERED.constraints)
+        assert all(p.minimum <= values[p.name] <= p.maximum for p in ORDERED.parameters)
+
+
+@unhurried
+@given(st.floats(0.5, 1.5), st.floats(0, 9), st.integers(0, 9))
+def test_constraints_hold_between_grids_of_different_units(ratio, real, whole):
+    space = Space(
+        (
+            parameter("whole", whole, 0, 9, 1),
+            RATIO,
+            parameter("real", 2, 0, 9, 1, integral=False),
+        ),
+        (Constraint("ratio", "real"), Constraint("whole", "ratio", strict=False)),
+    )
+    values = space.rounded(np.array([whole, ratio * 10, real]))
+    assert values["whole"] <= values["ratio"] < values["real"]
+
+
+def test_a_frozen_parameter_never_gives_way():
+    frozen = replace(ORDERED.parameters[0], active=False, value=9)
+    space = Space((frozen, *ORDERED.parameters[1:]), ORDERED.constraints)
+    assert space.rounded(np.array([4.0, 6.0])) == {"reduction": 9, "minimum": 10, "ceiling": 10}
+
+
+def test_impossible_constraints_are_recognised():
+    narrow = (replace(DEPTH, minimum=5), replace(DEPTH, name="other", maximum=5))
+    low, high = feasible(narrow, (Constraint("depth", "other"),))["depth"]
+    assert low > high
+    round_trip = (Constraint("a", "b"), Constraint("b", "c", strict=False), Constraint("c", "a"))
+    assert set(circle((*round_trip, Constraint("a", "x")))) == {"a", "b", "c"}
+    assert circle((Constraint("a", "a"),)) == ("a",)
+    assert circle((Constraint("a", "b"), Constraint("a", "c"))) == ()
+
+
+@pytest.mark.parametrize("text", ["a", "a < b < c", "a = b", "a < 3.5", "< b", ""])
+def test_what_is_no_constraint_is_refused(text):
+    with pytest.raises(ValueError, match="order between two"):
+        Constraint.parse(text)

@@ -1,0 +1,146 @@
+"""Where values go: locations as people write them, array and table knobs."""
+
+import json
+
+import pytest
+
+from spsa.core.params import (
+    Access,
+    ArrayKnob,
+    ArrayRole,
+    Constant,
+    Location,
+    Parameter,
+    Placement,
+    Space,
+    TableKnob,
+    TableRole,
+    assignments,
+    conflicts,
+)
+
+
+def knob(name: str, place: Placement, **more) -> Parameter:
+    return Parameter(
+        name=name, value=1, minimum=-999, maximum=999, step=1, place=place, option=name, **more
+    )
+
+
+def source(*numbers: float):
+    """A reader of sources in which every array holds `numbers`."""
+    return lambda array: {array.at(i): number for i, number in enumerate(numbers)}
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("NAME", Location("NAME")),
+        ("NAME[2]", Location("NAME", (Access(2),))),
+        ("NAME.1", Location("NAME", (Access(1, field=True),))),
+        ("NAME[1][2]", Location("NAME", (Access(1), Access(2)))),
+        ("T[1].0", Location("T", (Access(1), Access(0, field=True)))),
+        ("search::NAME", Location("NAME", scope=("search",))),
+        ("src/search.rs::NAME", Location("NAME", file="src/search.rs")),
+        ("src/a.rs::m::f::NAME[0]", Location("NAME", (Access(0),), ("m", "f"), "src/a.rs")),
+    ],
+)
+def test_locations_are_read_and_written_alike(text, location):
+    assert Location.parse(text) == location
+    assert str(location) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2X", "A[", "A[-1]", "A[i]", "A.b", "a b", "/etc/x.rs::A", "../x.rs::A", "x.py::A"]
+)
+def test_what_names_no_constant_is_refused(text):
+    with pytest.raises(ValueError, match=r"constant|source tree"):
+        Location.parse(text)
+
+
+def test_a_constant_takes_its_value_scaled():
+    scaled = knob("lmr", Constant(Location("LMR")), integral=False, scale=1000)
+    assert assignments(Space((scaled,)), {"lmr": 0.75}, source()) == {Location("LMR"): 750}
+
+
+def test_two_knobs_fill_an_array():
+    margins = Location("MARGINS")
+    space = Space(
+        (
+            knob("base", ArrayKnob(margins, ArrayRole.BASE)),
+            knob("slope", ArrayKnob(margins, ArrayRole.PER_INDEX)),
+        )
+    )
+    written = assignments(space, {"base": 128, "slope": 64}, source(0, 0, 0, 0))
+    assert written == {margins.at(i): 128 + 64 * i for i in range(4)}
+
+
+def test_a_part_of_an_array_counts_from_its_first_element():
+    array = Location("LMP")
+    space = Space(
+        (
+            knob("base", ArrayKnob(array, ArrayRole.BASE, 1, 2), integral=False),
+            knob("slope", ArrayKnob(array, ArrayRole.PER_INDEX, 1, 2), integral=False),
+        )
+    )
+    written = assignments(space, {"base": 8.4, "slope": 4.2}, source(0, 0, 0, 0))
+    assert written == {array.at(1): 8, array.at(2): 13}
+
+
+def test_amplitude_turns_a_table_about_its_mean_and_bias_moves_it():
+    table = Location("MOBILITY")
+    amplitude = knob("amplitude", TableKnob(table, TableRole.AMPLITUDE), integral=False)
+    bias = knob("bias", TableKnob(table, TableRole.BIAS))
+    read = source(-10, 0, 10, 20)
+
+    def written(space: Space, **values: float) -> list[float]:
+        return list(assignments(space, values, read).values())
+
+    assert written(Space((amplitude,)), amplitude=1.0) == [-10, 0, 10, 20]
+    assert written(Space((bias,)), bias=3) == [-7, 3, 13, 23]
+    assert written(Space((amplitude, bias)), amplitude=2.0, bias=-5) == [-30, -10, 10, 30]
+
+
+def test_a_table_of_floats_stays_one():
+    table = Location("T")
+    space = Space((knob("a", TableKnob(table, TableRole.AMPLITUDE), integral=False),))
+    assert list(assignments(space, {"a": 1.5}, source(1.0, 2.0)).values()) == [0.75, 2.25]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "clash"),
+    [
+        ("A", "A", True),
+        ("A", "B", False),
+        ("A[1]", "A[2]", False),
+        ("A[1]", "A", True),
+        ("m::A", "n::A", False),
+        ("m::A", "A", True),
+        ("x.rs::A", "A", False),
+    ],
+)
+def test_two_parameters_may_not_write_one_number(first, second, clash):
+    space = Space(
+        (knob("p", Constant(Location.parse(first))), knob("q", Constant(Location.parse(second))))
+    )
+    assert bool(list(conflicts(space))) is clash
+
+
+def test_the_two_knobs_of_a_table_are_partners_and_a_third_is_a_conflict():
+    table = Location("T")
+    roles = [TableRole.AMPLITUDE, TableRole.BIAS, TableRole.BIAS]
+    knobs = [knob(f"k{i}", TableKnob(table, role)) for i, role in enumerate(roles)]
+    assert [(a.name, b.name) for a, b in conflicts(Space(tuple(knobs)))] == [("k1", "k2")]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Constant(Location.parse("a.rs::m::X[3].1")),
+        ArrayKnob(Location("A"), ArrayRole.PER_INDEX, 1, 6),
+        ArrayKnob(Location("A"), ArrayRole.BASE),
+        TableKnob(Location("T"), TableRole.BIAS),
+    ],
+)
+def test_placements_survive_json(place):
+    space = Space((knob("p", place),))
+    assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space

@@ -1,0 +1,241 @@
+import json
+import subprocess
+import sys
+from math import inf, isclose, isfinite, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spsa.core.scoring import (
+    ELO_PER_SCORE,
+    Model,
+    Pentanomial,
+    Tally,
+    elo,
+    elo_of_score,
+    los,
+    nelo,
+    null_error,
+    null_variance,
+    pair_variance,
+    score,
+    score_of_elo,
+    sprt,
+    standard_error,
+)
+
+unhurried = settings(deadline=None)  # the machine may be busy with games
+
+counts = st.tuples(*[st.integers(0, 2000)] * 5)
+halves = st.integers(0, 2)
+elos = st.floats(-600, 600)
+
+
+def tally(*pentanomial: int) -> Tally:
+    ll, ld, even, wd, ww = pentanomial
+    return Tally(pentanomial=(ll, ld, even, wd, ww))
+
+
+tallies = counts.map(lambda c: tally(*c))
+some_pairs = tallies.filter(lambda t: t.pairs > 0)
+
+# Final reports that users of fastchess have published, with the Elo, the normalised Elo and the
+# likelihood of superiority printed in them.
+PUBLISHED = [
+    ((352, 579, 1264, 743, 464), (19.83, 6.77), (24.25, 8.26), 1.0),
+    ((19, 82, 272, 308, 361), (162.63, 13.49), (207.38, 14.92), 1.0),
+    ((13, 34, 232, 71, 29), (31.71, 14.63), (53.96, 24.73), 1.0),
+    ((790, 1759, 3256, 1780, 807), (1.14, 4.04), (1.48, 5.26), 0.7095),
+    ((34, 49, 128, 62, 27), (-0.58, 21.41), (-0.75, 27.80), 0.4788),
+]
+
+# And their log-likelihood ratios, for bounds in normalised Elo.
+PUBLISHED_TESTS = [
+    ((352, 579, 1264, 743, 464), 9, 16, 4.60),
+    ((13, 34, 232, 71, 29), 0, 10, 2.95),
+    ((790, 1759, 3256, 1780, 807), 0, 5, -0.71),
+]
+
+
+@unhurried
+@given(st.lists(st.tuples(halves, halves), max_size=30))
+def test_a_tally_of_pairs_counts_every_game_twice_consistently(
+    games: list[tuple[int, int]],
+) -> None:
+    total = sum((Tally.of_pair(*pair) for pair in games), Tally())
+    assert total.consistent
+    assert total.pairs == len(games)
+    assert score(total) == (sum(a + b for a, b in games) / (4 * len(games)) if games else 0.5)
+
+
+@unhurried
+@given(counts, counts)
+def test_the_other_side_is_the_negative(one: Pentanomial, other: Pentanomial) -> None:
+    a, b = Tally(3, 1, 0, one), Tally(0, 2, 2, other)
+    other_side = -a
+    assert -other_side == a
+    assert -(a + b) == -a + -b
+    assert a + b == b + a
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Tally(1, 0, 0, (0, 0, 0, 1, 0)), Tally(2, 0, 0, (0, 0, 0, 1, 0)), Tally(-1, 1, 2)],
+)
+def test_counts_that_contradict_each_other_are_seen(broken: Tally) -> None:
+    assert not broken.consistent
+
+
+@unhurried
+@given(elos)
+def test_score_and_elo_are_inverse(x: float) -> None:
+    assert isclose(elo_of_score(score_of_elo(x)), x, abs_tol=1e-9)
+    assert isclose(score_of_elo(x), 1 / (1 + 10 ** (-x / 400)), rel_tol=1e-12)
+
+
+def test_sure_wins_are_infinite_elo_and_back() -> None:
+    assert (elo_of_score(0), elo_of_score(1)) == (-inf, inf)
+    assert (score_of_elo(-inf), score_of_elo(inf)) == (0, 1)
+
+
+@pytest.mark.parametrize(("pentanomial", "plain", "normalised", "superiority"), PUBLISHED)
+def test_estimates_are_the_published_ones(
+    pentanomial: Pentanomial,
+    plain: tuple[float, float],
+    normalised: tuple[float, float],
+    superiority: float,
+) -> None:
+    seen = Tally(pentanomial=pentanomial)
+    assert (elo(seen).value, elo(seen).error) == pytest.approx(plain, abs=0.02)
+    # The prior of two pairs shows in a few hundred: 0.2% of the normalised value.
+    assert nelo(seen).value == pytest.approx(normalised[0], rel=0.003, abs=0.006)
+    assert nelo(seen).error == pytest.approx(normalised[1], abs=0.006)
+    assert los(seen) == pytest.approx(superiority, abs=1e-4)
+
+
+@unhurried
+@given(tallies)
+def test_seen_from_the_other_side_only_the_sign_turns(t: Tally) -> None:
+    assert elo(-t).value == -elo(t).value
+    assert elo(-t).error == pytest.approx(elo(t).error, rel=1e-9)
+    assert nelo(-t).value == pytest.approx(-nelo(t).value, rel=1e-9)
+    assert los(-t) == pytest.approx(1 - los(t), abs=1e-12)
+    assert null_error(-t) == null_error(t)
+
+
+@unhurried
+@given(some_pairs, st.integers(0, 3))
+def test_a_better_pair_is_more_elo(t: Tally, i: int) -> None:
+    if not t.pentanomial[i]:
+        return
+    better = list(t.pentanomial)
+    better[i] -= 1
+    better[i + 1] += 1
+    assert elo(tally(*better)).value > elo(t).value
+    assert los(tally(*better)) >= los(t)
+
+
+@unhurried
+@given(some_pairs)
+def test_nothing_vanishes_and_nothing_explodes(t: Tally) -> None:
+    found = elo(t)
+    assert isfinite(found.value)
+    assert 0 < found.error < inf
+    assert 0 < null_error(t) < inf
+    assert pair_variance(t) > 0
+    assert 0 <= los(t) <= 1
+
+
+@pytest.mark.parametrize("pairs", [1, 20, 500])
+def test_won_pairs_only_are_a_large_and_uncertain_number(pairs: int) -> None:
+    found = elo(tally(0, 0, 0, 0, pairs))
+    nearly = elo(tally(0, 0, 0, 1, pairs - 1))
+    assert nearly.value < found.value < 400 * (3 + len(str(pairs)))
+    assert found.error > found.value / 2
+
+
+def test_drawn_pairs_only_leave_an_error() -> None:
+    found = elo(tally(0, 0, 20, 0, 0))
+    assert found.value == 0
+    assert 10 < found.error < 30
+
+
+def test_no_games_tell_nothing() -> None:
+    nothing = Tally()
+    assert (elo(nothing).value, elo(nothing).error) == (0, inf)
+    assert (nelo(nothing).value, nelo(nothing).error) == (0, inf)
+    assert (los(nothing), score(nothing), null_error(nothing)) == (0.5, 0.5, inf)
+    assert sprt(nothing, 0, 5).llr == 0
+
+
+@unhurried
+@given(st.tuples(*[st.integers(20, 200)] * 5), st.integers(2, 50))
+def test_the_error_falls_with_the_root_of_the_pairs(c: tuple[int, ...], times: int) -> None:
+    once, more = tally(*c), tally(*(times * n for n in c))
+    assert elo(more).value == pytest.approx(elo(once).value, abs=1e-9)
+    assert standard_error(once) / standard_error(more) == pytest.approx(sqrt(times), rel=0.01)
+
+
+def test_the_variance_of_unpaired_games_is_that_of_two() -> None:
+    # Draw rate 0.5 between equals: (1/4, 1/2, 1/4) twice; tau^2 = 2 (1 - d) = 1.
+    independent = tally(*(1000 * n for n in (1, 4, 6, 4, 1)))
+    assert pair_variance(independent) == pytest.approx(1.0, rel=1e-3)
+    assert null_variance(independent) == pytest.approx(1.0, rel=1e-3)
+    assert null_error(independent) == pytest.approx(ELO_PER_SCORE / 2 / sqrt(16000), rel=1e-3)
+
+
+def test_pairs_that_cancel_an_openings_bias_are_worth_more_games() -> None:
+    unpaired, paired = tally(1000, 4000, 6000, 4000, 1000), tally(0, 2000, 12000, 2000, 0)
+    assert elo(paired).error < 0.6 * elo(unpaired).error
+
+
+@pytest.mark.parametrize(("pentanomial", "elo0", "elo1", "llr"), PUBLISHED_TESTS)
+def test_likelihood_ratios_are_the_published_ones(
+    pentanomial: Pentanomial, elo0: float, elo1: float, llr: float
+) -> None:
+    test = sprt(Tally(pentanomial=pentanomial), elo0, elo1, model=Model.NORMALISED)
+    assert test.llr == pytest.approx(llr, abs=0.006)
+
+
+@pytest.mark.parametrize("model", list(Model))
+@unhurried
+@given(counts=counts, elo0=st.floats(-10, 5), width=st.floats(0.5, 10))
+def test_swapping_sides_swaps_the_hypotheses(
+    model: Model, counts: Pentanomial, elo0: float, width: float
+) -> None:
+    t = Tally(pentanomial=counts)
+    here = sprt(t, elo0, elo0 + width, model=model).llr
+    there = sprt(-t, -elo0 - width, -elo0, model=model).llr
+    assert here == pytest.approx(-there, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("other", [-5, 5])
+@pytest.mark.parametrize("pentanomial", [(19, 82, 272, 308, 361), (352, 579, 1264, 743, 464)])
+def test_nothing_is_likelier_than_what_was_seen(pentanomial: Pentanomial, other: float) -> None:
+    t = Tally(pentanomial=pentanomial)
+    assert sprt(t, elo(t).value, elo(t).value + other).llr < 0
+    seen = nelo(t).value
+    assert sprt(t, seen, seen + other, model=Model.NORMALISED).llr < 0
+
+
+def test_the_ratio_is_close_to_its_normal_approximation() -> None:
+    t = tally(200, 1100, 2300, 1200, 230)
+    s, s0, s1 = score(t), score_of_elo(0), score_of_elo(5)
+    variance = pair_variance(t) / 16
+    normal = t.pairs * (s1 - s0) * (2 * s - s0 - s1) / (2 * variance)
+    assert sprt(t, 0, 5).llr == pytest.approx(normal, rel=0.01)
+
+
+def test_a_test_ends_at_its_boundaries() -> None:
+    assert sprt(tally(100, 1000, 2000, 1500, 200), 0, 5).accepted == 1
+    assert sprt(tally(200, 1500, 2000, 1000, 100), 0, 5).accepted == 0
+    going_on = sprt(tally(1, 10, 20, 11, 1), 0, 5, alpha=0.05, beta=0.1)
+    assert going_on.accepted is None
+    assert (going_on.lower, going_on.upper) == pytest.approx((-2.2513, 2.8904), abs=1e-4)
+
+
+def test_a_worker_box_needs_no_numpy_to_score() -> None:
+    program = "import sys, json, spsa.core.scoring; print(json.dumps('numpy' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert json.loads(done.stdout) is False

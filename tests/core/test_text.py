@@ -1,0 +1,229 @@
+"""Text of others on a terminal, in a log, in HTML and in a report: one printable line."""
+
+import html
+import io
+import json
+import logging
+import os
+import pty
+import re
+import subprocess
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Stage, stage
+from console import call, environment, master, write_project
+from fuzzing import NASTY, Chance, fuzz, made
+from hypothesis import example, given
+from hypothesis import strategies as st
+from masters import House
+from rich.console import Console
+from test_undo import moved
+
+from spsa.config import load_space
+from spsa.db.store import Store, open_store
+from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, tell_defect
+from spsa.output import PrintableLines, echo, echo_error, echo_json
+from spsa.report.status import status
+from spsa.report.text import rendered
+from spsa.text import ELLIPSIS, FAILURE_LENGTH, NAME_LENGTH, is_printable, printable, printable_html
+from worker.logs import JsonLines, PlainLines
+
+FORGED = "box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\0\ud800"
+SHOWN = r"box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\x00\ud800"
+DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def is_one_line(text: str) -> bool:
+    return not any(unicodedata.category(c) in DANGEROUS for c in text)
+
+
+def test_what_no_terminal_should_see_becomes_visible() -> None:
+    assert printable(FORGED, 200) == SHOWN
+    assert printable("Žofie ♞ ± 柳", 200) == "Žofie ♞ ± 柳"
+
+
+def test_a_long_text_ends_with_an_ellipsis() -> None:
+    assert printable("x" * 10, 10) == "x" * 10
+    assert printable("x" * 11, 10) == "x" * 9 + ELLIPSIS
+    assert printable("\n" * 6, 10) == r"\n\n\n\n\\"[:9] + ELLIPSIS
+    assert printable("x" * 10**8, 3) == "xx" + ELLIPSIS
+
+
+@given(text=made(Chance.text), limit=st.integers(1, 300))
+@example(text="\ud800" * 300, limit=1)
+@fuzz()
+def test_any_text_is_one_bounded_line(text: str, limit: int) -> None:
+    shown = printable(text, limit)
+    assert is_one_line(shown) and len(shown) <= limit
+    shown.encode()
+    assert printable(shown, limit) == shown
+    assert is_printable(text, limit) == (shown == text != "")
+    if text.isprintable() and len(text) <= limit:
+        assert shown == text
+
+
+@given(text=made(Chance.text))
+@example(text='"><script>alert(1)</script>')
+@example(text="' onclick='x")
+@example(text="&amp;")
+@fuzz()
+def test_text_in_html_is_text(text: str) -> None:
+    escaped = printable_html(text, 200)
+    seen: list[str] = []
+    reader = HTMLParser(convert_charrefs=True)
+    reader.handle_starttag = lambda tag, attributes: seen.extend(  # type: ignore[method-assign]
+        [tag, *(value or "" for _, value in attributes)]
+    )
+    reader.handle_data = seen.append  # type: ignore[method-assign]
+    reader.feed(f'<p title="{escaped}">{escaped}')
+    reader.close()
+    wanted = printable(text, 200)
+    assert seen == ["p", wanted, *([wanted] if wanted else [])]
+    assert html.unescape(escaped) == wanted
+
+
+@pytest.mark.parametrize("stream", ["out", "err"])
+def test_a_line_of_output_stays_one_line(stream: str, capsys: pytest.CaptureFixture[str]) -> None:
+    echo(FORGED, "second", err=stream == "err")
+    assert getattr(capsys.readouterr(), stream) == f"{SHOWN}\nsecond\n"
+
+
+def test_json_is_printable_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"name": FORGED + "\x7f", "long": "x" * 50_000}
+    echo_json(value)
+    said = capsys.readouterr().out
+    assert said.isascii() and said.rstrip("\n").isprintable()
+    assert json.loads(said) == value
+
+
+def test_errors_are_a_line_each_and_a_compilers_words_are_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fault = Fault(file="x" * 9000, line=7, name=FORGED, found="y" * 9000, remedy="mend it")
+    for error in (
+        TuningError(f"paused: {FORGED}"),
+        InvalidInput([fault, fault]),
+        BuildFailed("cargo ended\n\x1b[31merror\x1b[0m: no"),
+    ):
+        echo_error("spsa-master", error)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"spsa-master: paused: {SHOWN}"
+    assert lines[1].startswith("spsa-master: xxx") and f"{ELLIPSIS}:7: [box" in lines[2]
+    assert all(len(line) < 1_600 for line in lines[1:3])
+    assert lines[3:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
+
+
+def test_a_defect_is_told_without_the_statement_that_met_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = ValueError("bigint out of range \x1b[2J\n\n[SQL: SELECT 'secret']\n[parameters: 1]")
+    tell_defect(ValueError, error, None)
+    said = capsys.readouterr().err
+    assert r"ValueError: bigint out of range \x1b[2J" in said
+    assert "SQL" not in said and "secret" not in said and len(said.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "formatter",
+    [PrintableLines(), PlainLines(detailed=False), PlainLines(detailed=True), JsonLines()],
+)
+@pytest.mark.parametrize("nasty", [*NASTY, FORGED])
+def test_a_record_of_a_log_is_one_line(formatter: logging.Formatter, nasty: str) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    log = logging.Logger("worker")
+    log.addHandler(handler)
+    log.warning("pair 1 void: %s", nasty)
+    try:
+        raise ValueError(f"{nasty}12:00:00 all is well")
+    except ValueError:
+        log.exception("a slot met a defect")
+    first, second, *trace = stream.getvalue().removesuffix("\n").split("\n")
+    assert is_one_line(first) and is_one_line(second)
+    assert all(is_one_line(line) and line.startswith("  ") for line in trace if line)
+    assert bool(trace and trace[0]) == (
+        type(formatter) is PrintableLines or getattr(formatter, "_detailed", False)
+    )
+
+
+def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault() -> None:
+    fault = EngineFault(FORGED * 100, FORGED * 1000)
+    assert is_one_line(str(fault)) and len(str(fault)) == FAILURE_LENGTH
+    assert is_one_line(fault.reason) and len(fault.reason) == 200
+
+
+def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> None:
+    """With rows as a worker of an older version, or its login, may have left them."""
+    found = status(store, played(store, tmp_path).now())
+    worker = replace(found.present[0], name=FORGED, confinement=FORGED)
+    run = replace(found.run, reason=FORGED * 50, name=FORGED)
+    hostile = replace(found, run=run, workers=(worker,))
+    stream = io.StringIO()
+    Console(file=stream, width=1000, markup=False, emoji=False).print(rendered(hostile))
+    lines = stream.getvalue().split("\n")
+    assert all(is_one_line(line) for line in lines)
+    assert sum(SHOWN in line for line in lines) >= 3
+    assert not any(line.startswith("run first: finished") for line in lines)
+
+
+def test_commands_show_hostile_rows_as_text(
+    sqlite_url: str, sql: Callable[..., Any], tmp_path: Path
+) -> None:
+    write_project(tmp_path)
+    with open_store(sqlite_url) as opened:
+        moved(House(opened, iterations=6))
+    hostile = "box\x1b[2J\r\nrun first: finished\u202e"
+    sql("INSERT INTO spsa_machine (name) VALUES (:said)", said=hostile)
+    sql("UPDATE spsa_worker SET name = :said || name, host = :said", said=hostile)
+    sql("UPDATE spsa_run SET name = :said, reason = :said", said=hostile)
+    for command in (
+        ("status",),
+        ("doctor",),
+        ("purge", "--iteration", "1", "--dry-run"),
+        ("pause", "--run", hostile),
+    ):
+        done = call(master(*command), tmp_path, DATABASE_URL=sqlite_url)
+        said = done.stdout + done.stderr
+        assert all(is_one_line(line) for line in said.split("\n")), said
+        assert r"box\x1b[2J\r\nrun first: finished\u202e" in said
+        assert not re.search(r"^\s*run first: finished", said, re.MULTILINE)
+
+
+def played(store: Store, folder: Path) -> Stage:
+    """A project and its run with an iteration that was played, and one that is."""
+    write_project(folder)
+    staged = stage(store, space=load_space(folder / "params.toml").to_json())
+    staged.whole_iteration()
+    staged.open()
+    staged.claim("c")
+    return staged
+
+
+def test_a_terminal_hears_no_sequence_of_a_row(
+    sqlite_url: str, tmp_path: Path, sql: Callable[..., Any]
+) -> None:
+    """On a terminal rich writes sequences of its own; none of them is the row's."""
+    with open_store(sqlite_url) as opened:
+        played(opened, tmp_path)
+    sql("UPDATE spsa_worker SET name = :said", said="box\x1b[2J")
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        master("status"), cwd=tmp_path, env=environment(DATABASE_URL=sqlite_url, TERM="xterm"),
+        stdout=theirs, stderr=theirs, timeout=120,
+    )  # fmt: skip
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0 and "workers" in said
+    assert "\x1b[2J" not in said
+
+
+def test_the_limits_are_what_columns_may_rely_on() -> None:
+    assert (NAME_LENGTH, FAILURE_LENGTH) == (200, 2_000)

@@ -1,0 +1,126 @@
+"""A copy that is taken while a run is live ends with the same theta as the run itself."""
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builders import LEASE, Stage, new_worker, result_of, stage
+from console import call, master, write_project
+from invariants import broken
+from postgres_server import binaries
+from shell import Shell
+
+from spsa.db.store import open_store
+
+ITERATIONS = 40
+
+
+def played(run: Stage, iterations: int) -> dict[str, float]:
+    while (now := run.now()).applied < iterations:
+        if not run.store.open_iterations(run.run.id):
+            run.open()
+        run.play(prefix=f"{run.master.master_id}-{now.applied}")
+        run.apply()
+    return dict(run.now().theta)
+
+
+def copied_in_the_midst(url: str, copy: Callable[[], None]) -> dict[str, float]:
+    """The theta of a run of which a copy is made while it is played, with a batch leased."""
+    with open_store(url, durable=False) as store:
+        run = stage(store, max_iterations=ITERATIONS)
+        run.whole_iteration()
+        run.open()
+        held = run.claim("held while the copy is made")
+        assert held is not None
+
+        def go_on() -> None:
+            store.report(held, result_of(held))
+            played(run, ITERATIONS - 2)
+
+        playing = threading.Thread(target=go_on)
+        playing.start()
+        copy()
+        playing.join()
+        return played(run, ITERATIONS)
+
+
+def of_the_copy(url: str) -> dict[str, float]:
+    """What becomes of the copy: time has passed, a new master and a new worker come."""
+    sql = Shell(url)
+    with open_store(url, durable=False) as store:
+        run = store.run()
+        assert 0 < run.applied < ITERATIONS
+        for row in sql("SELECT id FROM spsa_batch WHERE status = 'leased'"):
+            sql.expire(row.id)
+        sql.expire(run_id=run.id)
+        worker = store.register_worker(new_worker())
+        theta = played(Stage(store, run, store.acquire(run.id, "m2", LEASE), worker), ITERATIONS)
+    assert broken(sql) == []
+    sql.close()
+    return theta
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write_project(tmp_path)
+    return tmp_path
+
+
+def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) -> None:
+    def copy() -> None:
+        done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=sqlite_url)
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"{sqlite_url} is copied to copy.db\n",
+        )
+
+    theta = copied_in_the_midst(sqlite_url, copy)
+    assert [path.name for path in project.glob("copy.db*")] == ["copy.db"]
+    assert of_the_copy(f"sqlite:///{project / 'copy.db'}") == theta
+
+
+def test_a_copy_is_never_half_there_nor_written_over_another(
+    sqlite_url: str, project: Path
+) -> None:
+    (project / "copy.db.unfinished").write_text("of a copy that was cut off")
+    backup = master("db", "backup", "copy.db")
+    assert call(backup, project, DATABASE_URL=sqlite_url).returncode == 0
+    before = (project / "copy.db").read_bytes()
+    again = call(backup, project, DATABASE_URL=sqlite_url)
+    assert again.returncode == 2
+    assert "copy.db: [db backup] it is there already; name a file" in again.stderr
+    assert (project / "copy.db").read_bytes() == before
+    assert not (project / "copy.db.unfinished").exists()
+    nowhere = call(master("db", "backup", "no/copy.db"), project, DATABASE_URL=sqlite_url)
+    assert nowhere.returncode == 2
+    assert "no/copy.db: [db backup] there is no folder no" in nowhere.stderr
+
+
+def test_of_a_server_the_right_tool_is_named(postgresql_url: str, project: Path) -> None:
+    done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=postgresql_url)
+    assert (done.returncode, "pg_dump --format=custom" in done.stderr) == (2, True)
+
+
+def tool(name: str) -> str:
+    folder = binaries()
+    found = shutil.which(name) or (str(folder / name) if folder else None)
+    return found or pytest.skip(f"no {name} here")
+
+
+def test_a_server_is_dumped_while_the_run_goes_on(
+    postgresql_url: str, empty_postgresql_url: str, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "spsa.dump")
+
+    def run(*words: str) -> None:
+        subprocess.run(words, check=True, timeout=240)
+
+    def copy() -> None:
+        run(tool("pg_dump"), "--format=custom", "--file", file, postgresql_url)
+
+    theta = copied_in_the_midst(postgresql_url, copy)
+    run(tool("pg_restore"), "--exit-on-error", "--dbname", empty_postgresql_url, file)
+    assert of_the_copy(empty_postgresql_url) == theta

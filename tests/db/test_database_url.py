@@ -1,0 +1,266 @@
+"""URLs taken apart by ourselves: what they mean, and that a refusal quotes nothing of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from console import call, master, worker, write_project
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spsa.db.connection import displayed, parse_url
+from spsa.db.database_url import FileUrl, Place, ServerUrl, parsed
+from spsa.db.url_source import caution_of_command_line, url_in
+from spsa.errors import InvalidInput
+
+SECRET = "s3cret"
+
+
+def server(text: str) -> ServerUrl:
+    url = parsed(text)
+    assert isinstance(url, ServerUrl)
+    return url
+
+
+def places(*found: tuple[str | None, int | None]) -> tuple[Place, ...]:
+    return tuple(Place(host, port) for host, port in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "password", "where", "database"),
+    [
+        ("postgresql://h/d", None, None, places(("h", None)), "d"),
+        ("postgres://u@h:1/d", "u", None, places(("h", 1)), "d"),
+        ("POSTGRESQL+psycopg2://u:p@h/d", "u", "p", places(("h", None)), "d"),
+        ("postgresql://u:p%40%2F%3a%23@h/d", "u", "p@/:#", places(("h", None)), "d"),
+        ("postgresql://u:p:q@h/d", "u", "p:q", places(("h", None)), "d"),
+        ("postgresql://u:@h/d", "u", "", places(("h", None)), "d"),
+        ("postgresql://u@[::1]:5433/d", "u", None, places(("::1", 5433)), "d"),
+        ("postgresql://u@[fe80::1%25eth0]/d", "u", None, places(("fe80::1%eth0", None)), "d"),
+        ("postgresql://%2Fvar%2Frun/d", None, None, places(("/var/run", None)), "d"),
+        ("postgresql:///d", None, None, places((None, None)), "d"),
+        ("postgresql:///d?host=/run/pg&port=5433", None, None, places(("/run/pg", 5433)), "d"),
+        ("postgresql:///d?user=u&password=p", "u", "p", places((None, None)), "d"),
+        ("postgresql://u@h", "u", None, places(("h", None)), None),
+        ("postgres://a,b:2,[::3]:4/d", None, None, places(("a", None), ("b", 2), ("::3", 4)), "d"),
+        ("postgresql:///d?host=a,b&port=1,2", None, None, places(("a", 1), ("b", 2)), "d"),
+        ("postgresql:///d?host=a,b&port=1", None, None, places(("a", 1), ("b", 1)), "d"),
+        ("postgresql://u@h/d%20e", "u", None, places(("h", None)), "d e"),
+    ],
+)  # fmt: skip
+def test_a_url_means_what_it_says(
+    text: str,
+    user: str | None,
+    password: str | None,
+    where: tuple[Place, ...],
+    database: str | None,
+) -> None:
+    url = server(text)
+    assert (url.user, url.password, url.places, url.database) == (user, password, where, database)
+
+
+def test_a_file_is_a_path() -> None:
+    assert parsed("sqlite:///a b.db?timeout=5") == FileUrl(
+        path="a b.db", options=(("timeout", "5"),)
+    )
+    assert parsed("sqlite:////x/y.db") == FileUrl(path="/x/y.db", options=())
+
+
+MALFORMED = [
+    # the nine of which drivers quoted the password in three
+    f"postgresql://u:{SECRET}@x@h/d",
+    f"postgresql://u:{SECRET}%zz@h/d",
+    f"postgress://u:{SECRET}@h/d",
+    f"postgresql://u:{SECRET}@h:abc/d",
+    f"postgresql://u:{SECRET}@h:99999/d",
+    f"postgresql://u:{SECRET}@[::1/d",
+    f"postgresql://u:{SECRET}@h/d?sslmode=maybe",
+    f"postgresql://u:{SECRET}@h/d?nosuch={SECRET}",
+    f"postgresql:/u:{SECRET}@h/d",
+    # and more
+    "",
+    SECRET,
+    f"{SECRET}://h/d",
+    f"u:{SECRET}@h/d",
+    f"host=h user=u password={SECRET} dbname=d",
+    f"postgresql://u:{SECRET}/x@h/d",
+    f"postgresql://u:{SECRET}#x@h/d",
+    f"postgresql://u:{SECRET}?x@h/d",
+    f"postgresql://u:{SECRET}?sslmode=x@h/d",
+    f"postgresql://u:[{SECRET}]@h/d",
+    f"postgresql://u:{SECRET}%@h/d",
+    f"postgresql://u:{SECRET}%4@h/d",
+    f"postgresql://u:{SECRET}%ff@h/d",
+    f"postgresql://u:{SECRET}%00@h/d",
+    f"postgresql://u:{SECRET}\0@h/d",
+    f"postgresql://u:{SECRET} x@h/d",
+    f"postgresql://u:{SECRET}\n@h/d",
+    f"postgresql://u:{SECRET}\x1b[2J@h/d",
+    f"postgresql://u:{SECRET}@h:/d:{SECRET}/x",
+    f"postgresql://u:{SECRET}@h:0/d",
+    f"postgresql://u:{SECRET}@h:-1/d",
+    f"postgresql://u:{SECRET}@h:５４３２/d",
+    f"postgresql://u:{SECRET}@h:5432:5433/d",
+    f"postgresql://u:{SECRET}@[h]/d",
+    f"postgresql://u:{SECRET}@[]/d",
+    f"postgresql://u:{SECRET}@[::1]x/d",
+    f"postgresql://u:{SECRET}@::1/d",
+    f"postgresql://u:{SECRET}@h!/d",
+    f"postgresql://u:{SECRET}@-h/d",
+    f"postgresql://u:{SECRET}@hö/d",
+    f"postgresql://u:{SECRET}@h/d/e",
+    f"postgresql://u:{SECRET}@h/d#e",
+    f"postgresql://u:{SECRET}@h/d?sslmode",
+    f"postgresql://u:{SECRET}@h/d?=x",
+    f"postgresql://u:{SECRET}@h/d?sslmode=disable&sslmode=require",
+    f"postgresql://u:{SECRET}@h/d?service=x",
+    f"postgresql://u:{SECRET}@h/d?user=other",
+    f"postgresql://u:{SECRET}@h/d?password=other",
+    f"postgresql://u:{SECRET}@h/d?host=other",
+    f"postgresql://u:{SECRET}@h/d?port=1",
+    f"postgresql://u:{SECRET}@h/d?dbname=e",
+    f"postgresql:///d?password={SECRET}&host=a,b,c&port=1,2",
+    f"postgresql://h/d?{SECRET}",
+    f"postgresql://h/d?{SECRET}=1",
+    f"postgresql+psycopg://u:{SECRET}@h/d",
+    f"postgresql+asyncpg://u:{SECRET}@h/d",
+    f"mysql://u:{SECRET}@h/d",
+    f"mysql+{SECRET}://u:{SECRET}@h/d",
+    f"http://u:{SECRET}@h/d",
+    f"jdbc:postgresql://u:{SECRET}@h/d",
+    f"postgresql//u:{SECRET}@h/d",
+    f"postgresql:u:{SECRET}@h/d",
+    f"://u:{SECRET}@h/d",
+    f"'postgresql://u:{SECRET}@h/d'",
+    f"sqlite://{SECRET}/x.db",
+    "sqlite://",
+    "sqlite:///",
+    "sqlite:///:memory:",
+    f"sqlite:///x?{SECRET}=1",
+    "postgresql://u:" + SECRET * 1000 + "@h/d",
+]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_what_is_wrong_is_refused_and_not_quoted(text: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        parse_url(text)
+    (line,) = str(refusal.value).splitlines()
+    assert SECRET not in line
+    assert line.startswith("DATABASE_URL: [database.url] ")
+    assert len(line) < 250
+
+
+@given(text=st.text())
+def test_any_text_is_a_url_or_refused(text: str) -> None:
+    for written in (
+        text,
+        f"postgresql://{text}",
+        f"postgresql://u:{text}@h/d",
+        f"sqlite:///{text}",
+    ):
+        try:
+            url = parse_url(written)
+        except InvalidInput:
+            continue
+        assert isinstance(url, sa.URL)
+
+
+@given(password=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")))
+def test_every_password_can_be_written(password: str) -> None:
+    written = "".join(f"%{byte:02X}" for byte in password.encode())
+    url = parse_url(f"postgresql://u:{written}@h/d")
+    assert (url.password, url.host) == (password, "h")
+    assert displayed(url) == "postgresql+psycopg2://u:***@h/d"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"postgresql://u:{SECRET}@a:1,b/d", "postgresql+psycopg2://u:***@a:1,b/d"),
+        (f"postgresql://a,b/d?password={SECRET}", "postgresql+psycopg2://a,b/d"),
+        (f"postgresql:///d?user=u&password={SECRET}", "postgresql+psycopg2://u:***@/d"),
+        (f"postgresql://u@h/d?sslpassword={SECRET}", "postgresql+psycopg2://u@h/d"),
+    ],
+)
+def test_what_is_shown_holds_no_secret(text: str, shown: str) -> None:
+    found = displayed(parse_url(text))
+    assert SECRET not in found
+    assert found.replace(":***@/", "@/") == shown.replace(":***@/", "@/") or "***" in found
+
+
+def test_a_value_never_shows_its_password() -> None:
+    assert SECRET not in repr(parsed(f"postgresql://u:{SECRET}@h/d"))
+
+
+def test_the_second_host_is_asked_when_the_first_is_not_there(postgresql_url: str) -> None:
+    address = parse_url(postgresql_url)
+    both = f"postgresql://postgres@127.0.0.1:1,127.0.0.1:{address.port}/{address.database}"
+    engine = sa.create_engine(parse_url(both))
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT current_database()")) == address.database
+    engine.dispose()
+
+
+def test_a_password_on_a_command_line_is_warned_of() -> None:
+    assert "DATABASE_URL" in str(caution_of_command_line(f"postgresql://u:{SECRET}@h/d"))
+    assert caution_of_command_line("postgresql://u@h/d") is None
+    assert caution_of_command_line("sqlite:///x.db") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff"])
+def test_a_file_that_holds_no_url_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "url"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="nothing else"):
+        url_in(path)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write_project(tmp_path)
+    (tmp_path / "right").write_text(f"sqlite:///{tmp_path}/spsa.db\n")
+    return tmp_path
+
+
+def test_the_url_may_come_from_a_file(project: Path) -> None:
+    wrong = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
+    done = call(
+        master("db", "upgrade", "--database-url-file", "right"), project, DATABASE_URL=wrong
+    )
+    assert done.returncode == 0, done.stderr
+    assert (project / "spsa.db").exists()
+    flags = ("--spsa", "--once", "-c", "1", "--database-url-file", "right")
+    assert call(worker(*flags), project, DATABASE_URL=wrong).returncode == 3
+    for command in (master("db", "check"), worker("--spsa", "--once", "-c", "1")):
+        done = call(command, project, DATABASE_URL_FILE="right")
+        assert done.returncode in (0, 3), done.stderr
+
+
+@pytest.mark.parametrize("program", [master("db", "check"), worker("--spsa", "--once", "-c", "1")])
+def test_a_url_and_a_file_of_one_are_too_much(program: list[str], project: Path) -> None:
+    done = call(
+        [*program, "--database-url", "sqlite:///x", "--database-url-file", "right"], project
+    )
+    assert done.returncode == 2
+    assert "not both" in done.stderr
+
+
+@pytest.mark.parametrize("program", [master("db", "check"), worker("--spsa", "--once", "-c", "1")])
+def test_a_password_in_the_arguments_brings_one_warning(program: list[str], project: Path) -> None:
+    url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
+    done = call([*program, "--database-url", url], project)
+    assert done.returncode == 5
+    warned, failed = done.stderr.splitlines()
+    assert warned.startswith("warning: everybody on this machine can read a command line")
+    assert SECRET not in done.stderr and "127.0.0.1:1" in failed
+    assert "warning" not in call(program, project, DATABASE_URL=url).stderr
+
+
+def test_a_worker_hands_its_url_on_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    from worker.cli import _database_url
+
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///x.db")
+    assert _database_url(None, None) == "sqlite:///x.db"
+    assert "DATABASE_URL" not in os.environ

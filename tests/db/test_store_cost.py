@@ -1,0 +1,153 @@
+"""What a tick, a claim, a renewal, a report and a look cost does not grow with the run.
+
+PostgreSQL tells the plans of all statements, also of those within functions and triggers, by its
+module auto_explain; SQLite those of the statements that it is asked for.
+"""
+
+import pytest
+import sqlalchemy as sa
+from builders import LEASE, result_of, stage
+
+from spsa.core.scoring import Tally
+from spsa.db.store import open_store
+from spsa.db.totals import recount
+from spsa.lifecycle import Purpose
+
+PLAYED = 25
+
+
+@pytest.fixture
+def long_run(database_url, sql):
+    """Its iterations were completed long ago, as the planner is told."""
+    with open_store(database_url, durable=False) as store:
+        run = stage(store, max_iterations=PLAYED + 1)
+        for _ in range(PLAYED):
+            run.whole_iteration()
+        run.open()
+        if not store.is_file:
+            sql("UPDATE spsa_iteration SET completed_at = '2020-01-01' WHERE status = 'complete'")
+            sql("ANALYZE")
+        yield run
+
+
+class Plans:
+    """The plan of each statement that is executed, a line a row."""
+
+    def __init__(self, store) -> None:
+        self._engine = store._engine
+        self._seen: list[tuple[str, object]] = []
+        sa.event.listen(self._engine, "before_cursor_execute", self._note)
+
+    def _note(self, connection, cursor, statement, parameters, context, many) -> None:
+        if statement.startswith(("SELECT", "UPDATE", "WITH")) and not many:
+            self._seen.append((statement, parameters))
+
+    def of(self, call) -> list[str]:
+        self._seen.clear()
+        call()
+        with self._engine.connect() as connection:
+            return [
+                str(row[-1])
+                for statement, parameters in list(self._seen)
+                for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)
+            ]
+
+
+class Notices:
+    """What a server tells beside its answers; SQLAlchemy would empty a list."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def append(self, text: str) -> None:
+        self.texts.append(text)
+
+
+class ServerPlans:
+    """The same of a server, which sends them as notices."""
+
+    def __init__(self, store) -> None:
+        self._notices = Notices()
+        store._engine.dispose()
+        sa.event.listen(store._engine, "connect", self._ask_for_plans)
+
+    def _ask_for_plans(self, driver, _record) -> None:
+        driver.notices = self._notices
+        with driver.cursor() as cursor:
+            cursor.execute(
+                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
+                " SET auto_explain.log_nested_statements = on; SET client_min_messages = log;"
+                " SET enable_seqscan = off"
+            )
+        driver.commit()
+
+    def of(self, call) -> list[str]:
+        self._notices.texts.clear()
+        call()
+        return [line for notice in self._notices.texts for line in notice.splitlines()]
+
+
+PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_leased")
+
+
+def whole_scans(plan):
+    """The lines that read all iterations or batches there are; a partial index is no such thing."""
+    growing = ("spsa_iteration", "spsa_batch", "spsa_step", "spsa_failure")
+    sqlite = tuple(f"SCAN {table}" for table in growing)
+    return [
+        line
+        for line in plan
+        if any(f"Seq Scan on {table}" in line for table in growing)
+        # a time that is no condition of the index is compared in every row of the iteration
+        or ("Filter: " in line and "completed_at >" in line)
+        or (
+            (line.startswith(sqlite) or "(run_id=?)" in line)
+            and not any(name in line for name in (*PARTIAL, "COVERING"))
+        )
+    ]
+
+
+def test_no_call_reads_the_whole_run(long_run):
+    store, held = long_run.store, {}
+    plans = Plans(store) if store.is_file else ServerPlans(store)
+
+    def claim():
+        held["claim"] = long_run.claim("one")
+
+    calls = {
+        "tick": lambda: store.tick(long_run.master, LEASE),
+        "claim": claim,
+        "renew": lambda: store.renew(["one"], LEASE),
+        "report": lambda: store.report(held["claim"], result_of(held["claim"])),
+        "work left": store.work_left,
+        "retire": lambda: store.retire_engines(long_run.master, PLAYED - 1),
+        "fail": lambda: store.fail(long_run.claim("two"), "broken"),
+        "totals": lambda: store.totals(long_run.run.id),
+        "rate": lambda: store.games_in_the_last(long_run.run.id, 300),
+        "open ones": lambda: store.open_iterations(long_run.run.id),
+        "validations": lambda: store.iterations(long_run.run.id, purpose=Purpose.VALIDATE, last=5),
+        "workers": store.workers,
+        "standings": store.standings,
+    }
+    told = {name: plans.of(call) for name, call in calls.items()}
+    assert all(told.values()), "no plan was told"
+    found = {name: whole_scans(plan) for name, plan in told.items()}
+    assert found == {name: [] for name in calls}
+
+
+def test_what_is_kept_is_what_the_rows_say(long_run, sql):
+    long_run.play("more")
+    store, run_id = long_run.store, long_run.run.id
+    rows = store.batches(run_id)
+    (worker,) = store.workers()
+    done = [row for row in rows if row.status == "done"]
+    assert store.totals(run_id).tally == sum((row.tally for row in done), Tally())
+    assert (worker.batches, worker.games) == (len(done), sum(row.games for row in done))
+    assert store.games_in_the_last(run_id, 3600) == (worker.games if store.is_file else 8)
+    sql("UPDATE spsa_run SET plus_wins = 0, bounded_steps = 9")
+    sql("UPDATE spsa_worker SET games = 0, batches = 7")
+    with store._write() as connection:
+        recount(connection, run_id)
+    assert store.workers()[0].games == worker.games
+    assert store.totals(run_id).tally == sum((row.tally for row in done), Tally())
+    assert store.totals(run_id).bounded_steps == 0

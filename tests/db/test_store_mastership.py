@@ -1,0 +1,358 @@
+"""A master's verbs: acquire, tick, open, apply, finish; and that only one master has them."""
+
+import pytest
+from builders import (
+    LEASE,
+    THETA,
+    new_engine,
+    new_iteration,
+    new_run,
+    new_validation,
+    result_of,
+    stage,
+    step_from,
+)
+
+from spsa.core.seeds import derived_seed
+from spsa.errors import IllegalTransition, LeaseLost, MastershipLost
+from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+
+
+def iterations(run):
+    return run.store.iterations(run.run.id)
+
+
+def test_only_one_master_at_a_time(store, expire):
+    run = stage(store)
+    with pytest.raises(MastershipLost, match="m1"):
+        store.acquire(run.run.id, "m2", LEASE)
+    expire(run_id=run.run.id)
+    second = store.acquire(run.run.id, "m2", LEASE)
+    assert second.epoch == run.master.epoch + 1
+
+
+def test_a_master_that_was_replaced_can_change_nothing(store, expire):
+    run = stage(store)
+    run.open()
+    run.play()
+    step = step_from(run.now(), iterations(run)[0].tally)
+    expire(run_id=run.run.id)
+    new = store.acquire(run.run.id, "m2", LEASE)
+    for attempt in (
+        lambda: store.tick(run.master, LEASE),
+        lambda: store.open_iteration(run.master, new_iteration(k=2)),
+        lambda: store.apply(run.master, iterations(run)[0].id, step),
+        lambda: store.complete_validation(run.master, iterations(run)[0].id, 0.0),
+        lambda: store.finish(run.master),
+    ):
+        with pytest.raises(MastershipLost):
+            attempt()
+    store.resign(run.master)
+    assert run.now().master_id == "m2"
+    store.apply(new, iterations(run)[0].id, step)
+    assert run.now().applied == 1
+
+
+def test_a_paused_master_goes_on_while_nobody_has_taken_over(store, expire):
+    run = stage(store)
+    expire(run_id=run.run.id)
+    assert store.tick(run.master, LEASE).run.applied == 0
+
+
+def test_the_same_master_comes_back_at_once_and_fences_its_former_self(store):
+    run = stage(store)
+    again = store.acquire(run.run.id, "m1", LEASE)
+    with pytest.raises(MastershipLost):
+        store.tick(run.master, LEASE)
+    store.resign(again)
+    assert store.acquire(run.run.id, "m2", LEASE).epoch == again.epoch + 1
+
+
+def test_opening_writes_the_iteration_as_it_was_decided(store):
+    run = stage(store)
+    new = new_iteration()
+    assert store.open_iteration(run.master, new) == 1
+    (row,) = iterations(run)
+    for name in ("k", "a_k", "c_k", "opened_on", "in_flight", "target_games", "purpose"):
+        assert getattr(row, name) == getattr(new, name)
+    for name in ("base_parameters", "plus_parameters", "minus_parameters"):
+        assert getattr(row, name) == getattr(new, name)
+    assert (row.plus_sha256, row.minus_sha256) == (new.plus.sha256, new.minus.sha256)
+    assert {e.path for e in store.engines(run.run.id)} == {"/engines/plus", "/engines/minus"}
+
+
+def test_opening_twice_finds_the_first(store):
+    run = stage(store)
+    assert store.open_iteration(run.master, new_iteration()) == 1
+    assert store.open_iteration(run.master, new_iteration(target_games=80)) == 1
+    assert [(i.iteration_number, i.target_games) for i in iterations(run)] == [(1, 8)]
+    assert len(store.batches(run.run.id)) == 2
+
+
+def test_opening_on_other_results_than_the_run_holds_is_refused(store):
+    run = stage(store)
+    with pytest.raises(IllegalTransition, match=r"k=2 was decided on 1 results, the run holds 0"):
+        store.open_iteration(run.master, new_iteration(k=2, opened_on=1))
+    run.whole_iteration()
+    with pytest.raises(IllegalTransition):
+        store.open_iteration(run.master, new_iteration(k=2, opened_on=0))
+
+
+@pytest.mark.parametrize("end", ["stop", "pause"])
+def test_nothing_is_opened_for_a_run_that_was_halted_meanwhile(store, end):
+    run = stage(store)
+    getattr(store, end)("first", "me", "changed my mind")
+    with pytest.raises(IllegalTransition):
+        store.open_iteration(run.master, new_iteration())
+    assert iterations(run) == []
+
+
+def test_nothing_is_opened_past_the_end_of_the_run(store):
+    run = stage(store, max_iterations=1)
+    with pytest.raises(IllegalTransition):
+        store.open_iteration(run.master, new_iteration(k=2))
+
+
+def test_several_iterations_may_be_open_and_are_played_in_order(store):
+    run = stage(store)
+    for k in (1, 2, 3):
+        run.open(k=k, opened_on=0, in_flight=3)
+    assert [claim.iteration_number for claim in run.play()] == [1, 1, 2, 2, 3, 3]
+
+
+def test_pairs_are_numbered_through_the_whole_run_without_gaps(store):
+    run = stage(store)
+    for games in (8, 6, 12):
+        run.whole_iteration(target_games=games)
+    places = [(b.first_pair, b.games // 2) for b in store.batches(run.run.id)]
+    assert places == [(0, 2), (2, 2), (4, 2), (6, 1), (7, 2), (9, 2), (11, 2)]
+
+
+def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
+    run = stage(store)
+    for _ in range(3):
+        run.whole_iteration(target_games=40)
+    other = store.create_run(new_run(name="second", seed=43))
+    store.open_iteration(store.acquire(other.id, "m1", LEASE), new_iteration())
+    rows = store.batches(run.run.id)
+    assert [b.seed for b in rows] == [
+        derived_seed(42, "batch", b.iteration_number, b.seq) for b in rows
+    ]
+    seeds = [b.seed for b in rows + store.batches(other.id)]
+    seeds += [row.rng_seed for row in sql("SELECT rng_seed FROM spsa_iteration")]
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_a_batch_of_odd_size_or_an_odd_target_never_gets_in(store):
+    run = stage(store)
+    for wrong in ({"target_games": 7}, {"target_games": 6, "batch_games": 3}, {"target_games": 0}):
+        with pytest.raises(Exception, match=r"whole_pairs|sound"):
+            run.open(**wrong)
+    assert iterations(run) == []
+
+
+def test_applying_moves_theta_and_logs_it_at_once(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    before = run.now()
+    step = step_from(before, iterations(run)[0].tally, bounded=True, elo=12.5)
+    store.apply(run.master, iterations(run)[0].id, step)
+    now, (row,), (logged,) = run.now(), iterations(run), store.steps(run.run.id)
+    assert (now.applied, now.theta, now.state) == (1, step.theta_after, {"k": 1})
+    assert (row.status, row.elo_diff, row.gradient_estimate) == (
+        IterationStatus.COMPLETE,
+        12.5,
+        step.gradient,
+    )
+    assert row.completed_at is not None
+    assert (logged.k, logged.iteration_id, logged.bounded) == (1, row.id, True)
+    assert (logged.theta_before, logged.delta, logged.theta_after) == (
+        THETA,
+        step.delta,
+        step.theta_after,
+    )
+    assert store.totals(run.run.id).tally == row.tally
+    assert store.totals(run.run.id).bounded_steps == 1
+
+
+def test_a_result_is_applied_once(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    step = step_from(run.now(), iterations(run)[0].tally)
+    store.apply(run.master, iterations(run)[0].id, step)
+    with pytest.raises(IllegalTransition, match="k=1 is not the next result of run first"):
+        store.apply(run.master, iterations(run)[0].id, step)
+    assert run.now().applied == 1
+
+
+def test_results_are_applied_in_the_order_of_their_iterations(store):
+    run = stage(store)
+    run.open(in_flight=2)
+    run.open(k=2, in_flight=2)
+    run.play()
+    first, second = iterations(run)
+    with pytest.raises(IllegalTransition):
+        store.apply(run.master, second.id, step_from(run.now(), second.tally, k=2))
+    with pytest.raises(IllegalTransition):
+        store.apply(run.master, second.id, step_from(run.now(), second.tally))
+    assert run.now().applied == 0
+    store.apply(run.master, first.id, step_from(run.now(), first.tally))
+    store.apply(run.master, second.id, step_from(run.now(), second.tally))
+    assert run.now().applied == 2
+
+
+def test_a_step_from_another_theta_is_refused(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    with pytest.raises(IllegalTransition):
+        run.apply(theta_before=THETA | {"margin": 200.00000000000003})
+    assert store.steps(run.run.id) == []
+
+
+def test_an_iteration_that_lacks_games_is_not_applied(store):
+    run = stage(store)
+    run.open()
+    run.store.report(claim := run.claim("a"), result_of(claim))
+    with pytest.raises(IllegalTransition):
+        run.apply()
+    assert (run.now().theta, iterations(run)[0].status) == (THETA, IterationStatus.IN_PROGRESS)
+
+
+def test_another_runs_iteration_is_not_applied(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    other = store.create_run(new_run(name="second"))
+    foreign = store.acquire(other.id, "m1", LEASE)
+    row = iterations(run)[0]
+    with pytest.raises(IllegalTransition):
+        store.apply(foreign, row.id, step_from(other, row.tally))
+    with pytest.raises(IllegalTransition):
+        store.complete_validation(foreign, row.id, 0.0)
+    assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
+
+
+def test_a_tuning_iteration_is_not_closed_as_a_validation(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    with pytest.raises(IllegalTransition):
+        store.complete_validation(run.master, iterations(run)[0].id, 1.0)
+
+
+def test_the_view_has_all_that_a_master_decides_on(store):
+    run = stage(store)
+    run.open(in_flight=2)
+    run.open(k=2, in_flight=2)
+    run.claim("a")
+    view = store.tick(run.master, LEASE)
+    assert (view.opened, [i.k for i in view.open], view.failures) == (2, [1, 2], [])
+    assert (view.ready_games, view.leased_games, view.leased_batches) == (12, 4, 1)
+    assert (view.active_workers, view.active_slots, view.game_seconds) == (1, 4, None)
+    assert not view.open[0].played_out
+
+
+def test_the_view_tells_what_games_have_lasted_lately(store):
+    run = stage(store)
+    run.open()
+    for name in "ab":
+        claim = run.claim(name)
+        store.report(claim, result_of(claim, seconds=6.0))
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
+    run.apply()
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
+    run.open(k=2, opened_on=1)
+    claim = run.claim("short")
+    store.report(claim, result_of(claim, seconds=0.5))
+    assert store.tick(run.master, LEASE).game_seconds == 1.5
+
+
+def test_a_run_ends_when_all_its_iterations_are_applied(store, expire):
+    run = stage(store, max_iterations=2)
+    run.whole_iteration()
+    with pytest.raises(IllegalTransition, match="has iterations left"):
+        store.finish(run.master)
+    assert store.work_left()
+    run.whole_iteration()
+    store.finish(run.master)
+    assert run.now().status is RunStatus.FINISHED
+    assert run.now().finished_at is not None
+    with pytest.raises(IllegalTransition):
+        store.finish(run.master)
+    assert store.work_left(), "its master may be about to open the validation"
+    store.resign(run.master)
+    assert not store.work_left()
+    store.acquire(run.run.id, "next", LEASE)
+    expire(run_id=run.run.id)
+    assert not store.work_left(), "a master that died holds nobody"
+
+
+@pytest.mark.parametrize("ended_by", ["finish", "stop"])
+def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    if ended_by == "finish":
+        store.finish(run.master)
+    else:
+        store.stop("first", "me", "enough")
+    assert store.open_iteration(run.master, new_validation(opened_on=1)) == 2
+    assert store.work_left()
+    assert [claim.iteration_number for claim in run.play("v")] == [2, 2]
+    row = store.iterations(run.run.id, purpose=Purpose.VALIDATE)[0]
+    assert row.played_out
+    store.complete_validation(run.master, row.id, 7.5)
+    after = store.iterations(run.run.id, last=1)[0]
+    assert (after.status, after.elo_diff, after.k) == (IterationStatus.COMPLETE, 7.5, None)
+    assert (run.now().applied, len(store.steps(run.run.id))) == (1, 1)
+    store.resign(run.master)
+    assert not store.work_left()
+
+
+def test_a_stop_abandons_what_is_open_and_keeps_what_was_applied(store):
+    run = stage(store)
+    run.whole_iteration()
+    run.open()
+    claim = run.claim("z")
+    store.stop("first", "me", "enough")
+    assert [i.status for i in iterations(run)] == [
+        IterationStatus.COMPLETE,
+        IterationStatus.ABANDONED,
+    ]
+    with pytest.raises(LeaseLost):
+        store.report(claim, result_of(claim))
+    with pytest.raises(IllegalTransition):
+        store.apply(
+            run.master, iterations(run)[1].id, step_from(run.now(), iterations(run)[1].tally)
+        )
+    assert run.now().applied == 1
+
+
+def test_engines_of_an_old_iteration_are_given_up(store):
+    run = stage(store)
+    old, new = new_engine("old", content=b"old"), new_engine("new", content=b"new")
+    run.whole_iteration(plus=old, minus=old)
+    run.open(plus=new, minus=new)
+    assert store.retire_engines(run.master, 1) == [old.build_key]
+    assert store.engine_bytes(old.sha256) is None
+    assert store.engine_bytes(new.sha256) == b"new"
+    assert store.engine_bytes("0" * 64) is None
+
+
+def test_engines_that_something_younger_names_are_kept(store):
+    run = stage(store)
+    same = new_engine("same", content=b"same")
+    run.whole_iteration(plus=same)
+    run.open(minus=same)
+    assert same.build_key not in store.retire_engines(run.master, 1)
+    assert store.engine_bytes(same.sha256) == b"same"
+
+
+def test_an_engine_that_was_published_again_is_found_at_its_new_place(store):
+    run = stage(store)
+    run.whole_iteration()
+    run.open(plus=new_engine("plus", path="/moved/plus"))
+    assert run.claim("x").plus.path == "/moved/plus"
+    assert {e.path for e in store.engines(run.run.id)} == {"/moved/plus", "/engines/minus"}

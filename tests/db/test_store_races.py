@@ -1,0 +1,158 @@
+"""Many at once: every batch is played once, every count is right, and nobody sees a locked file."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
+
+from spsa.core.scoring import Tally
+from spsa.db.connection import create_engine, parse_url
+from spsa.db.store import open_store
+from spsa.errors import IllegalTransition, MastershipLost
+from worker.batches.backoff import RECONNECT
+from worker.batches.database_client import DatabaseClient
+
+WORKERS = 8
+BATCHES = 200
+
+
+def play_all(store, name):
+    """One worker from its registration until nothing is free; the batches it played."""
+    worker = store.register_worker(new_worker(name))
+    played = []
+    while (claim := store.claim(f"{name}-{len(played)}", worker, LEASE)) is not None:
+        store.renew([claim.claim_id], LEASE)
+        assert store.report(claim, result_of(claim)) == "accepted"
+        assert store.report(claim, result_of(claim)) == "already"
+        played.append(claim.batch_id)
+    return played
+
+
+def in_parallel(jobs):
+    """What the jobs give, all started together."""
+    gate = threading.Barrier(len(jobs))
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        futures = [pool.submit(lambda job=job: (gate.wait(30), job())[1]) for job in jobs]
+    return [future.result() for future in futures]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one store", "a store each"])
+def test_every_batch_is_played_once(database_url, shared):
+    with open_store(database_url, durable=False) as store:
+        run = stage(store, max_iterations=9)
+        for k in (1, 2):
+            run.open(k=k, target_games=4 * BATCHES // 2, in_flight=2)
+        stores = [store] * WORKERS
+        if not shared:
+            stores = [open_store(database_url, durable=False) for _ in range(WORKERS)]
+        jobs = [lambda s=s, n=n: play_all(s, f"box-{n}") for n, s in enumerate(stores)]
+        played = [batch for batches in in_parallel(jobs) for batch in batches]
+        for other in stores:
+            other.close()
+        assert len(played) == len(set(played)) == BATCHES
+        rows = store.batches(run.run.id)
+        assert all(row.tally == tally_of_seed(row.seed, 2) for row in rows)
+        assert store.totals(run.run.id).tally == sum((row.tally for row in rows), Tally())
+        assert all(iteration.played_out for iteration in store.iterations(run.run.id))
+        assert sum(row.batches for row in store.workers()) == BATCHES
+
+
+def test_one_of_many_masters_gets_the_run(database_url):
+    with open_store(database_url, durable=False) as store:
+        run = store.create_run(new_run())
+
+        def acquire(name):
+            try:
+                return store.acquire(run.id, name, LEASE).master_id
+            except MastershipLost:
+                return None
+
+        names = in_parallel([lambda n=n: acquire(f"m{n}") for n in range(6)])
+        assert sum(name is not None for name in names) == 1
+        assert store.run().epoch == 1
+
+
+def test_one_of_many_identical_openings_is_written(store):
+    run = stage(store)
+    numbers = in_parallel([lambda: store.open_iteration(run.master, new_iteration())] * 6)
+    assert numbers == [1] * 6
+    assert len(store.batches(run.run.id)) == 2
+
+
+def test_one_of_many_runs_of_a_name_is_started(store):
+    def create():
+        try:
+            return store.create_run(new_run()).id
+        except IllegalTransition:
+            return None
+
+    created = in_parallel([create] * 6)
+    assert sum(run_id is not None for run_id in created) == 1
+
+
+def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_url):
+    """Its first call is still at work in the server when a worker asks again."""
+    with open_store(postgresql_url) as store:
+        run = stage(store)
+        run.open()
+        client = DatabaseClient(store, new_worker(), LEASE, RECONNECT)
+        engine = create_engine(parse_url(postgresql_url), durable=True)
+        with engine.connect() as cut_off, ThreadPoolExecutor(1) as pool:
+            taken = sa.text(
+                "UPDATE spsa_batch SET status = 'leased', attempt = 1, claim_id = :claim,"
+                " worker_id = :w, lease_expires_at = now() + interval '1 hour' WHERE seq = 0"
+            )
+            cut_off.execute(taken, {"claim": client._claim_id, "w": run.worker.id})
+            again = pool.submit(client.claim)
+            _until_somebody_waits(engine)
+            cut_off.commit()
+            assert again.result(30).seq == 0
+        assert [batch.attempt for batch in store.batches(run.run.id)] == [1, 0]
+        engine.dispose()
+
+
+def _until_somebody_waits(engine):
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    while True:
+        with engine.connect() as connection:
+            if connection.scalar(waiting):
+                return
+
+
+def test_workers_and_an_impatient_owner(database_url):
+    """Pauses, resumes and failures in the middle of claims and reports deadlock nobody."""
+    with open_store(database_url, durable=False) as store:
+        run = stage(store)
+        run.open(target_games=60, max_attempts=10_000)
+        enough = threading.Event()
+
+        def wavering():
+            while not enough.is_set():
+                store.pause("first", "me", "hm")
+                store.tick(run.master, LEASE)
+                store.resume("first", "me")
+
+        def clumsy(name):
+            worker, count = store.register_worker(new_worker(name)), 0
+            while not store.iterations(run.run.id)[0].played_out:
+                count += 1
+                claim = store.claim(f"{name}-{count}", worker, LEASE)
+                if claim is None:
+                    continue
+                if count % 5 == 0:
+                    store.fail(claim, "clumsy", void_games=1)
+                elif count % 5 == 1:
+                    store.release(claim)
+                else:
+                    store.report(claim, result_of(claim))
+
+        def workers():
+            in_parallel([lambda n=n: clumsy(f"box-{n}") for n in range(3)])
+            enough.set()
+
+        in_parallel([wavering, workers])
+        rows = store.batches(run.run.id)
+        assert store.totals(run.run.id).tally == sum((row.tally for row in rows), Tally())
+        assert store.totals(run.run.id).void_games == sum(row.void_games for row in rows)

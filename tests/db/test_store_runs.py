@@ -1,0 +1,264 @@
+"""What an owner tells a run, what anybody may ask, and that values survive the database."""
+
+import math
+import struct
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from builders import LEASE, THETA, new_run, stage, step_from
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spsa.core.estimates import NOTHING_KNOWN, Estimates
+from spsa.db.store import open_store
+from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
+from spsa.lifecycle import RUN, RunStatus
+
+BOUNDARIES = [-0.0, 0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 0.1 + 0.2, 1e22]
+
+
+def bits(values):
+    return {name: struct.pack("<d", value) for name, value in values.items()}
+
+
+def test_a_new_run_is_what_was_asked_for(store):
+    new = new_run()
+    run = store.create_run(new)
+    for name in ("name", "seed", "algorithm", "settings", "space", "terms", "max_iterations"):
+        assert getattr(run, name) == getattr(new, name)
+    assert (run.theta, run.start_theta, run.state) == (new.theta, new.theta, new.state)
+    assert (run.status, run.applied, run.epoch, run.master_id) == (RunStatus.RUNNING, 0, 0, None)
+    assert store.run() == store.find_run("first") == run
+    assert [event.kind for event in store.events(run.id)] == ["start"]
+
+
+def test_a_name_is_given_once(store):
+    store.create_run(new_run())
+    with pytest.raises(IllegalTransition, match="there is a run named first already"):
+        store.create_run(new_run())
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are(store):
+    with pytest.raises(NothingToDo, match="there is no run yet"):
+        store.run()
+    for name in ("first", "second"):
+        store.create_run(new_run(name=name))
+    with pytest.raises(NothingToDo, match="no run named 'third'; there are: first, second"):
+        store.run("third")
+    assert store.find_run("third") is None
+    assert store.run().name == "second"
+    assert [run.name for run in store.runs()] == ["first", "second"]
+
+
+@pytest.mark.parametrize("to", RunStatus)
+@pytest.mark.parametrize("status", RunStatus)
+def test_a_run_moves_only_as_its_lifecycle_says(store, status, to):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    verbs = {
+        RunStatus.RUNNING: lambda: store.resume("first", "me"),
+        RunStatus.PAUSED: lambda: store.pause("first", "me", "why"),
+        RunStatus.STOPPED: lambda: store.stop("first", "me", "why"),
+        RunStatus.FINISHED: lambda: store.finish(run.master),
+    }
+    if status is not RunStatus.RUNNING:
+        verbs[status]()
+    if to in RUN[status]:
+        verbs[to]()
+        assert run.now().status is to
+    else:
+        with pytest.raises(IllegalTransition, match=f"run first cannot become {to}: it is"):
+            verbs[to]()
+        assert run.now().status is status
+
+
+def test_who_did_what_is_on_record(store):
+    run = store.create_run(new_run())
+    store.pause("first", "anna", "the box is needed")
+    store.resume("first", "ben")
+    store.extend("first", "ben", 9)
+    store.note(run.id, "edit", "carla", {"file": "params.toml"})
+    told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
+    assert told == [
+        ("start", "master", {"seed": 42}),
+        ("paused", "anna", {"reason": "the box is needed"}),
+        ("running", "ben", {}),
+        ("extend", "ben", {"max_iterations": 9}),
+        ("edit", "carla", {"file": "params.toml"}),
+    ]
+    assert [event.kind for event in store.events(run.id, last=2)] == ["extend", "edit"]
+
+
+def test_a_run_that_is_not_there_cannot_be_moved(store):
+    with pytest.raises(IllegalTransition, match="there is no such run"):
+        store.pause("nobody", "me", "why")
+
+
+def test_a_run_is_extended_but_never_below_what_it_has_opened(store):
+    run = stage(store)
+    run.whole_iteration()
+    run.open()
+    store.extend("first", "me", 2)
+    assert run.now().max_iterations == 2
+    with pytest.raises(IllegalTransition, match="has opened 2 iterations already"):
+        store.extend("first", "me", 1)
+    store.stop("first", "me", "enough")
+    with pytest.raises(IllegalTransition, match="first is stopped: it cannot be extended"):
+        store.extend("first", "me", 10)
+    with pytest.raises(IllegalTransition, match="no run named 'nobody'"):
+        store.extend("nobody", "me", 10)
+
+
+def test_every_float_comes_back_to_the_bit(store):
+    theta = {f"p{i}": value for i, value in enumerate(BOUNDARIES)}
+    run = stage(store, theta=theta, state={"velocity": BOUNDARIES})
+    assert bits(run.now().theta) == bits(theta)
+    assert [math.copysign(1, x) for x in run.now().state["velocity"][:2]] == [-1, 1]
+    run.open(plus_parameters=theta, minus_parameters=theta, base_parameters=theta)
+    run.play()
+    (row,) = store.iterations(run.run.id)
+    for kept in (row.plus_parameters, row.minus_parameters, row.base_parameters):
+        assert bits(kept) == bits(theta)
+    estimates = ("averaged", "averaged_sd", "supported", "supported_sd")
+    step = step_from(
+        run.now(),
+        row.tally,
+        delta=theta,
+        theta_after=theta,
+        gradient=theta,
+        estimates=Estimates(**dict.fromkeys(estimates, theta)),
+    )
+    store.apply(run.master, row.id, step)
+    (logged,) = store.steps(run.run.id)
+    assert bits(logged.delta) == bits(logged.theta_before) == bits(run.now().theta) == bits(theta)
+    assert bits(store.iterations(run.run.id)[0].gradient_estimate) == bits(theta)
+    for name in estimates:
+        assert bits(run.now().estimates.by_name()[name]) == bits(theta)
+
+
+def test_estimates_are_those_of_the_last_step(store):
+    run = stage(store)
+    assert run.now().estimates == NOTHING_KNOWN
+    for averaged in (THETA, None):
+        run.open()
+        run.play()
+        known = Estimates(averaged=averaged, supported=THETA, supported_sd={"margin": 2.0})
+        run.apply(estimates=known)
+        assert run.now().estimates == known
+
+
+def test_a_step_that_is_refused_leaves_no_estimates(store):
+    run = stage(store)
+    run.open()
+    run.play()
+    with pytest.raises(IllegalTransition):
+        run.apply(k=2, estimates=Estimates(averaged=THETA))
+    assert run.now().estimates.averaged is None
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def test_any_float_comes_back_to_the_bit(database_url):
+    with open_store(database_url, durable=False) as store:
+        run = store.create_run(new_run())
+
+        @settings(max_examples=25, deadline=None)
+        @given(
+            st.dictionaries(st.text(st.characters(codec="ascii", exclude_characters="\0")), finite)
+        )
+        def survives(values):
+            store.note(run.id, "values", "me", values)
+            assert bits(store.events(run.id, last=1)[0].detail) == bits(values)
+
+        survives()
+
+
+def test_the_order_of_the_parameters_is_kept(store):
+    theta = {"zulu": 1.0, "alpha": 2.0, "mike": 3.0}
+    assert list(store.create_run(new_run(theta=theta)).theta) == list(theta)
+
+
+def test_times_are_aware_utc_and_of_the_databases_clock(store):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    store.finish(run.master)
+    row = store.iterations(run.run.id)[0]
+    times = [run.now().created_at, run.now().finished_at, row.created_at, row.completed_at]
+    times += [store.steps(run.run.id)[0].created_at, store.events(run.run.id)[0].at]
+    assert {moment.tzinfo for moment in times} == {UTC}
+    # the database of the tests is on this machine, so the two clocks are one
+    assert all(abs(datetime.now(UTC) - moment) < timedelta(minutes=5) for moment in times)
+    assert row.created_at <= row.completed_at + timedelta(seconds=1)
+    assert 0 <= store.age_seconds(run.run.id) < 300
+
+
+def test_the_speed_of_a_run_counts_what_was_reported_lately(store, sql):
+    run = stage(store)
+    run.open()
+    run.play()
+    assert store.games_in_the_last(run.run.id, 60) == 8
+    assert store.games_in_the_last(run.run.id, -60) == 0
+
+
+def test_the_ledger_narrows_as_asked(store):
+    run = stage(store, max_iterations=9)
+    for _ in range(3):
+        run.whole_iteration()
+    run.open()
+    assert [i.k for i in store.iterations(run.run.id, last=2)] == [3, 4]
+    assert [i.k for i in store.open_iterations(run.run.id)] == [4]
+    assert [s.k for s in store.steps(run.run.id)] == [1, 2, 3]
+    assert store.iterations(run.run.id + 1) == []
+
+
+def test_theta_is_the_replay_of_the_log(store):
+    run = stage(store, max_iterations=9)
+    for _ in range(5):
+        run.whole_iteration()
+    theta = dict(THETA)
+    for step in store.steps(run.run.id):
+        assert theta == step.theta_before
+        theta = {name: theta[name] + step.delta[name] for name in theta}
+    assert bits(theta) == bits(run.now().theta)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://u:hunter2@h/d", "sqlite+odd:///x"],
+)
+def test_a_wrong_url_is_refused_without_being_quoted(url):
+    with pytest.raises(InvalidInput) as refused:
+        open_store(url)
+    assert "hunter2" not in str(refused.value)
+    assert "postgresql://" in str(refused.value)
+
+
+def test_a_store_names_its_database_without_the_password(sqlite_url):
+    with open_store(sqlite_url) as store:
+        assert store.is_file
+        assert store.where == sqlite_url
+        store.acquire(store.create_run(new_run()).id, "m1", LEASE)
+
+
+def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
+    run = store.create_run(new_run(seed=1))
+    assert not store.never_began(run.id), "its master is about to take it"
+    master = store.acquire(run.id, "living", LEASE)
+    assert not store.never_began(run.id)
+    with pytest.raises(IllegalTransition, match="already"):
+        store.create_run(new_run(seed=2), replacing=run.id)
+    store.resign(master)
+    assert store.never_began(run.id)
+    store.create_run(new_run(seed=2), replacing=run.id)
+    assert store.run(run.name).seed == 2
+
+
+def test_a_run_with_an_iteration_gives_way_to_none(store):
+    run = stage(store)
+    run.open()
+    store.resign(run.master)
+    assert not store.never_began(run.run.id)
+    with pytest.raises(IllegalTransition, match="already"):
+        store.create_run(new_run(), replacing=run.run.id)
+    assert store.find_run(run.run.name)

@@ -1,0 +1,207 @@
+"""Which batch the next claim gets, at the edges: runs without work, machines that come and go."""
+
+from itertools import count
+
+import pytest
+from builders import LEASE, new_iteration, new_run, new_worker, result_of
+
+from spsa.db.worker_queries import lot_of
+from spsa.errors import LeaseLost
+
+OTHER = "2000-01-01 00:00:00.000"
+
+
+class Runs:
+    """Several runs of one database, and one worker."""
+
+    def __init__(self, store, sql) -> None:
+        self.store, self.sql, self.asked = store, sql, count()
+        self.worker = store.register_worker(new_worker())
+
+    def open(self, name, batches=2, share=1.0, max_attempts=3):
+        run = self.store.create_run(new_run(name=name, share=share))
+        master = self.store.acquire(run.id, f"m-{name}", LEASE)
+        new = new_iteration(target_games=4 * batches, max_attempts=max_attempts)
+        self.store.open_iteration(master, new)
+        return run
+
+    def claim(self, low=0.0, high=1.0, worker=None):
+        """By a claim whose draw falls between these."""
+        ids = (f"claim {n}" for n in self.asked)
+        drawn = next(claim_id for claim_id in ids if low < lot_of(claim_id) < high)
+        return self.store.claim(drawn, worker or self.worker, LEASE)
+
+
+@pytest.fixture
+def runs(store, sql):
+    return Runs(store, sql)
+
+
+def played(runs, claim):
+    runs.store.report(claim, result_of(claim))
+
+
+def held(runs, claim):
+    pass
+
+
+def paused(runs, claim):
+    runs.store.release(claim)
+    runs.store.pause("idle", "me", "why")
+
+
+def tried_enough(runs, claim):
+    runs.store.release(claim)
+    runs.sql("UPDATE spsa_batch SET failures = max_attempts WHERE id = :id", id=claim.batch_id)
+
+
+def left_and_tried_enough(runs, claim):
+    runs.sql("UPDATE spsa_batch SET failures = max_attempts WHERE id = :id", id=claim.batch_id)
+    runs.sql.expire(claim.batch_id)
+
+
+@pytest.mark.parametrize("idle", [played, held, paused, tried_enough, left_and_tried_enough])
+def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
+    """Else the run of the next number would get the share of the idle one."""
+    runs.open("idle", batches=1, share=10.0)
+    idle(runs, runs.claim())
+    runs.open("b")
+    runs.open("c")
+    assert runs.claim(0.55, 0.65).run_name == "c"
+    assert runs.claim(0.2, 0.3).run_name == "b"
+
+
+def test_batches_that_were_left_behind_take_part_in_the_draw(runs):
+    runs.open("idle", batches=1, share=10.0)
+    played(runs, runs.claim())
+    runs.open("b", batches=1)
+    runs.claim()
+    runs.open("c", batches=1)
+    runs.claim()
+    runs.sql("UPDATE spsa_batch SET lease_expires_at = :then WHERE status = 'leased'", then=OTHER)
+    assert runs.claim(0.55, 0.65).run_name == "c"
+
+
+def test_slots_in_use_are_those_of_open_iterations_and_live_leases(runs):
+    """b has two of three slots, so that c is due all of the draw."""
+    runs.open("b", batches=5)
+    for _ in range(2):
+        runs.claim()
+    runs.open("c", batches=5)
+    assert runs.claim(0.0, 0.1).run_name == "c"
+
+
+def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):
+    runs.open("stopped", batches=1)
+    stopped = runs.claim()
+    runs.open("going", batches=1)
+    going = runs.claim()
+    runs.store.stop("stopped", "me", "why")
+    assert runs.store.renew([stopped.claim_id, going.claim_id], LEASE) == {going.claim_id}
+    with pytest.raises(LeaseLost):
+        played(runs, stopped)
+    played(runs, going)
+
+
+def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):
+    runs.open("only", batches=1, max_attempts=1)
+    claim = runs.claim()
+    runs.sql.expire(claim.batch_id)
+    assert runs.claim() is None
+
+
+def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
+    run = runs.open("only", batches=1, max_attempts=1)
+    runs.store.fail(runs.claim(), "it broke")
+    master = runs.store.acquire(run.id, "m-only", LEASE)
+    view = runs.store.tick(master, LEASE)
+    assert [failure.error for failure in view.failures] == ["it broke"]
+    assert "it broke (tried by 1 machine)" in view.run.reason
+
+
+class Fleet:
+    """Machines by name; `box` has failed the only batch of a run."""
+
+    def __init__(self, runs) -> None:
+        self.runs = runs
+        self.workers = {
+            name: runs.store.register_worker(self.info(name)) for name in ("box", "other", "third")
+        }
+        runs.open("only", batches=1, max_attempts=9)
+        runs.sql("DELETE FROM spsa_worker WHERE name = 'box-1'")
+        self.fail()
+
+    @staticmethod
+    def info(name):
+        return new_worker(f"w-{name}", host=name, secret=f"of {name}")
+
+    def fail(self):
+        claim = self.claim("box")
+        self.runs.store.fail(claim, "it broke")
+
+    def claim(self, name):
+        return self.runs.claim(worker=self.workers[name])
+
+    def falls_silent(self, name):
+        self.runs.sql(
+            "UPDATE spsa_worker SET last_seen_at = :then WHERE host = :name", then=OTHER, name=name
+        )
+
+
+@pytest.fixture
+def fleet(runs):
+    return Fleet(runs)
+
+
+def test_a_machine_tries_again_only_where_no_other_is_there(fleet):
+    assert fleet.claim("box") is None
+    fleet.falls_silent("other")
+    assert fleet.claim("box") is None
+    fleet.falls_silent("third")
+    fleet.fail()
+
+
+@pytest.mark.parametrize("verb", ["touch_worker", "register_worker"])
+def test_a_machine_that_is_back_is_waited_for(fleet, verb):
+    for name in ("other", "third"):
+        fleet.falls_silent(name)
+    store = fleet.runs.store
+    if verb == "touch_worker":
+        store.touch_worker(fleet.workers["other"])
+    else:
+        store.register_worker(fleet.info("other"))
+    assert fleet.claim("box") is None
+
+
+def test_a_machine_that_is_given_nothing_is_not_waited_for(fleet):
+    fleet.runs.store.set_aside("third", "why", "me")
+    assert fleet.claim("box") is None
+    fleet.runs.store.set_aside("other", "why", "me")
+    fleet.fail()
+
+
+def test_a_machine_that_is_given_nothing_of_these_binaries_is_not_waited_for(fleet):
+    plus, minus, another = (new_iteration().plus.sha256, new_iteration().minus.sha256, "a" * 64)
+    fleet.runs.store.set_aside("third", "why", "me", sha256=plus)
+    fleet.runs.store.set_aside("other", "why", "me", sha256=another)
+    assert fleet.claim("box") is None
+    fleet.runs.store.set_aside("other", "why", "me", sha256=minus)
+    fleet.fail()
+
+
+def test_a_worker_that_registers_again_brings_its_row_up_to_date(store, sql):
+    store.register_worker(new_worker("w"))
+    sql("UPDATE spsa_worker SET last_seen_at = :then", then=OTHER)
+    changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "confinement": "x"}
+    store.register_worker(new_worker("w", **changed))
+    (row,) = sql("SELECT * FROM spsa_worker")
+    assert {name: row._mapping[name] for name in changed} == changed
+    (seen,) = store.workers()
+    assert seen.seconds_since_seen < 60
+
+
+def test_a_worker_says_its_speed_where_it_knows_it(store, sql):
+    worker = store.register_worker(new_worker("w"))
+    for told, kept in ((None, None), (5.0, 5.0), (None, 5.0), (7.0, 7.0)):
+        store.touch_worker(worker, told)
+        assert [row.nps for row in store.workers()] == [kept]

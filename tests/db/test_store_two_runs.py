@@ -1,0 +1,273 @@
+"""Two runs in one database: what is done to one of them changes nothing of the other."""
+
+import pytest
+from builders import LEASE, Stage, new_engine, new_validation, result_of, stage, step_from
+from invariants import broken
+
+from spsa.core.game_settings import Terms, TimeControl, TimeKind
+from spsa.db.store import NewPurge, Selection
+from spsa.errors import IllegalTransition, MastershipLost
+
+NAMED = ("ancient", "old", "kept", "young", "theirs")
+TABLES = {
+    "spsa_run": "SELECT * FROM spsa_run t WHERE id = :run",
+    "spsa_iteration": "SELECT * FROM spsa_iteration t WHERE run_id = :run ORDER BY id",
+    "spsa_batch": "SELECT t.* FROM spsa_batch t JOIN spsa_iteration i ON i.id = t.iteration_id"
+    " WHERE i.run_id = :run ORDER BY t.id",
+    "spsa_step": "SELECT * FROM spsa_step WHERE run_id = :run ORDER BY id",
+    "spsa_event": "SELECT * FROM spsa_event WHERE run_id = :run ORDER BY id",
+    "spsa_purge": "SELECT * FROM spsa_purge WHERE run_id = :run ORDER BY id",
+}
+
+
+class Two:
+    """Each run has a complete iteration, and an open one with a batch reported and one leased."""
+
+    def __init__(self, store, sql) -> None:
+        self.store, self.sql = store, sql
+        self.one, self.claim = self.begun("one")
+        self.two, claim = self.begun("two")
+        # the batch that is leased in `two` was left behind by all who may try it
+        sql("UPDATE spsa_batch SET max_attempts = 1 WHERE id = :id", id=claim.batch_id)
+        sql.expire(claim.batch_id)
+
+    def begun(self, name):
+        on = stage(self.store, name=name, max_iterations=9)
+        on.open()
+        on.play(name)
+        on.apply()
+        on.open()
+        first, second = on.claim(f"{name} first"), on.claim(f"{name} second")
+        self.store.report(first, result_of(first, voids={"crash": 1}))
+        return on, second
+
+    def rows(self, on: Stage):
+        return {
+            table: [tuple(map(str, row)) for row in self.sql(query, run=on.run.id)]
+            for table, query in TABLES.items()
+        }
+
+
+@pytest.fixture
+def two(store, sql):
+    made = Two(store, sql)
+    yield made
+    assert broken(sql) == []
+
+
+def acquire(two):
+    two.store.acquire(two.one.run.id, "m1", LEASE)
+
+
+def resign(two):
+    two.store.resign(two.one.master)
+
+
+def tick(two):
+    view = two.store.tick(two.one.master, LEASE)
+    assert (view.opened, len(view.open), view.failures) == (2, 1, [])
+    assert (view.ready_games, view.leased_games, view.leased_batches) == (0, 4, 1)
+
+
+def apply(two):
+    two.store.report(two.claim, result_of(two.claim))
+    two.one.apply()
+
+
+def open_another(two):
+    two.one.open(k=3, opened_on=1, in_flight=2)
+
+
+def abandon(two):
+    row = opened_validation(two)
+    two.store.abandon_validation(two.one.master, row.id)
+    statuses = [it.status for it in two.store.iterations(two.one.run.id)]
+    assert statuses == ["complete", "in_progress", "abandoned"]
+    with pytest.raises(IllegalTransition):
+        two.store.abandon_validation(two.one.master, row.id)
+
+
+def opened_validation(two):
+    two.store.open_iteration(two.one.master, new_validation(opened_on=1))
+    return two.store.iterations(two.one.run.id)[-1]
+
+
+def validate(two):
+    row = opened_validation(two)
+    two.one.play("validation")
+    two.store.complete_validation(two.one.master, row.id, 12.5)
+    assert two.store.iterations(two.one.run.id)[-1].elo_diff == 12.5
+
+
+def pause(two):
+    two.store.pause("one", "me", "why")
+
+
+def stop(two):
+    two.store.stop("one", "me", "why")
+    assert [it.status for it in two.store.iterations(two.one.run.id)] == ["complete", "abandoned"]
+
+
+def extend(two):
+    two.store.extend("one", "me", 9)
+
+
+def prioritize(two):
+    two.store.prioritize("one", "me", priority=2, share=3.0)
+
+
+def note(two):
+    two.store.note(two.one.run.id, "bounds", "me", {"why": "so"})
+
+
+def resume(two):
+    two.sql("UPDATE spsa_run SET status = 'paused'")
+    for claim_id in ("one second", "two second"):
+        two.sql(
+            "UPDATE spsa_batch SET status = 'failed', claim_id = NULL, lease_expires_at = NULL"
+            " WHERE claim_id = :claim_id",
+            claim_id=claim_id,
+        )
+    before = two.rows(two.two)
+    two.store.resume("one", "me")
+    assert two.rows(two.two) == before
+    two.sql("UPDATE spsa_batch SET status = 'ready', attempt = 0 WHERE status = 'failed'")
+
+
+def purge(two):
+    """Everything that the worker has played or has, of both open iterations, but in one run."""
+    run = two.one.now()
+    done = two.store.purge(
+        run.id,
+        NewPurge(
+            selection=Selection(worker="box-1", iterations=(2,)),
+            actor="me",
+            reason="why",
+            purges=0,
+            applied=run.applied,
+            theta_before=run.theta,
+            theta_after=run.theta,
+            estimates=run.estimates,
+            state=run.state,
+            judgements={},
+        ),
+    )
+    assert (done.games, done.number) == (4, 1)
+    assert [b.status for b in two.store.batches(run.id)][-2:] == ["ready", "ready"]
+    assert two.store.struck_totals(run.id).games == 4
+    nothing = two.store.struck_totals(two.two.run.id)
+    assert (nothing.games, nothing.played_again, nothing.emptied) == (0, 0, 0)
+    assert two.store.struck(two.two.run.id) == two.store.purges(two.two.run.id) == []
+
+
+VERBS = (
+    *(acquire, resign, tick, apply, open_another, abandon, validate, pause, stop, extend),
+    *(prioritize, note, purge),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_done_to_one_run_leaves_the_other(two, verb):
+    before, own = two.rows(two.two), two.rows(two.one)
+    verb(two)
+    assert two.rows(two.two) == before
+    assert two.rows(two.one) != own
+
+
+def test_a_run_that_is_resumed_leaves_the_other(two):
+    resume(two)
+
+
+def test_a_validation_is_abandoned_by_its_master_only(two):
+    row = opened_validation(two)
+    with pytest.raises(IllegalTransition):
+        two.store.abandon_validation(two.two.master, row.id)
+    (tuned, _, _) = two.store.iterations(two.one.run.id)
+    with pytest.raises(IllegalTransition):
+        two.store.abandon_validation(two.one.master, tuned.id)
+    acquire(two)
+    with pytest.raises(MastershipLost):
+        two.store.abandon_validation(two.one.master, row.id)
+
+
+def test_a_step_is_of_its_own_run(two):
+    """A master that names an iteration of another run moves neither."""
+    two.store.report(two.claim, result_of(two.claim))
+    run = two.two.now()
+    foreign = two.store.iterations(two.one.run.id)[-1]
+    with pytest.raises(IllegalTransition):
+        two.store.apply(two.two.master, foreign.id, step_from(run, foreign.tally))
+
+
+def test_totals_are_of_their_own_run(two):
+    for on in (two.one, two.two):
+        totals = two.store.totals(on.run.id)
+        rows = [b.tally for b in two.store.batches(on.run.id)]
+        assert totals.tally == sum(rows[1:], rows[0])
+
+
+def test_a_machine_that_is_released_is_told_of_in_the_events(two):
+    two.store.set_aside("box", "why", "me", run_id=two.one.run.id)
+    two.store.release_machine("box", "them")
+    told = two.sql("SELECT kind, actor, run_id FROM spsa_event ORDER BY id DESC")[:2]
+    assert [tuple(row) for row in told] == [
+        ("release", "them", None),
+        ("set_aside", "me", two.one.run.id),
+    ]
+
+
+def test_how_long_a_game_lasts_is_told_of_the_runs_own_latest_result(two, sql):
+    sql("UPDATE spsa_batch SET seconds = id WHERE status = 'done'")
+    for on in (two.one, two.two):
+        ((seconds,),) = sql(
+            "SELECT SUM(b.seconds) FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id"
+            " WHERE i.run_id = :run AND i.k = 1",
+            run=on.run.id,
+        )
+        assert two.store.tick(on.master, LEASE).game_seconds == seconds / 8
+
+
+def test_a_run_with_several_miscounted_iterations_is_paused(two, sql):
+    two.one.open(k=3, opened_on=1, in_flight=2)
+    server = sql.dialect == "postgresql"
+    sql(f"DROP TRIGGER spsa_check_counts {'ON spsa_iteration' if server else ''}")
+    worse = "UPDATE spsa_iteration SET void_games = void_games {} 7 WHERE k > 1 AND run_id = :id"
+    sql(worse.format("+"), id=two.one.run.id)
+    view = two.store.tick(two.one.master, LEASE)
+    assert view.run.status == "paused"
+    assert "does not have the sums of its batches" in view.run.reason
+    assert two.two.now().status == "running"
+    sql(worse.format("-"), id=two.one.run.id)
+
+
+def whole(on, **engines):
+    on.open(**engines)
+    on.play(f"{on.run.name} {on.now().applied}")
+    on.apply()
+
+
+def test_the_binaries_of_an_old_iteration_are_given_up(two, sql):
+    """Those that nothing younger, open or of another run names keep their bytes."""
+    engines = {name: new_engine(name, content=name.encode()) for name in NAMED}
+    ancient, old, kept, young, theirs = engines.values()
+    other = stage(two.store, name="three", max_iterations=9)
+    for _ in range(4):
+        whole(other, plus=theirs, minus=kept)
+    whole(other, plus=old, minus=kept)
+    apply(two)
+    whole(two.one, plus=ancient, minus=kept)
+    whole(two.one, plus=old, minus=kept)
+    two.one.open(plus=young, minus=kept)
+    assert two.store.retire_engines(two.one.master, 4) == ["key of old"]
+    left = {name: two.store.engine_bytes(engine.sha256) for name, engine in engines.items()}
+    assert left == {name: None if name == "old" else name.encode() for name in NAMED}
+
+
+def test_an_iterations_times_are_in_milliseconds(two, sql):
+    assert {(row.timelow_ms, row.timehigh_ms) for row in sql("SELECT * FROM spsa_iteration")} == {
+        (50, 100)
+    }
+    nodes = TimeControl(kind=TimeKind.NODES, low=500, high=900)
+    two.one.open(k=3, opened_on=1, in_flight=2, terms=Terms(time_control=nodes))
+    (row,) = sql("SELECT timelow_ms, timehigh_ms FROM spsa_iteration WHERE k = 3")
+    assert tuple(row) == (0, 0)

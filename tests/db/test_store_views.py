@@ -1,0 +1,132 @@
+"""The views that people query: one text, the same answers from both databases."""
+
+import pytest
+from builders import result_of, stage
+
+from spsa.core.estimates import Estimates
+from spsa.core.scoring import Tally
+from spsa.db.schema import VIEWS
+from spsa.db.store import BatchResult
+
+
+@pytest.fixture
+def played(store):
+    """Two applied iterations, one half played, one all won, and a worker that holds a batch."""
+    run = stage(store, max_iterations=9)
+    for _ in range(2):
+        run.whole_iteration()
+    run.open(target_games=12)
+    run.store.report(claim := run.claim("x"), result_of(claim, voids={"hang": 2}, seconds=2.5))
+    run.claim("y")
+    run.open(k=4, opened_on=2, target_games=4, in_flight=2)
+    while (claim := run.claim("last")).iteration_number != 4:
+        run.store.release(claim)
+        run.claim(f"away-{claim.seq}")
+    run.store.report(claim, BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2))))
+    return run
+
+
+def test_progress_agrees_with_the_ledger(played, sql):
+    rows = sql("SELECT * FROM spsa_progress ORDER BY iteration_number")
+    known = played.store.iterations(played.run.id)
+    assert [row.run for row in rows] == ["first"] * 4
+    for row, iteration in zip(rows, known, strict=True):
+        tally = iteration.tally
+        assert (row.k, row.status, row.purpose) == (
+            iteration.k,
+            iteration.status,
+            iteration.purpose,
+        )
+        assert (row.plus_wins, row.minus_wins, row.draws) == (
+            tally.wins,
+            tally.losses,
+            tally.draws,
+        )
+        assert tuple(getattr(row, f"ptnml_{i}") for i in range(5)) == tally.pentanomial
+        assert row.percent_done == pytest.approx(
+            100 * iteration.games_played / iteration.target_games
+        )
+        assert row.void_games == iteration.void_games
+
+
+def test_progress_has_score_and_elo_where_they_exist(played, sql):
+    played.open(k=5, opened_on=2, in_flight=3)
+    rows = sql("SELECT k, score, elo FROM spsa_progress ORDER BY k")
+    won = next(row for row in rows if row.k == 4)
+    assert (won.score, won.elo) == (1.0, None)
+    assert (rows[-1].score, rows[-1].elo) == (None, None)
+    for row in rows[:3]:
+        tally = played.store.iterations(played.run.id)[row.k - 1].tally
+        score = (tally.wins + tally.draws / 2) / tally.games
+        assert row.score == pytest.approx(score)
+        assert 1 / (1 + 10 ** (-row.elo / 400)) == pytest.approx(score)
+
+
+def test_the_history_of_a_parameter_is_that_of_the_log(played, sql):
+    rows = sql("SELECT run, k, name, value FROM spsa_param_history ORDER BY k, name")
+    steps = played.store.steps(played.run.id)
+    thetas = [played.run.start_theta, *(step.theta_after for step in steps)]
+    # SQLite writes a float as text of 15 digits
+    assert [tuple(row) for row in rows] == [
+        ("first", k, name, pytest.approx(theta[name], rel=1e-14))
+        for k, theta in enumerate(thetas)
+        for name in sorted(theta)
+    ]
+
+
+def test_every_theta_of_every_parameter(store, sql):
+    run = stage(store)
+    names = sorted(run.run.theta)
+    known = {
+        "averaged": dict.fromkeys(names, 2.5),
+        "averaged_sd": {"margin": 0.25},
+        "supported": dict.fromkeys(names, -1e-7),
+        "supported_sd": {"margin": 3.0, "ratio": 1 / 3},
+    }
+    run.open()
+    run.play()
+    run.apply(estimates=Estimates(**known))
+    now = run.now()
+    known |= {"start": now.start_theta, "final": now.theta}
+    rows = sql("SELECT * FROM spsa_theta ORDER BY parameter")
+    assert [(row.run, row.parameter) for row in rows] == [("first", name) for name in names]
+    for row in rows:
+        for what, values in known.items():
+            wanted = values.get(row.parameter)
+            assert getattr(row, what) == (wanted and pytest.approx(wanted, rel=1e-14))
+
+
+def test_a_theta_that_nobody_knows_yet_is_none(store, sql):
+    run = stage(store)
+    stage(store, name="second")
+    rows = sql("SELECT * FROM spsa_theta ORDER BY run, parameter")
+    assert [row.run for row in rows] == ["first"] * 3 + ["second"] * 3
+    for row in rows:
+        assert row.final == row.start == pytest.approx(run.run.theta[row.parameter], rel=1e-14)
+        assert (row.averaged, row.averaged_sd, row.supported, row.supported_sd) == (None,) * 4
+
+
+def test_worker_stats_agree_with_the_store(played, sql):
+    (row,) = sql("SELECT * FROM spsa_worker_stats")
+    (known,) = played.store.workers()
+    for name in ("batches", "games", "games_leased", "void_games", "time_losses", "concurrency"):
+        assert getattr(row, name) == getattr(known, name)
+    assert row.worker == known.name
+    assert row.seconds_played == 2.5
+    assert row.last_report_at is not None
+
+
+def test_the_views_are_there_before_anything_is(store, sql):
+    for view in VIEWS:
+        assert sql(f"SELECT * FROM {view}") == []  # noqa: S608
+
+
+def test_a_slot_that_is_slower_than_its_neighbours_shows(store, sql):
+    run = stage(store)
+    run.open()
+    for slot, nodes in enumerate((3000, 900)):
+        claim = run.claim(f"c{slot}")
+        spent = {"plus_nodes": nodes, "minus_nodes": nodes, "think_seconds": 2.0}
+        store.report(claim, result_of(claim, slot=slot, **spent))
+    rows = sql("SELECT worker, slot, batches, nps FROM spsa_slot_stats ORDER BY slot")
+    assert [tuple(row) for row in rows] == [("box-1", 0, 1, 3000.0), ("box-1", 1, 1, 900.0)]

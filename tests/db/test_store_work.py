@@ -1,0 +1,257 @@
+"""A worker's verbs: claim, renew, report, release, fail."""
+
+from dataclasses import replace
+
+import pytest
+from builders import LEASE, new_iteration, new_worker, result_of, stage
+from invariants import miscounted
+
+from spsa.core.scoring import Tally
+from spsa.db.store import BatchResult
+from spsa.errors import IllegalTransition, LeaseLost, OutOfRange, ReportConflict
+from spsa.lifecycle import BatchStatus, IterationStatus
+
+
+@pytest.fixture
+def run(store):
+    """A run whose first iteration, of two batches, is open."""
+    started = stage(store)
+    started.open()
+    return started
+
+
+def batches(run):
+    return run.store.batches(run.run.id)
+
+
+def iteration(run):
+    return run.store.iterations(run.run.id)[-1]
+
+
+def test_claims_hand_out_batches_in_order_and_start_the_iteration(run):
+    assert iteration(run).status is IterationStatus.PENDING
+    first, second = run.claim("a"), run.claim("b")
+    assert [(c.seq, c.attempt, c.first_pair, c.pairs) for c in (first, second)] == [
+        (0, 1, 0, 2),
+        (1, 1, 2, 2),
+    ]
+    assert run.claim("c") is None
+    assert iteration(run).status is IterationStatus.IN_PROGRESS
+
+
+def test_a_claim_says_all_that_has_to_be_played(run):
+    claim, new = run.claim("a"), new_iteration()
+    assert (claim.run_name, claim.run_seed, claim.iteration_number) == ("first", 42, 1)
+    assert (claim.plus.sha256, claim.plus.path) == (new.plus.sha256, new.plus.path)
+    assert (claim.plus.options, claim.minus.options) == (new.plus_options, new.minus_options)
+    assert claim.terms == new.terms
+    assert claim.lease_seconds == LEASE
+
+
+def test_asking_twice_with_one_claim_id_is_answered_once(run):
+    assert run.claim("a") == run.claim("a")
+    assert [b.attempt for b in batches(run)] == [1, 0]
+
+
+def test_a_claim_id_that_was_reported_gets_no_second_batch(run):
+    run.store.report(claim := run.claim("a"), result_of(claim))
+    with pytest.raises(LeaseLost, match="has been reported"):
+        run.claim("a")
+
+
+def test_a_report_counts_once_and_a_repeated_one_is_answered_already(run):
+    claim = run.claim("a")
+    result = result_of(claim, voids={"crash": 2}, plus_nodes=10, minus_nodes=20, seconds=1.5)
+    assert run.store.report(claim, result) == "accepted"
+    assert run.store.report(claim, result) == "already"
+    row = iteration(run)
+    assert (row.tally, row.games_played, row.void_games) == (result.tally, 4, 2)
+    assert batches(run)[0].tally == result.tally
+    assert batches(run)[0].void_games == 2
+
+
+def test_other_counts_under_the_same_claim_are_a_conflict(run):
+    claim = run.claim("a")
+    right = result_of(claim)
+    run.store.report(claim, right)
+    with pytest.raises(ReportConflict, match="iteration 1 batch 0 of run first"):
+        run.store.report(claim, BatchResult(tally=right.tally + -right.tally))
+    assert iteration(run).tally == right.tally
+
+
+def test_an_expired_lease_is_taken_over_with_the_next_attempt(run, expire):
+    lost = run.claim("a")
+    expire(lost.batch_id)
+    taken = run.claim("b")
+    assert (taken.batch_id, taken.attempt, taken.seed) == (lost.batch_id, 2, lost.seed)
+    with pytest.raises(LeaseLost, match="no longer held by claim a"):
+        run.store.report(lost, result_of(lost))
+    assert run.store.report(taken, result_of(taken)) == "accepted"
+    with pytest.raises(LeaseLost):
+        run.store.report(lost, result_of(lost))
+    assert iteration(run).games_played == 4
+
+
+def test_a_live_lease_is_nobody_elses(run):
+    first = run.claim("a")
+    assert run.claim("b").batch_id != first.batch_id
+
+
+def test_a_late_report_counts_while_nobody_else_has_the_batch(run, expire):
+    claim = run.claim("a")
+    expire(claim.batch_id)
+    assert run.store.report(claim, result_of(claim)) == "accepted"
+
+
+def test_a_lost_claim_id_may_ask_for_other_work(run, expire):
+    lost = run.claim("a")
+    expire(lost.batch_id)
+    run.claim("b")
+    assert run.claim("a").seq == 1
+
+
+def test_a_released_batch_is_free_and_the_attempt_does_not_count(run):
+    claim = run.claim("a")
+    run.store.release(claim)
+    run.store.release(claim)
+    assert (batches(run)[0].status, batches(run)[0].attempt) == (BatchStatus.READY, 0)
+    with pytest.raises(LeaseLost):
+        run.store.report(claim, result_of(claim))
+    assert run.claim("b").batch_id == claim.batch_id
+
+
+def test_another_claim_can_neither_release_nor_fail_a_batch(run, expire):
+    lost = run.claim("a")
+    expire(lost.batch_id)
+    taken = run.claim("b")
+    run.store.release(lost)
+    run.store.fail(lost, "engine crashed", void_games=1)
+    row = batches(run)[0]
+    assert (row.status, row.attempt, row.last_error) == (BatchStatus.LEASED, 2, None)
+    assert iteration(run).void_games == 0
+    assert run.store.report(taken, result_of(taken)) == "accepted"
+
+
+def test_results_of_several_iterations_count_where_they_belong(run):
+    run.open(k=2, in_flight=2)
+    claims = [run.claim(name) for name in "abc"]
+    assert [(c.iteration_number, c.seq) for c in claims] == [(1, 0), (1, 1), (2, 0)]
+    for voids, claim in enumerate(claims, 1):
+        run.store.report(claim, result_of(claim, voids={"crash": voids}))
+    one, two = run.store.iterations(run.run.id)
+    assert one.tally == result_of(claims[0]).tally + result_of(claims[1]).tally
+    assert two.tally == result_of(claims[2]).tally
+    assert (one.void_games, two.void_games) == (3, 3)
+
+
+def test_a_forged_report_counts_nowhere(run, sql):
+    """Two batches reported, and the first of them once more under another claim's id."""
+    first, second = run.claim("a"), run.claim("b")
+    won = BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
+    assert run.store.report(first, result_of(first)) == "accepted"
+    assert run.store.report(second, result_of(second)) == "accepted"
+    with pytest.raises(LeaseLost, match="no longer held by claim forged"):
+        run.store.report(replace(first, claim_id="forged"), won)
+    row = iteration(run)
+    assert row.tally == result_of(first).tally + result_of(second).tally
+    assert (row.games_played, miscounted(sql)) == (8, [])
+
+
+def test_a_claim_that_lost_its_batch_cannot_report_it_beside_its_next_one(run, expire, sql):
+    """A suspended laptop: its batch is another claim's, and it has a new one by the same id."""
+    lost = run.claim("a")
+    expire(lost.batch_id)
+    taken, again = run.claim("b"), run.claim("a")
+    assert (taken.batch_id, again.batch_id != lost.batch_id) == (lost.batch_id, True)
+    with pytest.raises(LeaseLost):
+        run.store.report(lost, result_of(lost))
+    for claim in (taken, again):
+        assert run.store.report(claim, result_of(claim)) == "accepted"
+    assert (iteration(run).games_played, miscounted(sql)) == (8, [])
+
+
+def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
+    claim = run.claim("a")
+    run.store.pause("first", "me", "dinner")
+    assert run.claim("b") is None
+    assert run.store.renew(["a"], LEASE) == {"a"}
+    assert run.store.report(claim, result_of(claim)) == "accepted"
+    assert run.store.work_left() is False
+    run.store.resume("first", "me")
+    assert run.claim("b").seq == 1
+
+
+def test_renewing_lengthens_and_names_what_is_still_held(run, expire):
+    held, lost = run.claim("a"), run.claim("b")
+    expire(held.batch_id)
+    expire(lost.batch_id)
+    assert run.store.renew(["a"], LEASE) == {"a"}
+    assert run.claim("c").batch_id == lost.batch_id
+    assert run.store.renew(["a", "b", "never"], LEASE) == {"a"}
+    assert run.store.renew([], LEASE) == frozenset()
+
+
+def test_a_stop_takes_the_work_away(run):
+    claim = run.claim("a")
+    run.store.stop("first", "me", "enough")
+    assert iteration(run).status is IterationStatus.ABANDONED
+    assert run.store.renew(["a"], LEASE) == frozenset()
+    with pytest.raises(LeaseLost, match="abandoned"):
+        run.store.report(claim, result_of(claim))
+    assert batches(run)[0].tally == Tally()
+    assert iteration(run).games_played == 0
+    assert run.claim("b") is None
+    assert run.store.work_left() is False
+
+
+@pytest.mark.parametrize(
+    "tally",
+    [
+        Tally.of_pair(2, 2),
+        Tally.of_pair(2, 2) + Tally.of_pair(1, 1) + Tally.of_pair(0, 0),
+        Tally(2, 1, 1, (0, 1, 0, 1, 0)),
+        Tally(4, 0, 0, (0, 0, 2, 0, 0)),
+        Tally(5, -1, 0, (0, 0, 0, 0, 2)),
+    ],
+    ids=["half a batch", "too many", "a game off", "pairs that disagree", "negative"],
+)
+def test_the_database_refuses_counts_that_are_not_this_batch(run, tally):
+    claim = run.claim("a")
+    with pytest.raises((IllegalTransition, OutOfRange)):
+        run.store.report(claim, BatchResult(tally=tally))
+    assert iteration(run).games_played == 0
+    assert run.store.report(claim, result_of(claim)) == "accepted"
+
+
+def test_exactly_the_target_counts_whatever_is_tried(run, expire):
+    claims = []
+    while (claim := run.claim(f"claim {len(claims)}")) is not None and len(claims) < 6:
+        claims.append(claim)
+        expire(claim.batch_id)
+    for _ in range(2):
+        for claim in claims:
+            try:
+                run.store.report(claim, result_of(claim))
+            except LeaseLost:
+                continue
+    row = iteration(run)
+    assert (row.games_played, row.target_games) == (8, 8)
+    assert len(claims) == 6
+
+
+def test_registering_again_is_the_same_worker_brought_up_to_date(store):
+    first = store.register_worker(new_worker())
+    assert store.register_worker(new_worker(concurrency=7)) == first
+    store.touch_worker(first, nps=1.5e6)
+    (row,) = store.workers()
+    assert (row.concurrency, row.nps) == (7, 1.5e6)
+    assert 0 <= row.seconds_since_seen < 60
+    assert store.register_worker(new_worker("box-2")) != first
+
+
+def test_a_workers_row_tells_what_it_has_done(run):
+    run.store.report(claim := run.claim("a"), result_of(claim, plus_time_losses=1))
+    run.claim("b")
+    (row,) = run.store.workers()
+    assert (row.batches, row.games, row.games_leased, row.time_losses) == (1, 4, 4, 1)
+    assert {type(value) for value in (row.batches, row.games, row.games_leased)} == {int}

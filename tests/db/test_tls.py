@@ -1,0 +1,367 @@
+"""A server elsewhere has to prove who it is, and no secret is ever said: with real servers.
+
+A server "elsewhere" is one of this machine that is called by a name: `hostaddr` says where it is,
+and libpq holds the name against the certificate.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from console import ROOT, call, environment, master, worker, write_project
+from postgres_server import CrashingServer, account, binaries
+
+from spsa.cli import COMMANDS, execute
+from spsa.db.connection import create_engine, parse_url, translated
+from spsa.db.database_url import ServerUrl, parsed
+from spsa.db.tls import authorities, cautions, is_near, secured
+from spsa.errors import DatabaseUnreachable
+
+SECRET = "s3cret"
+NAME = "db.test"
+
+
+@pytest.mark.parametrize(
+    ("where", "near"),
+    [
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("[::1]", True),
+        ("%2Frun%2Fpostgresql", True),
+        ("", True),
+        ("localhost:1,127.0.0.1:2", True),
+        ("db", False),
+        ("10.0.0.1", False),
+        ("[fe80::1]", False),
+        ("localhost.example.org", False),
+        ("localhost,db", False),
+        ("0.0.0.0", False),
+    ],
+)
+def test_only_this_machine_is_near(where: str, near: bool) -> None:
+    url = parsed(f"postgresql://u@{where}/d")
+    assert isinstance(url, ServerUrl)
+    assert is_near(url, {}) is near
+    assert (secured(url, {}).option("sslmode") is None) is near
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "mode"),
+    [
+        ("postgresql://db/d", {}, "verify-full"),
+        ("postgresql://db/d?sslmode=disable", {}, "disable"),
+        ("postgresql://db/d?sslmode=verify-ca", {}, "verify-ca"),
+        ("postgresql://db/d", {"PGSSLMODE": "require"}, None),
+        ("postgresql:///d", {}, None),
+        ("postgresql:///d", {"PGHOST": "db"}, "verify-full"),
+        ("postgresql:///d", {"PGHOST": "/run"}, None),
+        ("postgresql:///d", {"PGSERVICE": "x"}, "verify-full"),
+        ("postgresql://localhost/d", {"PGHOST": "db"}, None),
+        ("postgresql://localhost/d?hostaddr=10.0.0.1", {}, "verify-full"),
+        ("postgresql://localhost/d", {"PGHOSTADDR": "10.0.0.1"}, "verify-full"),
+        ("postgresql://db/d?hostaddr=127.0.0.1", {}, "verify-full"),
+    ],
+)
+def test_what_is_written_goes_before_what_is_usual(
+    text: str, environ: dict[str, str], mode: str | None
+) -> None:
+    url = parsed(text)
+    assert isinstance(url, ServerUrl)
+    assert secured(url, environ).option("sslmode") == mode
+
+
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require"])
+def test_a_weaker_way_is_warned_of_once(mode: str) -> None:
+    far, near = (parsed(f"postgresql://u:{SECRET}@{h}/d?sslmode={mode}") for h in ("db", "[::1]"))
+    assert isinstance(far, ServerUrl) and isinstance(near, ServerUrl)
+    (warning,) = cautions(far, {})
+    assert f"sslmode={mode}" in warning and SECRET not in warning
+    assert list(cautions(near, {})) == []
+
+
+def test_a_strict_way_is_not_warned_of() -> None:
+    for option in ("", "?sslmode=verify-ca", "?sslmode=verify-full"):
+        url = parsed(f"postgresql://db/d{option}")
+        assert isinstance(url, ServerUrl)
+        assert list(cautions(url, {})) == []
+
+
+def test_the_authorities_of_the_system_are_named_by_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    bundle = tmp_path / "bundle.crt"
+    bundle.touch()
+    assert authorities({"SSL_CERT_FILE": str(bundle)}) == str(bundle)
+    assert authorities({"SSL_CERT_FILE": str(bundle), "PGSSLROOTCERT": "x"}) is None
+    (tmp_path / ".postgresql").mkdir()
+    (tmp_path / ".postgresql" / "root.crt").touch()
+    assert authorities({"SSL_CERT_FILE": str(bundle)}) is None
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A PostgreSQL server that has a certificate of `ca` for NAME, and wants a password."""
+
+    port: int
+    ca: Path
+    stranger: Path
+    folder: Path  # of its socket
+
+    def url(self, query: str = "", *, name: str = NAME, password: str = SECRET) -> str:
+        where = f"{name}:{self.port}/postgres?hostaddr=127.0.0.1"
+        return f"postgresql://tuner:{password}@{where}{query and f'&{query}'}"
+
+
+def certify(folder: Path) -> None:
+    """An authority and a certificate for NAME by the commands of docs/security.md; a stranger."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    commands = commands.replace("db.example.org", NAME)
+    first = commands.partition("openssl req -x509 -newkey ec")[2].partition("\nopenssl")[0]
+    stranger = f"openssl req -x509 -newkey ec{first}".replace("ca.", "stranger.")
+    for script in (commands, stranger):
+        subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True)
+
+
+HBA = """\
+local all all trust
+host all postgres 127.0.0.1/32 trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    found = binaries()
+    if found is None or shutil.which("openssl") is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no PostgreSQL or openssl")
+    certificates = tmp_path_factory.mktemp("certificates")
+    certify(certificates)
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp")) / f"spsa-tls-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    (folder / "hba.conf").write_text(HBA)
+    for name in ("server.key", "server.crt"):
+        shutil.copy(certificates / name, folder / name)
+        (folder / name).chmod(0o600)
+        if owner := account():
+            shutil.chown(folder / name, owner["user"], owner["group"])
+    files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "hba_file": "hba.conf"}
+    settings = [f"{key}={folder / name}" for key, name in files.items()]
+    settings += ["ssl=on", f"unix_socket_directories={folder}"]
+    running = CrashingServer(found, folder, *settings)
+    if owner := account():
+        shutil.chown(folder / "hba.conf", owner["user"], owner["group"])
+    try:
+        running.start()
+        with sa.create_engine(parse_url(f"{running.url}/postgres")).begin() as connection:
+            connection.exec_driver_sql(f"CREATE ROLE tuner LOGIN SUPERUSER PASSWORD '{SECRET}'")
+        authority, stranger = certificates / "ca.crt", certificates / "stranger.crt"
+        yield Secured(running.port, authority, stranger, folder)
+    finally:
+        running.crash()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither somebody's ~/.postgresql nor ~/.pgpass has a say in these tests."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def reached(url: str) -> str:
+    """How the server says the connection is: 'TLSv1.3' or ''."""
+    address = parse_url(url)
+    engine = create_engine(address, durable=False)
+    try:
+        with translated(address), engine.begin() as connection:
+            version = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+            return str(connection.scalar(sa.text(version)) or "")
+    finally:
+        engine.dispose()
+
+
+def test_the_right_name_and_authority_are_accepted(secure: Secured) -> None:
+    assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
+
+
+def test_the_authorities_of_the_system_are_believed(
+    secure: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca))
+    assert reached(secure.url()).startswith("TLS")
+
+
+def test_the_users_own_root_is_believed(secure: Secured, tmp_path: Path) -> None:
+    (tmp_path / ".postgresql").mkdir()
+    shutil.copy(secure.ca, tmp_path / ".postgresql" / "root.crt")
+    assert reached(secure.url()).startswith("TLS")
+
+
+def test_a_weaker_way_is_taken_where_somebody_wrote_so(secure: Secured) -> None:
+    assert reached(secure.url("sslmode=require")).startswith("TLS")
+    assert reached(secure.url("sslmode=disable")) == ""
+
+
+def test_a_socket_needs_neither_tls_nor_a_password(secure: Secured) -> None:
+    escaped = str(secure.folder).replace("/", "%2F")
+    assert reached(f"postgresql://tuner@{escaped}:{secure.port}/postgres") == ""
+    where = f"host={secure.folder}&port={secure.port}"
+    assert reached(f"postgresql://tuner@/postgres?{where}") == ""
+    assert reached(f"postgresql:///postgres?user=tuner&{where}") == ""
+
+
+def test_a_server_of_another_name_is_refused(secure: Secured) -> None:
+    with pytest.raises(DatabaseUnreachable, match="write the name that is in the certificate"):
+        reached(secure.url(f"sslrootcert={secure.ca}", name="other.test"))
+
+
+def test_an_unknown_authority_is_refused(secure: Secured) -> None:
+    for query in (f"sslrootcert={secure.stranger}", ""):
+        with pytest.raises(DatabaseUnreachable, match=r"nobody known here vouches.*sslrootcert="):
+            reached(secure.url(query))
+
+
+def test_a_missing_file_of_authorities_is_refused(secure: Secured, tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnreachable, match="name the file of its certificate's authority"):
+        reached(secure.url(f"sslrootcert={tmp_path}/nothing.crt"))
+
+
+def test_a_server_without_tls_is_refused(postgresql_url: str) -> None:
+    address = parse_url(postgresql_url)
+    where = f"{NAME}:{address.port}/{address.database}?hostaddr=127.0.0.1"
+    with pytest.raises(DatabaseUnreachable, match=r"it has no TLS.*docs/security\.md"):
+        reached(f"postgresql://postgres@{where}")
+    assert reached(f"postgresql://postgres@{where}&sslmode=disable") == ""
+    assert reached(postgresql_url) == ""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write_project(tmp_path)
+    return tmp_path
+
+
+PROGRAMS = {
+    "master": master("db", "check"),
+    "worker": worker("--spsa", "--once", "-c", "1"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_both_programs_end_with_a_sentence_and_5(
+    program: str, secure: Secured, project: Path
+) -> None:
+    done = call(PROGRAMS[program], project, DATABASE_URL=secure.url())
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "sslrootcert=/path/ca.crt" in done.stderr
+    weak = call(PROGRAMS[program], project, DATABASE_URL=secure.url("sslmode=require"))
+    assert weak.returncode == 3  # no tables there
+    assert weak.stderr.count("warning: ") == 1
+    assert SECRET not in done.stderr + weak.stderr
+
+
+def test_a_password_may_be_in_a_file_of_its_own(secure: Secured, tmp_path: Path) -> None:
+    kept = tmp_path / "pgpass"
+    kept.write_text(f"{NAME}:{secure.port}:*:tuner:{SECRET}\n")
+    kept.chmod(0o600)
+    url = secure.url(f"sslrootcert={secure.ca}").replace(f":{SECRET}", "")
+    assert reached(f"{url}&passfile={kept}").startswith("TLS")
+    write_project(tmp_path)
+    done = call(master("db", "check"), tmp_path, DATABASE_URL=url, PGPASSFILE=str(kept))
+    assert done.returncode == 3, done.stderr
+    assert call(master("db", "check"), tmp_path, DATABASE_URL=url).returncode == 5
+
+
+TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"
+WRONG = {
+    "password": "postgresql://tuner:{secret}x@127.0.0.1:{port}/postgres",
+    "port": "postgresql://tuner:{secret}@127.0.0.1:1/postgres",
+    "host": "postgresql://tuner:{secret}@nowhere.invalid:{port}/postgres",
+    "database": "postgresql://tuner:{secret}@127.0.0.1:{port}/nothing",
+    "user": "postgresql://nobody:{secret}@127.0.0.1:{port}/postgres",
+    "certificate": "postgresql://tuner:{secret}@db.test:{port}/postgres?hostaddr=127.0.0.1",
+    "no tables": TRUE,
+    "options": TRUE + "?options=-c%20nosuch%3D{secret}",
+    "malformed": "postgresql://tuner:{secret}@x@127.0.0.1:{port}/postgres",
+    "scheme": "postgress://tuner:{secret}@127.0.0.1:{port}/postgres",
+    "mode": TRUE + "?sslmode={secret}",
+}
+WITHOUT_A_DATABASE = {"init", "simulate", "key", "demo"}
+ARGUMENTS = {
+    "status": ["--json"],
+    "watch": ["--json"],
+    "extend": ["5"],
+    "params": ["diff"],
+    "db": ["check"],
+    "plan": ["--json"],
+    "purge": ["--worker", "box", "--reason", "x"],
+    "prioritize": ["--priority", "1"],
+    "grant": ["--role", "worker"],
+}
+"""What a command needs to get as far as its database; any other is called without arguments."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_output_of_any_command_has_the_secret(
+    wrong: str,
+    secure: Secured,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("DATABASE_URL", WRONG[wrong].format(secret=SECRET, port=secure.port))
+    changing = {"run", "grant"} if wrong == "no tables" else set()
+    for name in COMMANDS.keys() - WITHOUT_A_DATABASE - changing:
+        code = execute([name, *ARGUMENTS.get(name, [])])
+        said = "".join(capfd.readouterr()) + caplog.text
+        assert SECRET not in said, name
+        assert code in (0, 2, 3, 5), (name, said)
+        assert code or name in ("plan", "params"), name
+
+
+@pytest.mark.parametrize("wrong", ["password", "certificate", "malformed"])
+def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, project: Path) -> None:
+    url = WRONG[wrong].format(secret=SECRET, port=secure.port)
+    for command in (
+        master("status", "--json"),
+        worker("--spsa", "--once", "-c", "1", "-v", "--log-format", "json"),
+    ):
+        done = call(command, project, DATABASE_URL=url, SPSA_DEBUG="1")
+        assert SECRET not in done.stdout + done.stderr
+        assert done.returncode in (2, 5), done
+
+
+def test_a_defect_does_not_show_it_either(project: Path) -> None:
+    """The traceback of whatever nobody foresaw, with the database's own objects in it."""
+    defect = (
+        "import os; from spsa.db.store import open_store\n"
+        "from spsa import connection\n"
+        "def broken(*_, **__): raise RuntimeError(repr(connection.parse_url(os.environ['U'])))\n"
+        "connection.sa.create_engine = broken\n"
+        "from spsa.cli import main; main(['db', 'check'])\n"
+    )
+    url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
+    start = [sys.executable, "-c", defect]
+    for debug in ({}, {"SPSA_DEBUG": "1"}):
+        done = subprocess.run(
+            start,
+            cwd=project,
+            env=environment(DATABASE_URL=url, U=url, **debug),
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 1
+        assert "RuntimeError" in done.stderr and SECRET not in done.stderr

@@ -1,0 +1,65 @@
+"""One machine that cannot start the engine, among four that can: the run ends as without it."""
+
+from pathlib import Path
+
+import pytest
+from invariants import broken
+from shell import Shell
+from tuner import Tuner
+from uci_tuner import uci_tuner
+
+from spsa.db.store import Run, open_store
+from spsa.lifecycle import RunStatus
+
+pytestmark = pytest.mark.timeout(600)
+
+GOOD = ("one", "two", "three", "four")
+
+
+def prepared(folder: Path, url: str, name: str) -> Tuner:
+    """A run in which what is played follows from the seeds alone; no engine starts in `bad`."""
+    tuner = uci_tuner(folder, url, name=name, iterations=4, think=0.02)
+    config = (folder / "config.toml").read_text()
+    in_order = "batch_size = 2\niterations_in_flight = 1"
+    config = config.replace("games_per_iteration = 4", "games_per_iteration = 24")
+    (folder / "config.toml").write_text(config.replace("batch_size = 2", in_order))
+    engine = folder / "optional"
+    broken_in = '#!/bin/sh\ncase "$0" in */bad/*) exit 1;; esac\n'
+    engine.write_text(engine.read_text().replace("#!/bin/sh\n", broken_in))
+    return tuner
+
+
+def finished(tuner: Tuner, machines: tuple[str, ...], name: str) -> Run:
+    moving = tuner.master()
+    tuner.wait_for_work()
+    for machine in machines:
+        tuner.worker_on(machine)
+    try:
+        assert tuner.ended(moving) == 0, tuner.account()
+    finally:
+        tuner.kill_all()
+    with open_store(tuner.url) as store:
+        run = store.run(name)
+    assert run.status is RunStatus.FINISHED, tuner.account()
+    return run
+
+
+def test_a_run_with_one_bad_machine_ends_as_if_it_were_not_there(
+    tmp_path: Path, database_url: str
+) -> None:
+    tuner = prepared(tmp_path / "disturbed", database_url, "disturbed")
+    disturbed = finished(tuner, ("bad", *GOOD), "disturbed")
+    quiet = finished(prepared(tmp_path / "quiet", database_url, "quiet"), GOOD, "quiet")
+    assert disturbed.theta == quiet.theta
+    assert disturbed.theta != disturbed.start_theta
+
+    shell = Shell(database_url)
+    assert broken(shell) == []
+    paused = shell("SELECT 1 FROM spsa_event WHERE kind = 'paused'")
+    (aside,) = shell("SELECT machine, sha256, reason FROM spsa_set_aside")
+    blamed = shell("SELECT DISTINCT machine FROM spsa_failure WHERE failures > 0")
+    shell.close()
+    assert paused == []
+    assert [row.machine for row in blamed] == [aside.machine]
+    assert aside.sha256 is not None and "that other machines can play" in aside.reason
+    assert f"machine {aside.machine} is set aside" in tuner.words()

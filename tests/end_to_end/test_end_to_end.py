@@ -1,0 +1,257 @@
+"""The whole path, for real: parameters, builds, rows, games, counts, theta, params.toml.
+
+The undisturbed run on SQLite is the reference. At fixed nodes every other way to the end has to
+come to the same theta, bit for bit: on PostgreSQL, with several workers, and through kills.
+"""
+
+import random
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines.zoo import wait_until
+from tuner import PARAMS, Tuner
+
+from spsa.db.store import Iteration, Run, open_store
+
+pytestmark = pytest.mark.timeout(1200)
+
+KILLS = 5
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all runs of this module publish: what one has built the others need not."""
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture
+def tuner(tmp_path: Path, engines: Path) -> Iterator[Tuner]:
+    made = Tuner(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", engines)
+    made.write_files()
+    yield made
+    made.kill_all()
+
+
+@pytest.fixture(scope="module")
+def reference(
+    tmp_path_factory: pytest.TempPathFactory, engines: Path
+) -> Iterator[tuple[Tuner, Run, list[Iteration]]]:
+    """One master, one worker, nobody disturbs them."""
+    folder = tmp_path_factory.mktemp("reference")
+    made = Tuner(folder, f"sqlite:///{folder / 'spsa.db'}", engines)
+    made.write_files()
+    finish(made, workers=1)
+    yield made, *outcome(made)
+    made.kill_all()
+
+
+def finish(tuner: Tuner, workers: int) -> None:
+    """Start a master and workers, and see all of them end by themselves."""
+    master = tuner.master()
+    tuner.wait_for_tables()
+    playing = [tuner.worker() for _ in range(workers)]
+    assert tuner.ended(master) == 0, tuner.account()
+    # 3 is said by a worker to whom the others left nothing
+    assert {tuner.ended(worker) for worker in playing} <= {0, 3}, tuner.account()
+
+
+def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
+    with open_store(tuner.url) as store:
+        run = store.run("small")
+        return run, store.iterations(run.id)
+
+
+def results(iterations: list[Iteration]) -> list[tuple[Any, ...]]:
+    """What was played and what came of it, without who did it when."""
+    return [
+        (it.k, it.opened_on, dict(it.plus_parameters), dict(it.minus_parameters), it.tally)
+        for it in iterations
+    ]
+
+
+def assert_same_as(reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner) -> None:
+    _, expected, rows = reference
+    run, iterations = outcome(tuner)
+    assert run.status == "finished"
+    assert results(iterations) == results(rows)
+    assert dict(run.theta) == dict(expected.theta)
+    healthy = tuner.ask("doctor")
+    assert (healthy.returncode, healthy.stderr) == (0, ""), healthy.stdout + healthy.stderr
+
+
+def test_a_run_goes_from_params_toml_to_params_toml(
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    tuner, run, iterations = reference
+    assert_same_as(reference, tuner)
+    assert [it.games_played for it in iterations] == [8] * 4
+    assert [it.opened_on for it in iterations] == [0, 0, 1, 2]
+    text = (tuner.folder / "params.toml").read_text()
+    written = tomllib.loads(text)
+    for name, value in run.theta.items():
+        assert written[name]["value"] == pytest.approx(value, abs=1e-2)
+    assert "# an opinion" in text and text != PARAMS
+    assert moved(run), "theta rests: the games had no effect"
+
+
+def moved(run: Run) -> bool:
+    return dict(run.theta) != dict(run.start_theta)
+
+
+def test_plus_and_minus_are_different_binaries_with_the_values_of_the_row(
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    for iteration in reference[2]:
+        assert iteration.plus_sha256 != iteration.minus_sha256
+        assert iteration.plus_parameters != iteration.minus_parameters
+
+
+def test_what_has_ended_is_not_started_again(
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    again = reference[0].ask("run")
+    assert again.returncode == 3
+    assert "small is finished" in again.stderr and "--run NAME" in again.stderr
+
+
+def test_three_workers_on_postgresql_come_to_the_same_theta(
+    tuner: Tuner, postgresql_url: str, reference: tuple[Tuner, Run, list[Iteration]]
+) -> None:
+    tuner.url = postgresql_url
+    finish(tuner, workers=3)
+    assert_same_as(reference, tuner)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
+    tuner: Tuner,
+    database: str,
+    request: pytest.FixtureRequest,
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    if database == "postgresql":
+        tuner.url = request.getfixturevalue("postgresql_url")
+    chance = random.Random(11)
+    before = None
+    for _ in range(KILLS):
+        master = tuner.master()
+        tuner.wait_for_tables()
+        workers = [tuner.worker(), tuner.worker()]
+        wait_until(lambda before=before: is_taken_on(tuner, before))
+        time.sleep(chance.uniform(0.0, 2.0))
+        for victim in chance.sample([master, *workers], 3):
+            victim.send_signal(signal.SIGKILL)
+            time.sleep(chance.uniform(0.0, 0.3))
+        tuner.kill_all()
+        tuner.expire()
+        before = outcome(tuner)[0].master_id
+        if outcome(tuner)[0].status == "finished":
+            break
+    if outcome(tuner)[0].status != "finished":
+        finish(tuner, workers=2)
+    assert_same_as(reference, tuner)
+
+
+def is_taken_on(tuner: Tuner, before: str | None) -> bool:
+    """Whether another master than the one before moves the run, or has ended it already."""
+    run, _ = outcome(tuner)
+    return run.status == "finished" or run.master_id not in (None, before)
+
+
+def test_no_engine_outlives_a_killed_worker(tuner: Tuner) -> None:
+    tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker()
+    tuner.wait_until("games", 2)
+    tuner.kill_all()
+    assert worker.returncode == -signal.SIGKILL
+    wait_until(lambda: running_engines(tuner) == [])
+
+
+def running_engines(tuner: Tuner) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if tuner.cache in line]
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    tuner: Tuner, reference: tuple[Tuner, Run, list[Iteration]]
+) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker()
+    tuner.wait_until("games", 2)
+    for process in (master, worker):
+        process.send_signal(signal.SIGINT)
+    assert tuner.ended(master) == 130, tuner.account()
+    assert tuner.ended(worker) == 130, tuner.account()
+    assert "Traceback" not in tuner.words()
+    finish(tuner, workers=2)
+    assert_same_as(reference, tuner)
+
+
+def test_validation_plays_tuned_against_start(
+    reference: tuple[Tuner, Run, list[Iteration]],
+) -> None:
+    tuner = reference[0]
+    validation = tuner.start("validate", "--games", "6")
+    worker = tuner.worker("--drain", "0")  # it stays: both engines are built before it has work
+    assert tuner.ended(validation) == 0, tuner.account()
+    worker.send_signal(signal.SIGTERM)
+    assert tuner.ended(worker) == 0, tuner.account()
+    row = tuner.status()["validations"][-1]
+    assert (row["games_played"], row["status"]) == (6, "complete")
+    assert tuner.ask("doctor").returncode == 0
+
+
+def test_a_constant_that_is_not_there_is_refused_before_anything_is_built(
+    tuner: Tuner,
+) -> None:
+    (tuner.folder / "params.toml").write_text(PARAMS.replace("KNIGHT_VALUE_PAIR", "KNIGHT_VALU"))
+    refused = tuner.ask("run")
+    assert refused.returncode == 2
+    assert "params.toml:2" in refused.stderr and "did you mean" in refused.stderr
+    assert not (tuner.folder / "spsa.db").exists() and not (tuner.folder / ".tuning").exists()
+
+
+def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(
+    tuner: Tuner, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    subprocess.run(["cp", "-r", "--", tuner.engine_source(), broken], check=True)
+    main = broken / "src" / "main.rs"
+    main.write_text(main.read_text() + "\nfn broken() -> u8 { KNIGHT }\n")
+    config = tuner.folder / "config.toml"
+    config.write_text(config.read_text().replace(tuner.engine_source(), broken.as_posix()))
+    failed = tuner.ask("run")
+    assert failed.returncode == 4, failed.stderr
+    assert "cannot find value `KNIGHT`" in failed.stderr and "see_prune_margin = " in failed.stderr
+    run, iterations = outcome(tuner)
+    assert (run.status, iterations) == ("running", [])
+    main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
+    finish(tuner, workers=1)  # mended, the same command starts the run as the files are now
+    assert outcome(tuner)[0].status == "finished"
+
+
+def params_of(tuner: Tuner) -> Mapping[str, Any]:
+    return tomllib.loads((tuner.folder / "params.toml").read_text())
+
+
+def test_params_toml_is_repaired_from_the_database(
+    reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
+) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    tuner.worker("--max-batches", "6")  # more than one iteration has, and less than the run
+    tuner.wait_until("iterations_applied", 1)
+    tuner.kill_all()
+    tuner.expire()
+    assert master.returncode == -signal.SIGKILL
+    tuner.write_files()  # as if the master had died before it could write its theta
+    finish(tuner, workers=1)
+    assert params_of(tuner) == params_of(reference[0])

@@ -1,0 +1,78 @@
+"""Results are struck out while a master and two workers play on, and whoever does it is killed."""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from invariants import broken
+from shell import Shell
+from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
+from tuner import ENDLESS, Tuner
+
+from spsa.config import says
+from spsa.db.store import open_store
+from spsa.lifecycle import RunStatus
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture
+def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
+    config = CONFIG.replace("max_iterations = 3", f"max_iterations = {ENDLESS}")
+    (tmp_path / "config.toml").write_text(config)
+    (tmp_path / "params.toml").write_text(PARAMS)
+    engine = tmp_path / "optional"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
+    engine.chmod(0o755)
+    made = Tuner(tmp_path, database_url, tmp_path / "engines")
+    yield made
+    made.kill_all()
+
+
+def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    workers = [tuner.worker(), tuner.worker()]
+    tuner.wait_until("iterations_applied", 3)
+    bad = most_busy(tuner)
+    struck = json.loads(tuner.ask("purge", "--worker", bad, "--yes", "--json").stdout)
+    assert struck["workers"] == {bad: struck["games"]} and struck["games"] > 0
+    dice = random.Random(1)
+    for number in (1, 4):
+        kill_in_the_middle(tuner, dice.uniform(0.2, 1.2), "--iteration", str(number), "--yes")
+    assert tuner.ask("doctor").returncode == 0, tuner.ask("doctor").stdout
+    last = tuner.end_soon()
+    ended = [tuner.ended(process) for process in (master, *workers)]
+    # a worker that never was the first to ask had nothing to do, and says so
+    assert ended[0] == 0 and set(ended[1:]) in ({0}, {0, 3}), tuner.account()
+    purged = tuner.ask("purge", "--iteration", str(last), "--yes")
+    assert purged.returncode == 0, purged.stderr
+    doctor = tuner.ask("doctor")
+    assert doctor.returncode == 0, doctor.stdout
+    assert broken(sql) == []
+    with open_store(tuner.url) as store:
+        run = store.run()
+        assert (run.status, run.applied) == (RunStatus.FINISHED, last)
+        assert 2 <= run.purges <= 4
+        assert says(tuner.folder / "params.toml", run.theta)
+        theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]
+        assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
+        totals = store.struck_totals(run.id)
+    assert tuner.status()["struck_games"] == totals.games >= struck["games"] + 4
+
+
+def most_busy(tuner: Tuner) -> str:
+    """The worker that has played the most."""
+    workers = tuner.status()["workers"]
+    return str(max(workers, key=lambda worker: worker["games"])["name"])
+
+
+def kill_in_the_middle(tuner: Tuner, seconds: float, *arguments: str) -> None:
+    purging = tuner.start("purge", *arguments)
+    time.sleep(seconds)  # whatever it is at by then
+    purging.kill()
+    purging.wait()

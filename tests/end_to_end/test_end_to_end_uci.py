@@ -1,0 +1,114 @@
+"""Values sent by setoption into one binary: everything but the delivery is the same."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tuner import Tuner
+
+from spsa.db.store import open_store
+from spsa.lifecycle import Purpose, RunStatus
+
+pytestmark = pytest.mark.timeout(600)
+
+ENGINE = Path(__file__).parents[1] / "support" / "engines" / "optional.py"
+
+CONFIG = """
+[run]
+name = "small"
+seed = 3
+[time_control]
+kind = "depth"
+low = 1
+high = 1
+[games]
+games_per_iteration = 4
+batch_size = 2
+[spsa]
+max_iterations = 3
+[delivery]
+kind = "uci"
+engine = "optional"
+[build]
+distribute = "database"
+[adjudication]
+max_moves = 20
+"""
+
+PARAMS = """
+[boldness]
+value = 3
+min = 0
+max = 50
+step = 2
+
+[calm]
+value = 10
+min = 0
+max = 50
+step = 4
+option = "patience"
+"""
+
+
+@pytest.fixture
+def tuner(tmp_path: Path) -> Iterator[Tuner]:
+    (tmp_path / "config.toml").write_text(CONFIG)
+    (tmp_path / "params.toml").write_text(PARAMS)
+    engine = tmp_path / "optional"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
+    engine.chmod(0o755)
+    made = Tuner(tmp_path, f"sqlite:///{tmp_path / 'spsa.db'}", tmp_path / "engines")
+    yield made
+    made.kill_all()
+
+
+def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tuner) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker()
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    assert tuner.ask("doctor").returncode == 0
+    with open_store(tuner.url) as store:
+        run = store.run()
+        rows = store.iterations(run.id)
+        assert len({sha for it in rows for sha in (it.plus_sha256, it.minus_sha256)}) == 1
+        assert run.applied == 3 and run.source_sha256 is None
+        assert store.engine_bytes(rows[-1].plus_sha256)
+    assert {it.plus_parameters["calm"] > it.minus_parameters["calm"] for it in rows}
+
+
+def test_a_signed_run_is_played_by_those_who_trust_its_key(tuner: Tuner) -> None:
+    """Iterations and the match at the end, by a worker that executes nothing unsigned."""
+    key = tuner.ask("key", "new", "master.key").stdout.strip()
+    with (tuner.folder / "config.toml").open("a") as config:
+        config.write('[validation]\ngames = 4\n[trust]\nsigning_key = "master.key"\n')
+    master = tuner.master()
+    tuner.wait_for_tables()
+    worker = tuner.worker("--once", "--trust-key", key)
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    with open_store(tuner.url) as store:
+        run = store.run()
+        assert [it.purpose for it in store.iterations(run.id)].count(Purpose.VALIDATE) == 1
+        assert (run.status, run.applied) == (RunStatus.FINISHED, 3)
+
+
+def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(tuner: Tuner) -> None:
+    wrong = PARAMS.replace('option = "patience"', "").replace("max = 50", "max = 51", 1)
+    (tuner.folder / "params.toml").write_text(wrong)
+    with (tuner.folder / "config.toml").open("a") as config:
+        config.write("[engine.options]\nHash = 16\n")
+    refused = tuner.ask("run")
+    said = refused.stderr.splitlines()
+    assert refused.returncode == 2, refused.stderr
+    assert [line.partition(";")[0] for line in said] == [
+        f"config.toml:{CONFIG.count(chr(10)) + 2}: [engine.options] "
+        "the engine would not obey: it declares no option 'Hash'",
+        f"{tuner.folder}/params.toml:2: [boldness] "
+        "the engine would not obey: boldness = 51 is outside 0 .. 50",
+        f"{tuner.folder}/params.toml:8: [calm] "
+        "the engine would not obey: it declares no option 'calm'",
+        "3 faults",
+    ]
+    assert not (tuner.folder / "spsa.db").exists()

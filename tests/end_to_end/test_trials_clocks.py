@@ -1,0 +1,47 @@
+"""A real master and real workers on one SQLite file, in two time zones, with clocks that step.
+
+`test_protocol_clock` is the same without chess, on both databases.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from invariants import broken
+from shell import Shell
+from tuner import Tuner
+from uci_tuner import uci_tuner
+from wrong_clock import WrongClock
+
+from spsa.db.store import open_store
+from spsa.history.doctor import check_run
+
+ITERATIONS, GAMES = 2, 4
+
+
+@pytest.fixture
+def tuner(sqlite_url: str, tmp_path: Path) -> Iterator[Tuner]:
+    made = uci_tuner(tmp_path / "tuner", sqlite_url, iterations=ITERATIONS)
+    yield made
+    made.kill_all()
+
+
+def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path) -> None:
+    masters, workers = WrongClock(tmp_path / "masters"), WrongClock(tmp_path / "workers", "+1d")
+    with masters.inside("America/New_York"):
+        tuner.master()
+    tuner.wait_for_work()
+    with workers.inside("Asia/Kolkata"):
+        tuner.worker("--once", "--lease", "60")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        tuner.worker("--once", "--lease", "60")
+    tuner.wait_until("games", 2)
+    masters.step("-1d")
+    workers.step("-1d")
+    assert {tuner.ended(process) for process in tuner.processes} <= {0, 3}, tuner.account()
+    with open_store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
+        run = store.run()
+        assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
+        assert check_run(store, run) == [] and broken(sql) == []

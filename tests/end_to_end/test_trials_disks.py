@@ -1,0 +1,187 @@
+"""Disks that are full or can only be read, under real masters and workers on an SQLite file.
+
+Every program says which it is, nothing is lost, and the run goes on once there is room again.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from builders import new_engine
+from disks import disk_of, fill
+from engines.zoo import wait_until
+from invariants import broken
+from shell import Shell
+from test_read_only import WITHOUT_ROOTS_WAY, lock_up
+from trials import trial
+from tuner import Tuner
+from uci_tuner import uci_tuner
+
+from spsa.db.store import Engine, open_store
+from spsa.errors import ArtifactMismatch
+from spsa.history.doctor import check_run
+from worker.batches.engine_cache import EngineCache
+
+GAMES = 4
+ITERATIONS = 2
+
+
+@contextmanager
+def playing(folder: Path, database: Path) -> Iterator[Tuner]:
+    """A real master with work for others."""
+    database.mkdir(exist_ok=True)
+    tuner = uci_tuner(folder, f"sqlite:///{database}/spsa.db", iterations=ITERATIONS)
+    try:
+        tuner.hasty_master()
+        tuner.wait_for_work()
+        yield tuner
+    finally:
+        tuner.kill_all()
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    with disk_of(4) as disk:
+        yield disk
+
+
+def wait_for_words(tuner: Tuner, words: str, of: str) -> None:
+    """Wait until both kinds of program, or one, have said so."""
+    logs = [log for kind in of.split() for log in tuner.folder.glob(f"{kind}-*.log")]
+    assert len(logs) >= len(of.split())
+    try:
+        wait_until(lambda: all(words in log.read_text() for log in logs), seconds=30)
+    except TimeoutError:
+        raise AssertionError(f"nobody said {words!r}\n{tuner.account()}") from None
+
+
+def assert_all_is_well(tuner: Tuner) -> None:
+    """The run has ended by itself, with every game counted once."""
+    codes = [tuner.ended(process) for process in tuner.processes]
+    assert set(codes) == {0}, tuner.account()
+    assert "Traceback" not in tuner.words()
+    with open_store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
+        run = store.run()
+        assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
+        assert check_run(store, run) == [] and broken(sql) == []
+        assert sql("PRAGMA integrity_check")[0][0] == "ok"
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: Path) -> None:
+    with playing(tmp_path / "tuner", small_disk) as tuner:
+        tuner.worker()
+        tuner.wait_until("games", 2)
+        ballast = fill(small_disk)
+        said = "spsa.db: database or disk is full (make room on its disk)"
+        wait_for_words(tuner, said, of="hasty_master worker")
+        with open_store(tuner.url) as store:  # who only looks, can
+            assert store.run().applied < ITERATIONS
+        ballast.unlink()
+        assert_all_is_well(tuner)
+
+
+@pytest.fixture
+def frozen(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system that knows files which not even root may write."""
+    folder = tmp_path / "database"
+    folder.mkdir()
+    (folder / "probe").touch()
+    if shutil.which("chattr") is None or not freeze(folder / "probe"):
+        pytest.skip("nothing can be made unwritable for root here")
+    thaw(folder / "probe")
+    yield folder
+    thaw(*folder.iterdir())
+
+
+def freeze(*files: Path) -> bool:
+    return subprocess.run(["chattr", "+i", *files], capture_output=True).returncode == 0
+
+
+def thaw(*files: Path) -> None:
+    subprocess.run(["chattr", "-i", *files], capture_output=True, check=True)
+
+
+def test_a_file_that_can_only_be_read_in_the_middle_of_a_run(frozen: Path, tmp_path: Path) -> None:
+    """Not the file beside it that SQLite maps: to write there would be the end of the process."""
+    with playing(tmp_path / "tuner", frozen) as tuner:
+        tuner.worker()
+        tuner.wait_until("games", 2)
+        files = [frozen / "spsa.db", frozen / "spsa.db-wal"]
+        assert freeze(*files)
+        wait_for_words(tuner, "spsa.db can only be read", of="hasty_master worker")
+        thaw(*files)
+        assert_all_is_well(tuner)
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
+def test_a_worker_that_came_while_the_file_could_only_be_read(tmp_path: Path) -> None:
+    """It says so, and plays when the file can be written: it does not keep what it opened."""
+    database = tmp_path / "database"
+    database.mkdir()
+    with trial(tmp_path / "trial", f"sqlite:///{database}/spsa.db") as on:
+        lock_up(database)
+        worker = on.worker(before=WITHOUT_ROOTS_WAY, XDG_CACHE_HOME=str(tmp_path))
+        on.wait_for("spsa.db can only be read: let this user write it")
+        for path in (database, *database.iterdir()):
+            path.chmod(0o755)
+        assert worker.wait(60) == 0, on.words()
+        on.assert_counted()
+
+
+def test_a_cache_on_a_full_disk(small_disk: Path) -> None:
+    """The engine is not had, neither from its path nor from the database; nothing half is left."""
+    content = bytes(1 << 16)
+    new = new_engine(content.decode())
+    wanted = Engine(sha256=new.sha256, path="/nowhere")
+    cache = EngineCache(small_disk / "cache", stored=lambda sha256: content)
+    ballast = fill(small_disk)
+    with pytest.raises(ArtifactMismatch, match="cannot be written: No space left on device"):
+        cache.path(wanted)
+    ballast.unlink()
+    assert cache.path(wanted).read_bytes() == content
+    assert [path.name for path in (small_disk / "cache").iterdir()] == [wanted.sha256]
+
+
+def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
+    small_disk: Path, sqlite_url: str, tmp_path: Path
+) -> None:
+    with trial(tmp_path / "trial", sqlite_url) as on:
+        fill(small_disk)
+        unlucky = on.worker("--max-batches", "1", "--engines-cache", str(small_disk / "cache"))
+        assert unlucky.wait(60) == 1, on.words()
+        assert "cannot be written: No space left on device" in on.words(), on.words()
+        other = str(tmp_path / "another machine")  # has a secret of its own
+        assert on.worker(XDG_CACHE_HOME=other).wait(60) == 0, on.words()
+        on.assert_counted()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where a worker makes the folders of its engines."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    return made
+
+
+def test_an_engine_that_fills_its_folder_spoils_its_game_only(
+    sqlite_url: str, tmp_path: Path, temporary: Path
+) -> None:
+    once = {"fault": "fill", "at_ply": 2, "only_once": tmp_path / "filled"}
+    with trial(tmp_path / "trial", sqlite_url, **once) as on:
+        assert on.worker(TMPDIR=str(temporary)).wait(60) == 0, on.words()
+        assert "killed because it filled its working folder" in on.words(), on.words()
+        on.assert_counted()
+        assert not list(temporary.iterdir())
+
+
+def test_a_killed_worker_leaves_no_folders(
+    sqlite_url: str, tmp_path: Path, temporary: Path
+) -> None:
+    with trial(tmp_path / "trial", sqlite_url, gate=tmp_path / "closed") as on:
+        worker = on.worker(TMPDIR=str(temporary))
+        wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, seconds=60)
+        worker.kill()
+        wait_until(lambda: not list(temporary.iterdir()), seconds=60)

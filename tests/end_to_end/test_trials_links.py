@@ -1,0 +1,122 @@
+"""Symbolic links that were planted where the tuner keeps its files are never followed.
+
+Neither is what they lead to executed, nor is anything there overwritten or removed.
+`test_artifacts` and `test_isolation` have those of a worker's cache of engines.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spsa.builds.cargo.artifact_store import Shelf
+from spsa.builds.cargo.checkout import checkout
+from spsa.builds.cargo.commands import Commands
+from spsa.builds.cargo.pinned import pin
+from spsa.builds.cargo.work_copy import Side
+from spsa.core.game_settings import Book
+from spsa.errors import SourceChanged
+from worker.runner.openings import load
+
+CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[Path]:
+    """What belongs to others, and has to be afterwards what it is now."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "precious").write_text("as it was")
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["precious"]
+    assert (folder / "precious").read_text() == "as it was"
+
+
+def patiently(seconds: float) -> None: ...
+
+
+@pytest.mark.parametrize("name", [".", "tree", "lock", "draft", "unfinished", "target-0"])
+def test_in_a_private_work_tree(name: str, theirs: Path, tmp_path: Path) -> None:
+    side = Side(tmp_path / "work" / "plus")
+    planted = side.home / name
+    planted.parent.mkdir(parents=True, exist_ok=True)
+    planted.symlink_to(theirs if name in (".", "tree", "target-0") else theirs / "precious")
+    source = checkout(CRATE).tree()
+    with side.locked(patiently):
+        side.lay_out(source, {})
+        with side.compiling() as target:
+            target.mkdir(exist_ok=True)
+            (target / "engine").write_text("compiled")
+    assert (side.tree / "Cargo.toml").is_file()
+    assert not any(path.is_symlink() for path in side.home.iterdir())
+
+
+@pytest.mark.parametrize("name", ["stdout.log", "stderr.log"])
+def test_in_the_place_of_what_cargo_said(name: str, theirs: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "log"
+    logs.mkdir()
+    (logs / name).symlink_to(theirs / "precious")
+    done = Commands({}).run(["/bin/sh", "-c", "echo out; echo err >&2"], tmp_path, logs, 60.0)
+    assert (done.stdout, done.stderr) == ("out\n", "err\n")
+
+
+def test_in_the_place_of_the_pinned_source(theirs: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    pinned = pin(CRATE, work)
+    pinned.path.rename(tmp_path / "moved")
+    pinned.path.symlink_to(tmp_path / "moved")
+    with pytest.raises(SourceChanged, match="is a symbolic link: delete it"):
+        pin(CRATE, work)
+    shutil.rmtree(tmp_path / "moved")
+
+
+def put(shelf: Shelf, key: str, binary: Path) -> Path:
+    return shelf.put(key, binary, "here", lambda path: None).path
+
+
+def test_in_the_place_of_a_published_engine(theirs: Path, tmp_path: Path) -> None:
+    """A folder of others with a manifest that is right in every way."""
+    shelf, key = Shelf(tmp_path / "engines"), "0" * 64
+    binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
+    put(shelf, key, binary)
+    (shelf.directory / key).rename(tmp_path / "elsewhere")
+    (shelf.directory / key).symlink_to(tmp_path / "elsewhere")
+    assert shelf.find(key) is None
+    path = put(shelf, key, binary)
+    assert not path.parent.is_symlink() and path.read_bytes() == binary.read_bytes()
+    assert (tmp_path / "elsewhere" / "manifest.json").is_file()
+    shelf.discard([key])
+    (shelf.directory / key).symlink_to(theirs)
+    shelf.discard([key])
+    assert not list(shelf.directory.iterdir())
+
+
+def test_a_manifest_that_names_a_file_elsewhere(tmp_path: Path) -> None:
+    shelf, key = Shelf(tmp_path / "engines"), "0" * 64
+    path = put(shelf, key, Path(shutil.copy("/bin/true", tmp_path / "engine")))
+    manifest = path.parent / "manifest.json"
+    fields = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(fields | {"path": str(tmp_path / "engine")}))
+    found = shelf.find(key)
+    assert found is None or found.path == path
+
+
+@pytest.mark.parametrize("planted", ["books", "mark"])
+def test_in_the_place_of_what_is_known_of_books(
+    planted: str, theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    book = tmp_path / "book.epd"
+    book.write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    digest = load(Book(name=str(book))).sha256
+    known = tmp_path / "cache" / "spsa-tuner" / "books-2"
+    assert [path.name for path in known.iterdir()] == [digest]
+    (known / digest).unlink()
+    if planted == "mark":
+        (known / digest).symlink_to(theirs / "made")
+    else:
+        known.rmdir()
+        known.symlink_to(theirs)
+    assert load(Book(name=str(book))).sha256 == digest

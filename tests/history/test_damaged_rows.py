@@ -1,0 +1,163 @@
+"""Rows that somebody has changed by hand: each is a sentence that names the column, never a defect.
+
+SQLite, whose columns take any text; PostgreSQL's take no text that is not JSON.
+"""
+
+import json
+import math
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from itertools import cycle, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import TERMS, stage
+from console import call, worker, write_project
+
+from spsa.cli import execute
+from spsa.config import load_space
+from spsa.db.migrate import upgrade
+from spsa.db.store import open_store
+from spsa.master.settings import RunSettings
+
+Damage = Callable[[str, str, str], None]
+
+SETTINGS = RunSettings(
+    rule={},
+    planned_iterations=4,
+    games_per_iteration=8,
+    batch_size=2,
+    iterations_in_flight="auto",
+    max_attempts=3,
+    delivery={"kind": "build"},
+    terms=TERMS,
+)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose run has an open iteration."""
+    folder = tmp_path_factory.mktemp("sound")
+    write_project(folder)
+    url = f"sqlite:///{folder / 'spsa.db'}"
+    upgrade(url)
+    space = load_space(folder / "params.toml")
+    theta = {"margin": 200.0, "depth": 3.0}
+    facts = {"name": "small", "space": space.to_json(), "settings": SETTINGS.to_json()}
+    with open_store(url, durable=False) as store:
+        stage(store, theta=theta, **facts).open()
+    return folder
+
+
+@pytest.fixture
+def project(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in which one stands."""
+    monkeypatch.chdir(shutil.copytree(sound, tmp_path / "project"))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def damage(project: Path) -> Damage:
+    def write(table: str, column: str, text: str) -> None:
+        with sqlite3.connect(project / "spsa.db") as database:
+            database.execute(f"UPDATE {table} SET {column} = ?", (text,))  # noqa: S608
+        database.close()
+
+    return write
+
+
+def _swapped(whole: dict[str, Any], key: str) -> Iterator[str]:
+    """The same without a key, and with values in it that cannot be."""
+    yield json.dumps({name: value for name, value in whole.items() if name != key})
+    for wrong in ("x", [1, "a"], math.nan):
+        yield json.dumps({**whole, key: wrong})
+
+
+PARAMETER = {
+    "name": "margin",
+    "value": 200,
+    "minimum": 50,
+    "maximum": 400,
+    "step": 20,
+    "place": {"constant": "MARGIN"},
+    "option": "margin",
+}
+PLAYED = TERMS.to_json()
+NO_OBJECTS = ("{oops", "[]")
+WRONG = {
+    "settings": [*_swapped(SETTINGS.to_json(), "games_per_iteration")],
+    "space": [
+        *_swapped({"parameters": [PARAMETER], "constraints": []}, "parameters"),
+        *(
+            f'{{"parameters": [{text}], "constraints": []}}'
+            for key in ("value", "step", "place")
+            for text in _swapped(PARAMETER, key)
+        ),
+    ],
+    "terms": [
+        *_swapped(PLAYED, "time_control"),
+        *_swapped(PLAYED, "book"),
+        *(
+            json.dumps({**PLAYED, "time_control": json.loads(text)})
+            for text in _swapped(PLAYED["time_control"], "low")
+        ),
+    ],
+    "theta": [*_swapped({"margin": 200.0, "depth": 3.0}, "depth")][1:],
+}
+COMMANDS = ("status", "doctor", "run")
+
+
+def _cases() -> Iterator[Any]:
+    """Every kind of damage, met by one command after the other; what is no JSON by all of them."""
+    for column, texts in WRONG.items():
+        turns = zip(cycle(COMMANDS), texts, strict=False)
+        for command, text in (*product(COMMANDS, NO_OBJECTS), *turns):
+            yield pytest.param(command, column, text, id=f"{command} {column} {text[:60]}")
+
+
+def told(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and what is said of it; anything that nobody caught comes out of here."""
+    code = execute([command])
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "column", "text"), [*_cases()])
+def test_a_damaged_run(
+    command: str, column: str, text: str, damage: Damage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage("spsa_run", column, text)
+    code, said = told(command, capsys)
+    if (command, column, code) == ("status", "settings", 0):
+        return  # which it looks at once it knows how quickly games are played
+    assert code == 2, said
+    assert "a column " in said and "changed it" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("column", ["theta", "start_theta"])
+@pytest.mark.parametrize("command", ["status", "run"])
+def test_a_theta_without_a_parameter(
+    command: str, column: str, damage: Damage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage("spsa_run", column, '{"margin": 200.0}')
+    code, said = told(command, capsys)
+    assert code == 2, said
+    assert "'depth'" in said and "changed it" in said
+
+
+def test_the_rows_that_are_damaged_above_are_right(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = told("status", capsys)
+    assert (code, said) == (0, "")
+
+
+@pytest.mark.parametrize("text", ["{oops", "[]", "{}", json.dumps({**PLAYED, "book": 3})])
+def test_a_worker_that_gets_a_damaged_iteration(project: Path, damage: Damage, text: str) -> None:
+    damage("spsa_iteration", "terms", text)
+    done = call(worker("--spsa", "-c", "1", "--once", "--engines-cache", "cache"), project)
+    assert done.returncode == 2, done.stderr
+    assert "a column " in done.stderr and "changed it" in done.stderr

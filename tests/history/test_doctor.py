@@ -1,0 +1,416 @@
+"""The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
+
+import copy
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from builders import LEASE, new_engine, new_validation, result_of, stage, step_from
+
+from spsa.algorithms.observing import without_notes
+from spsa.algorithms.tuning import Games, tuning
+from spsa.core.estimates import NOTHING_KNOWN
+from spsa.core.params import Constant, Location, Parameter, Played, Space
+from spsa.db.sql_files import triggers
+from spsa.db.store import open_store
+from spsa.history.doctor import check_run
+
+SPACE = Space(
+    tuple(
+        Parameter(
+            name=name,
+            value=value,
+            minimum=low,
+            maximum=high,
+            step=step,
+            place=Constant(Location(name.upper())),
+            option=name,
+        )
+        for name, value, low, high, step in (("margin", 200, 50, 400, 20), ("depth", 3, 1, 9, 1))
+    )
+)
+
+
+@pytest.fixture
+def run(sqlite_url, tmp_path):
+    """Two applied iterations, one half played, their engines on the disk."""
+    sides = {}
+    for name in ("plus", "minus"):
+        (tmp_path / name).write_text(name)
+        sides[name] = new_engine(name, path=str(tmp_path / name))
+    with open_store(sqlite_url, durable=False) as store:
+        run = stage(store, max_iterations=9)
+        for _ in range(2):
+            run.whole_iteration(**sides)
+        run.open(**sides)
+        run.store.report(claim := run.claim("x"), result_of(claim, voids={"crash": 2}))
+        run.claim("y")
+        yield run
+
+
+@pytest.fixture
+def break_by(sql):
+    """Run a statement that the constraints and triggers would refuse."""
+
+    def unchecked(text, **values):
+        sql("PRAGMA ignore_check_constraints = ON")
+        for trigger in triggers():
+            sql(f"DROP TRIGGER IF EXISTS {trigger}")
+        return sql(text, **values)
+
+    return unchecked
+
+
+def findings(run):
+    return [str(finding) for finding in check_run(run.store, run.now())]
+
+
+def test_a_sound_run_has_no_findings(run):
+    assert findings(run) == []
+
+
+@pytest.mark.parametrize("end", ["stop", "pause", "finish", "fail", "validate"])
+def test_however_a_run_comes_to_rest_it_is_sound(run, end):
+    store = run.store
+    if end == "fail":
+        for attempt in (1, 2, 3):
+            store.release(claim) if (claim := store.claim("y", run.worker, LEASE)) else None
+            store.fail(run.claim(f"try {attempt}"), "crash", void_games=1)
+        store.tick(run.master, LEASE)
+        assert run.now().status == "paused"
+    elif end in ("stop", "pause"):
+        getattr(store, end)("first", "me", "why")
+    else:
+        store.report(claim := run.claim("y"), result_of(claim))
+        run.apply()
+        store.extend("first", "me", 3)
+        store.finish(run.master)
+        if end == "validate":
+            store.open_iteration(
+                run.master, new_validation(plus=run_engine(run), minus=run_engine(run))
+            )
+    assert findings(run) == []
+
+
+def run_engine(run):
+    row = next(engine for engine in run.store.engines(run.run.id) if engine.path.endswith("plus"))
+    return new_engine("plus", path=row.path)
+
+
+# what somebody does to the database, and the words in which it is found
+BROKEN = {
+    "a count": (
+        "UPDATE spsa_iteration SET plus_wins = plus_wins + 2 WHERE k = 1",
+        r"run first iteration 1: counts Tally\(wins=.* its 2 done batches add up to Tally",
+    ),
+    "games_played": (
+        "UPDATE spsa_iteration SET games_played = 6 WHERE k = 1",
+        "iteration 1: games_played is 6, of 8 results in 4 pairs; all three",
+    ),
+    "void games": (
+        "UPDATE spsa_iteration SET void_games = 5 WHERE k = 3",
+        "iteration 3: void_games is 5; its batches have 2",
+    ),
+    "the target": (
+        "UPDATE spsa_iteration SET target_games = 10 WHERE k = 3",
+        "iteration 3: its batches have 8 games; the target is 10",
+    ),
+    "a batch that is lost": (
+        "DELETE FROM spsa_batch WHERE iteration_id = 2 AND seq = 1",
+        "iteration 2: its batches have 4 games; the target is 8",
+    ),
+    "counts of a batch that is not done": (
+        "UPDATE spsa_batch SET draws = 2, ptnml_2 = 1 WHERE status = 'leased'",
+        "iteration 3: batch 1, leased, counts Tally.*; 0 games of whole pairs",
+    ),
+    "a done batch that lacks a game": (
+        "UPDATE spsa_batch SET draws = draws + 1 WHERE iteration_id = 1 AND seq = 0",
+        "iteration 1: batch 0, done, counts Tally.*; 4 games of whole pairs",
+    ),
+    "a split pair": (
+        "UPDATE spsa_batch SET games = 3 WHERE iteration_id = 3 AND seq = 1",
+        "iteration 3: batch 1 has 3 games; pairs are not split",
+    ),
+    "a seed": (
+        "UPDATE spsa_batch SET seed = 7 WHERE iteration_id = 2 AND seq = 0",
+        "iteration 2: batch 0 has seed 7; it is [0-9]+",
+    ),
+    "the run's seed": ("UPDATE spsa_run SET seed = 43", "iteration 1: batch 0 has seed"),
+    "the place of a batch": (
+        "UPDATE spsa_batch SET seq = 5 WHERE iteration_id = 2 AND seq = 1",
+        "iteration 2: batch 5 starts at pair 6; batch 1 comes here and starts at pair 6",
+    ),
+    "the openings": (
+        "UPDATE spsa_batch SET first_pair = 9 WHERE iteration_id = 2 AND seq = 0",
+        "iteration 2: batch 0 starts at pair 9; batch 0 comes here and starts at pair 4",
+    ),
+    "a number": (
+        "UPDATE spsa_iteration SET iteration_number = 4 WHERE k = 3",
+        "iteration 4: its number leaves a gap; it is iteration 3 of the run",
+    ),
+    "a k": (
+        "UPDATE spsa_iteration SET k = 7 WHERE k = 3",
+        "iteration 3: k is 7; it is tuning iteration 3",
+    ),
+    "a step that is lost": (
+        "DELETE FROM spsa_step WHERE k = 2",
+        "iteration 2: complete without a step; one step moved theta by it",
+    ),
+    "a step of another k": (
+        "UPDATE spsa_step SET k = 5 WHERE k = 2",
+        "iteration 2: its step has k=5; its own k is 2",
+    ),
+    "a step of an open iteration": (
+        "UPDATE spsa_step SET iteration_id = 3 WHERE k = 2",
+        "run first: step k=2 has no completed iteration; it has one",
+    ),
+    "the number of applied results": (
+        "UPDATE spsa_run SET applied = 1",
+        r"run first: the log has the steps \[1, 2\]; the run has applied 1 results",
+    ),
+    "an epoch that goes back": (
+        "UPDATE spsa_step SET epoch = 9 WHERE k = 1",
+        "iteration 2: step k=2 is of epoch 1; step k=1 is of epoch 9 already",
+    ),
+    "the run's epoch": (
+        "UPDATE spsa_run SET epoch = 0",
+        "run first: the run is at epoch 0; its log is at 1 already",
+    ),
+    "an open iteration of a stopped run": (
+        "UPDATE spsa_run SET status = 'stopped', finished_at = CURRENT_TIMESTAMP",
+        "iteration 3: it is in_progress; its run is stopped",
+    ),
+    "an early end": (
+        "UPDATE spsa_run SET status = 'finished', finished_at = CURRENT_TIMESTAMP",
+        "run first: finished after 2 results; it was to apply 9",
+    ),
+    "an abandoned iteration of a running run": (
+        "UPDATE spsa_iteration SET status = 'abandoned' WHERE k = 3",
+        "iteration 3: it is abandoned; its run is running",
+    ),
+    "a complete iteration that lacks games": (
+        "UPDATE spsa_iteration SET status = 'complete', completed_at = CURRENT_TIMESTAMP"
+        " WHERE k = 3",
+        "iteration 3: complete with 4 games; the target is 8",
+    ),
+    "a complete iteration without a time": (
+        "UPDATE spsa_iteration SET completed_at = NULL WHERE k = 1",
+        "iteration 1: complete, completed_at is None",
+    ),
+    "a pending iteration that is played": (
+        "UPDATE spsa_iteration SET status = 'pending' WHERE k = 3",
+        "iteration 3: pending, but batch 0 is done; it is in progress",
+    ),
+    "a failed batch of a running run": (
+        "UPDATE spsa_batch SET status = 'failed', last_error = 'crash' WHERE status = 'leased'",
+        r"iteration 3: batch 1 failed \(crash\) and the run goes on; a run with a failed batch",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_was_broken_is_named(run, break_by, name):
+    statement, words = BROKEN[name]
+    break_by(statement)
+    assert any(re.search(words, finding) for finding in findings(run)), findings(run)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "words"),
+    [
+        ("spsa_step", "theta_before", "iteration 1: theta before step k=1 has ratio ="),
+        ("spsa_step", "theta_after", "iteration 1: theta after step k=1 has ratio ="),
+        ("spsa_step", "delta", "iteration 1: theta after step k=1 has ratio ="),
+        ("spsa_run", "start_theta", "iteration 1: theta before step k=1 has ratio ="),
+        ("spsa_run", "theta", "run first: the run's theta has ratio ="),
+    ],
+)
+def test_a_hair_of_theta_is_enough(run, sql, table, column, words):
+    (row,) = sql(f"SELECT {column} FROM {table} WHERE id = 1")  # noqa: S608
+    values = json.loads(row[0])
+    values["ratio"] += 2**-50
+    sql(f"UPDATE {table} SET {column} = :values WHERE id = 1", values=json.dumps(values))  # noqa: S608
+    assert any(words in finding for finding in findings(run)), findings(run)
+
+
+def test_a_parameter_that_is_gone_is_missed(run, sql):
+    sql("UPDATE spsa_run SET theta = json_remove(theta, '$.ratio')")
+    (finding,) = findings(run)
+    assert finding == (
+        "run first: the run's theta has ['depth', 'margin']; "
+        "the parameters are ['depth', 'margin', 'ratio']"
+    )
+
+
+def test_an_engine_that_was_changed_is_found_while_it_is_played(run, tmp_path):
+    (tmp_path / "plus").write_text("something else")
+    (finding,) = findings(run)
+    assert "run first iteration 3" in finding
+    assert new_engine("plus").sha256 in finding
+
+
+def test_an_engine_that_is_gone_is_no_fault_once_its_games_are_over(run, tmp_path):
+    (tmp_path / "minus").unlink()
+    assert len(findings(run)) == 1
+    run.store.stop("first", "me", "enough")
+    assert findings(run) == []
+
+
+def test_an_engine_in_the_database_need_not_be_on_the_disk(run, tmp_path, sql):
+    (tmp_path / "plus").unlink()
+    sql("UPDATE spsa_engine SET bytes = :b WHERE sha256 = :s", b=b"plus", s=new_engine().sha256)
+    assert findings(run) == []
+
+
+def tuned(store, algorithm="spsa"):
+    """A run that a real rule moves, two iterations in flight, and the rule."""
+    rule = tuning(SPACE, algorithm, {}, iterations=9, pairs=4, seed=42)
+    theta, state = rule.start()
+    run = stage(store, theta=theta, state=state, max_iterations=9)
+    moved(run, rule, range(1, 7))
+    return run, rule
+
+
+def moved(run, rule, ks):
+    for k in ks:
+        _propose(run, rule, k)
+        if k >= 2:
+            run.play()
+            _answer(run, rule)
+
+
+def _propose(run, rule, k):
+    now = run.now()
+    proposal = rule.propose(now.state, now.theta, k)
+    run.open(
+        k=k,
+        in_flight=2,
+        a_k=proposal.a_k,
+        c_k=proposal.c_k,
+        base_parameters=proposal.base,
+        plus_parameters=proposal.played.plus,
+        minus_parameters=proposal.played.minus,
+        perturbation_signs=proposal.signs,
+    )
+
+
+def _answer(run, rule):
+    now, row = run.now(), run.store.open_iterations(run.run.id)[0]
+    games = Games(
+        k=row.k,
+        a_k=row.a_k,
+        c_k=row.c_k,
+        played=Played(dict(row.plus_parameters), dict(row.minus_parameters)),
+        tally=row.tally,
+    )
+    answer = rule.answer(now.state, now.theta, games)
+    step = step_from(now, row.tally, delta=answer.delta, theta_after=answer.theta)
+    step = replace(step, state=answer.state, estimates=answer.estimates)
+    run.store.apply(run.master, row.id, step)
+
+
+def replayed(run, rule):
+    found = [finding.found for finding in check_run(run.store, run.now(), rule)]
+    # the made-up engines of these rows are nowhere
+    return [words for words in found if "/engines/" not in words]
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
+def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
+    assert replayed(*tuned(store, algorithm)) == []
+
+
+@pytest.mark.parametrize("name", NOTHING_KNOWN.by_name())
+def test_an_estimate_that_was_changed_is_found(sqlite_url, sql, name):
+    column = f"theta_{name}"
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        values = dict(run.now().estimates.by_name()[name])
+        values["margin"] *= 1 + 1e-8
+        sql(f"UPDATE spsa_run SET {column} = :values", values=json.dumps(values))  # noqa: S608
+        (found,) = replayed(run, rule)
+        assert found.startswith(f"the run's {column} has margin =")
+        sql(f"UPDATE spsa_run SET {column} = NULL")  # noqa: S608
+        (found,) = replayed(run, rule)
+        assert found == f"the run's {column} has []"
+
+
+def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_url, sql):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store, "mixture")
+        values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
+        sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
+        assert replayed(run, rule) == []
+
+
+def test_a_state_that_was_changed_is_found(sqlite_url, sql):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        state = copy.deepcopy(run.now().state)
+        state["rule"]["theta"][0] *= 1 + 1e-8
+        sql("UPDATE spsa_run SET state = :state", state=json.dumps(state))
+        assert "the rule's state is another" in replayed(run, rule)
+
+
+def forgotten(run, sql):
+    """The run as a program has left it that knew nothing but theta."""
+    state = json.dumps(without_notes(run.now().state))
+    sql(
+        "UPDATE spsa_run SET state = :state, theta_averaged = NULL, theta_averaged_sd = NULL,"
+        " theta_supported = NULL, theta_supported_sd = NULL",
+        state=state,
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
+def test_a_run_that_is_older_than_its_estimates_is_sound_and_goes_on(sqlite_url, sql, algorithm):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store, algorithm)
+        forgotten(run, sql)
+        assert replayed(run, rule) == []
+        moved(run, rule, [7])
+        assert replayed(run, rule) == []
+        assert (run.now().estimates.averaged, bool(run.now().estimates.supported)) == (None, True)
+        moved(run, rule, [8, 9])
+        assert replayed(run, rule) == []
+        assert list(run.now().estimates.averaged_sd) == ["margin", "depth"]
+
+
+@pytest.mark.parametrize("broken", ["{}", '{"notes": {}}', '{"rule": 3, "notes": 5}', "[]"])
+def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        sql("UPDATE spsa_run SET state = :state", state=broken)
+        assert "the rule's state is another" in replayed(run, rule)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE spsa_iteration SET a_k = a_k * 1.5 WHERE k = 3", "its row has a_k"),
+        ("UPDATE spsa_iteration SET opened_on = 0 WHERE k = 5", "opened on 0 results"),
+        (
+            "UPDATE spsa_iteration SET plus_parameters ="
+            " json_set(plus_parameters, '$.margin', 333.0) WHERE k = 6",
+            "plus has margin = 333.0",
+        ),
+        ("UPDATE spsa_iteration SET ptnml_4 = ptnml_4 + 2 WHERE k = 2", "delta of step k=2"),
+    ],
+)
+def test_what_the_rule_would_not_have_done_is_found(sqlite_url, break_by, statement, words):
+    with open_store(sqlite_url, durable=False) as store:
+        run, rule = tuned(store)
+        break_by(statement)
+        assert any(words in found for found in replayed(run, rule)), replayed(run, rule)
+
+
+def test_every_run_is_checked_by_itself(run):
+    other = stage(run.store, name="second")
+    assert [str(finding) for finding in check_run(run.store, other.now())] == []
+
+
+def test_the_doctor_reads_both_databases(store):
+    run = stage(store)
+    run.whole_iteration()
+    assert findings(run) == []

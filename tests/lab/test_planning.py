@@ -1,0 +1,312 @@
+"""What a run will take and bring: by arithmetic where there is some, else by simulation."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from spsa.algorithms import Problem
+from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.params import Constant, Location, Parameter, Space
+from spsa.core.scoring import Tally, elo
+from spsa.lab.planning.alternatives import alternatives
+from spsa.lab.planning.depth import busy_depth, of_depth
+from spsa.lab.planning.plan import plan
+from spsa.lab.planning.plan_warnings import of_space
+from spsa.lab.planning.precision import precise
+from spsa.lab.planning.prospect import Design, Prospect, coarser, recovery
+from spsa.lab.planning.question import Question, noise
+from spsa.lab.planning.speed import Fleet, Shape, depth_without_idling, game_seconds, pace
+from spsa.lab.simulation.engine import Games
+from spsa.lab.theory.process import Process, noise_of_game
+
+SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
+FLEET = Fleet(concurrency=4, build_seconds=30.0)
+
+OFFSETS = tuple((1e6 / pairs) ** 0.101 for pairs in (0.5 * 20, 59.5 * 20))
+"""c_k of the mixture in the first and the last of 60 iterations of 20 pairs, in steps."""
+
+
+def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
+    return Problem(
+        start=np.full(n, 3.0),
+        lower=np.zeros(n),
+        upper=np.full(n, 6.0),
+        unit=np.zeros(n),
+        iterations=iterations,
+        pairs=pairs,
+    )
+
+
+def design(**over: object) -> Design:
+    usual = Design(algorithm="mixture", settings={}, problem=problem(), depth=1)
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def parameter(name: str = "x", **over: object) -> Parameter:
+    facts: dict[str, object] = {
+        "name": name,
+        "value": 50.0,
+        "minimum": 0.0,
+        "maximum": 100.0,
+        "step": 5.0,
+        "place": Constant(Location(name.upper())),
+        "option": name,
+    }
+    return Parameter(**facts | over)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("control", "seconds"),
+    [
+        (TimeControl(low=0.1, high=0.3), 100 * 0.2),
+        (TimeControl(kind=TimeKind.CLOCK, low=10, high=10, increment=0.1), 2 * 9.5 + 10),
+        (TimeControl(kind=TimeKind.NODES, low=1000, high=3000), 100 * 2000 / 1e6),
+        (TimeControl(kind=TimeKind.DEPTH, low=6, high=6), None),
+    ],
+)
+def test_a_game_takes_what_its_limit_says(control: TimeControl, seconds: float | None) -> None:
+    assert game_seconds(control, 100, 1e6) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_nodes_without_nodes_per_second_tell_no_time() -> None:
+    assert game_seconds(TimeControl(kind=TimeKind.NODES, low=1, high=1), 100, None) is None
+
+
+def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for() -> None:
+    found = pace(SHAPE, FLEET, 2.0)  # 10 batches on 4 slots are 3 rounds of 8 s
+    assert found.iteration == pytest.approx(3 * 8 + 30)
+    assert found.run == pytest.approx(100 * 54)
+    assert found.idle == pytest.approx(1 - 20 / 54)
+
+
+def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
+    shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
+    needed = depth_without_idling(shape, FLEET, 2.0)
+    busy = pace(replace(shape, depth=needed), FLEET, 2.0)
+    fewer = pace(replace(shape, depth=needed - 1), FLEET, 2.0)
+    assert needed > 1
+    assert busy.idle == pytest.approx(0.0)
+    assert fewer.idle > 0.05
+
+
+def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
+    slow = pace(replace(SHAPE, depth=8), Fleet(concurrency=64, build_seconds=30), 2.0)
+    assert slow.iteration == pytest.approx(30)
+
+
+def test_builds_side_by_side_set_a_quicker_pace() -> None:
+    fleet = Fleet(concurrency=64, build_seconds=30, builders=4)
+    assert pace(replace(SHAPE, depth=99), fleet, 2.0).iteration == pytest.approx(30 / 4)
+
+
+def cautioned(shape: Shape, fleet: Fleet) -> list[str]:
+    asked = Question(
+        space=Space((parameter(),)),
+        design=design(),
+        shape=shape,
+        fleet=fleet,
+        seconds=10.0,
+        draw_rate=0.6,
+    )
+    return [str(caution) for caution in of_depth(asked, 1, busy_depth(asked))]
+
+
+def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
+    shape = Shape(iterations=500, games=150, batch_games=2, depth=5, adapts=True)
+    small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
+    assert cautioned(shape, small) == []
+    (told,) = cautioned(shape, large)
+    assert "256 slots would need 11 iterations in flight, and a run of 500 bears 5" in told
+    assert "games_per_iteration = " in told
+    (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
+    assert "more iterations" in short
+
+
+def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    (one, one_grown), (many, many_grown) = (
+        [
+            recovery(design(depth=depth, grows=grows), prospect, replicas=8, seed=3).parts.tolist()
+            for grows in (False, True)
+        ]
+        for depth in (1, 12)
+    )
+    assert one == one_grown
+    assert many != many_grown
+
+
+def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
+    rng = np.random.default_rng(5)
+    pentanomials = Games(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
+    seen = [elo(Tally(pentanomial=tuple(counts))).value for counts in pentanomials]
+    assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
+
+
+def test_every_engine_has_the_stake_to_gain_and_its_optimum_inside_the_bounds() -> None:
+    narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    engine = prospect.engines(narrow, 500, np.random.default_rng(1))
+    assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
+    assert (engine.optimum >= narrow.lower).all()
+    assert (engine.optimum <= narrow.upper).all()
+    distance = np.abs(engine.optimum - narrow.start)
+    assert distance.max() <= 2.5
+    assert distance.min() >= 0.4
+
+
+def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
+    prospect = Prospect(stake=30, draw_rate=0.5)
+    few = recovery(design(), prospect, replicas=100, seed=3)
+    again = recovery(design(), prospect, replicas=100, seed=3)
+    many = recovery(design(problem=problem(pairs=200)), prospect, replicas=100, seed=3)
+    better, error = many.better_than(few)
+    assert few.parts.tolist() == again.parts.tolist()
+    assert 0 < few.mean < many.mean < 1
+    assert better > 3 * error
+    assert (few.c_first, few.c_last) == tuple(pytest.approx(c) for c in OFFSETS)
+
+
+def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
+    twice = recovery(design(stretch=2.0), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
+    once = recovery(design(), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
+    assert twice.parts.tolist() != once.parts.tolist()
+    assert abs(twice.mean - once.mean) < 0.4
+
+
+def test_a_coarser_run_has_as_many_games() -> None:
+    long = replace(problem(), iterations=200_000, pairs=1)
+    shorter, merged = coarser(long, 1000)
+    assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
+    assert coarser(problem(), 1000)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("over", "word"),
+    [
+        ({"step": 1.0}, "too small to see"),
+        ({"step": 40.0}, "span most of it"),
+        ({"step": 1.0, "value": 50.0, "minimum": 49.0, "maximum": 52.0}, "use a wider range"),
+        ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
+        ({"value": 0.0}, "at its min"),
+        ({"value": 100.0}, "at its max"),
+    ],
+)
+def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: str) -> None:
+    found = [str(caution) for caution in of_space(Space((parameter(**over),)), 1.0)]
+    assert len(found) == 1
+    assert found[0].startswith("x: ")
+    assert word in found[0]
+
+
+def test_a_sensible_parameter_is_passed_over() -> None:
+    assert not list(of_space(Space((parameter(),)), 1.0))
+
+
+def question(**over: object) -> Question:
+    space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
+    usual = Question(
+        space=space,
+        design=design(),
+        shape=SHAPE,
+        fleet=FLEET,
+        seconds=2.0,
+        draw_rate=0.6,
+        replicas=16,
+    )
+    return replace(usual, **over)  # type: ignore[arg-type]
+
+
+def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
+    small = question(design=design(problem=problem(iterations=10, pairs=40)), stakes=(10.0,))
+    (caution,) = [c for c in plan(small).cautions if c.name == "max_iterations"]
+    assert "too few" in caution.found
+    assert "iterations recover half" in caution.remedy
+    large = question(design=design(problem=problem(iterations=60, pairs=400)), stakes=(10.0,))
+    assert not [c for c in plan(large).cautions if c.name == "max_iterations"]
+
+
+def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
+    steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
+    flat = design(problem=problem(iterations=400, pairs=20))
+    long = replace(SHAPE, iterations=400)
+    assert plan(question(design=steep, stakes=(300.0,))).free_depth == 1
+    assert plan(question(design=flat, shape=long, stakes=(20.0,))).free_depth == 4
+
+
+def test_a_drawish_book_is_pointed_at() -> None:
+    books = [c for c in plan(question(draw_rate=0.85)).cautions if c.name == "book"]
+    assert len(books) == 1
+    assert not [c for c in plan(question(draw_rate=0.6)).cautions if c.name == "book"]
+
+
+def test_slots_that_would_idle_are_said() -> None:
+    flat = design(problem=problem(iterations=400, pairs=20))
+    longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
+    found = plan(question(design=flat, shape=longer))
+    names = [caution.name for caution in found.cautions]
+    assert "iterations_in_flight" in names
+    assert found.busy_depth is not None and found.busy_depth > 1
+    assert plan(question(seconds=None)).pace is None
+
+
+def test_builds_that_no_depth_hides_are_said() -> None:
+    found = plan(question(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
+    assert "games_per_iteration" in [caution.name for caution in found.cautions]
+
+
+def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
+    wild = design(algorithm="fishtest", settings={"r_end": 0.5})
+    names = [caution.name for caution in plan(question(design=wild, stakes=(10.0,))).cautions]
+    assert "spsa" in names
+    assert "max_iterations" not in names
+
+
+def test_lines_are_in_the_units_of_the_parameter() -> None:
+    line = plan(question()).lines[0]
+    assert line.c_first == pytest.approx(5.0 * OFFSETS[0])
+    assert line.c_last == pytest.approx(5.0 * OFFSETS[1])
+    assert 0 < line.move_last < line.move_first
+
+
+def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() -> None:
+    named = dict(alternatives(design()))
+    own = named.pop("as it is")
+    games = own.problem.iterations * own.problem.pairs
+    assert own.problem.iterations == design().problem.iterations
+    for name, other in named.items():
+        changed = [
+            f.name for f in fields(own) if getattr(other, f.name) is not getattr(own, f.name)
+        ]
+        assert changed, name
+        if name.startswith("games_per_iteration"):
+            assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
+
+
+def constant(**settings: object) -> Question:
+    return question(design=design(algorithm="constant", settings=settings), stakes=(20.0,))
+
+
+def test_constant_gains_are_designed_for_a_precision() -> None:
+    (found,) = precise(constant(), 0.5, 0.95)
+    process = Process(loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6))
+    assert process.loss_quantile(0.95) == pytest.approx(0.5)
+    assert found.c == 1.0
+    assert found.iterations == -(-found.games // SHAPE.games)
+    assert found.games == pytest.approx(3 * process.time_constants.max(), rel=0.5)
+    assert found.direct_games is not None
+    assert found.games / 3 < found.direct_games < 3 * found.games
+
+
+def test_larger_perturbations_need_fewer_games_and_one_at_a_time_more() -> None:
+    (usual,) = precise(constant(), 0.5, 0.95)
+    (wide,) = precise(constant(c=2.0), 0.5, 0.95)
+    (single,) = precise(constant(perturbation="fdsa"), 0.5, 0.95)
+    assert wide.games == pytest.approx(usual.games / 4, rel=0.001)
+    assert single.games == pytest.approx(usual.games * 6, rel=0.001)
+    assert wide.r == usual.r == single.r
+
+
+def test_a_start_within_the_precision_needs_no_games_of_its_own() -> None:
+    (found,) = precise(constant(), 100.0, 0.95)
+    assert (found.direct_r, found.direct_games) == (None, None)

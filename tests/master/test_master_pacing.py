@@ -1,0 +1,154 @@
+"""Iterations in flight that follow the fleet: on real stores, with builds that end when told to."""
+
+import threading
+import uuid
+from dataclasses import replace
+
+import pytest
+from builders import new_worker, result_of
+from invariants import broken
+from masters import GAMES, FixedDelivery, House, Rests, settings
+from test_master_loop import Killed, MortalStore
+
+from spsa.db.store import open_store
+from spsa.history.doctor import check_run
+from spsa.lifecycle import RunStatus
+from spsa.master.build_threads import PRESUMED_SECONDS, Workbench
+from spsa.master.pacing import Pacer
+from spsa.master.settings import AUTO
+
+LONG = 1000  # iterations planned: a run that bears ten in flight
+
+
+def long_run(**over):
+    return replace(settings(AUTO, LONG), **over)
+
+
+def play_some(store, batches=1):
+    """Play that many batches, as a fleet does that is in the middle of its games."""
+    worker = store.register_worker(new_worker(concurrency=16))
+    for _ in range(batches):
+        claim = store.claim(uuid.uuid4().hex, worker, 1000)
+        if claim is not None:
+            store.report(claim, result_of(claim, seconds=4.0))
+
+
+def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(store, sql):
+    house = House(store, in_flight=AUTO, iterations=8)
+    master = house.master(Rests(lambda: play_some(store)), settings=long_run())
+    assert master.run() is RunStatus.FINISHED
+    run, rows = house.now(), store.iterations(house.run.id)
+    assert [i.opened_on for i in rows] != [i - 1 for i in range(1, 9)]
+    assert [i.in_flight for i in rows] == [i.k - i.opened_on for i in rows]
+    assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
+    assert broken(sql) == []
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
+    with open_store(sqlite_url, durable=False) as store, MortalStore(sqlite_url) as desk:
+        desk.dies = True
+        for at in range(1, 30, 4):
+            house = House(store, f"cut at {at}", in_flight=AUTO, iterations=4)
+            desk.writes, desk.at, desk.cut = 0, at, cut
+            assert brought_to_an_end(house, desk) is RunStatus.FINISHED
+            run = house.now()
+            assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
+        assert house.masters == 2
+
+
+def brought_to_an_end(house, desk):
+    rests = Rests(lambda: play_some(house.store))
+    while True:
+        try:
+            return house.master(rests, desk, settings=long_run()).run()
+        except Killed:
+            continue
+
+
+class SlowDelivery(FixedDelivery):
+    """Builds that last until the workers have nothing left to play, three at a time."""
+
+    at_once = 3
+
+    def __init__(self, store):
+        super().__init__()
+        self.store, self.lock = store, threading.Lock()
+
+    def prepare(self, plus, minus):
+        with self.lock:
+            play_some(self.store)
+            return super().prepare(plus, minus)
+
+
+def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
+    house = House(store, in_flight=AUTO, iterations=12, delivery=SlowDelivery(store))
+    master = house.master(Rests(lambda: play_some(store)), settings=long_run())
+    assert master.run() is RunStatus.FINISHED
+    assert len(house.delivery.prepared) == 12
+    assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
+
+
+class Bench(Workbench):
+    """Its builds have lasted so many seconds."""
+
+    def __init__(self, seconds):
+        super().__init__(FixedDelivery())
+        self._lasted.append(seconds)
+
+
+def pacer(build_seconds=30.0, **over):
+    return Pacer(long_run(**over), Bench(build_seconds))
+
+
+def seen(store, **over):
+    house = House(store, uuid.uuid4().hex)
+    view = store.tick(house.store.acquire(house.run.id, "m", 1000), 1000)
+    run = replace(view.run, applied=1)
+    return replace(view, **{"run": run, "active_slots": 8, "game_seconds": 10.0} | over)
+
+
+def test_more_slots_want_more_games_and_longer_builds_too(store):
+    found = [
+        pacer(build_seconds).pacing(seen(store, active_slots=slots)).wanted
+        for slots, build_seconds in ((8, 30.0), (64, 30.0), (64, 60.0))
+    ]
+    assert found == sorted(found)
+    assert found[1] > 64 / 10 * 30.0
+
+
+def test_nothing_is_known_of_builds_before_the_first(store):
+    unproved = Workbench(FixedDelivery(source_sha256="0" * 64))
+    assert unproved.seconds == PRESUMED_SECONDS
+    assert Workbench(FixedDelivery()).seconds == 0.0
+    assert Pacer(long_run(), unproved).shortage(seen(store, active_slots=9999)) is None
+
+
+def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(store):
+    view = seen(store)
+    depths = [
+        pacer().pacing(replace(view, run=replace(view.run, applied=n))).depth for n in (0, 4, 99)
+    ]
+    assert depths == [1, 2, 10]
+    assert pacer(planned_iterations=99).pacing(view).depth == 1
+
+
+def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):
+    assert pacer(games_per_iteration=150, batch_size=10).shortage(seen(store)) is None
+    large = seen(store, active_slots=2048)
+    told = pacer(games_per_iteration=8000, batch_size=2, planned_iterations=200).shortage(large)
+    assert told.startswith("2048 slots need 3 iterations in flight, this run bears 2: in another")
+    assert "games_per_iteration = " in told
+    small = pacer(games_per_iteration=150, batch_size=2).shortage(large)
+    assert "builds take 30 s and cannot keep up with 2048 slots" in small
+    assert pacer(iterations_in_flight=2).shortage(large) is None
+    young = replace(large, run=replace(large.run, applied=0))
+    assert pacer(games_per_iteration=150, batch_size=2).shortage(young) is None
+
+
+def test_a_batch_is_a_fair_share_of_what_is_left(store):
+    few, many = seen(store, active_slots=2), seen(store, active_slots=64)
+    one = pacer(games_per_iteration=40, batch_size=10)
+    assert one.batches(few) == (10, 10, 10, 4, 2, 2, 2)
+    assert one.batches(many) == (2,) * 20
+    assert pacer(iterations_in_flight=2).batches(many) == (4,) * (GAMES // 4)

@@ -1,0 +1,99 @@
+"""From files to a run: which rule it gets, and what its owner is told before anything is played."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from console import CONFIG, write_project
+from shell import Shell
+
+from spsa.cli import execute
+from spsa.config import load_config
+from spsa.db.migrate import upgrade
+from spsa.db.store import Store, open_store
+from spsa.errors import UnusableState
+from spsa.master.start import Prepared, prepare, tuning_of
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    upgrade(f"sqlite:///{tmp_path / 'spsa.db'}")
+    return tmp_path
+
+
+@pytest.fixture
+def store(project: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{project / 'spsa.db'}", durable=False) as opened:
+        yield opened
+
+
+def prepared(folder: Path, store: Store, *, iterations: int, depth: int, rule: str) -> Prepared:
+    config = CONFIG.replace("max_iterations = 4", f"max_iterations = {iterations}\n{rule}")
+    config = config.replace("batch_size = 2", f"batch_size = 2\niterations_in_flight = {depth}")
+    write_project(folder, config)
+    return prepare(load_config(folder / "config.toml", {}), store)
+
+
+def opened(store: Store, found: Prepared) -> None:
+    """Let the run have a result, so that it is not started anew."""
+    altered(store, "UPDATE spsa_run SET applied = 1 WHERE id = :id", id=found.run.id)
+
+
+def altered(store: Store, statement: str, **values: object) -> None:
+    shell = Shell(store.where)
+    shell(statement, **values)
+    shell.close()
+
+
+def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) -> None:
+    first = prepared(project, store, iterations=99, depth=1, rule="").run
+    assert first.algorithm == "mixture"
+    store.resign(store.acquire(first.id, "a master that left it unbegun", 30))
+    other = prepared(project, store, iterations=99, depth=1, rule="a = 0.1")
+    assert other.run.algorithm == other.tuning.rule.name == "spsa"
+
+
+@pytest.mark.parametrize(
+    ("rule", "iterations", "depth", "free"),
+    [
+        ("", 300, 4, 3),
+        ("", 300, 3, None),
+        ("", 5000, 8, None),
+        ("", 5000, 9, 8),
+        ("algorithm = 'spsa'", 199, 2, 1),
+        ("algorithm = 'spsa'", 200, 2, None),
+        ("algorithm = 'spsa'", 9, 1, None),
+    ],
+)
+def test_too_much_in_flight_is_told_by_rule_and_length(
+    project: Path, store: Store, rule: str, iterations: int, depth: int, free: int | None
+) -> None:
+    notes = prepared(project, store, iterations=iterations, depth=depth, rule=rule).notes
+    assert list(notes) == (
+        []
+        if free is None
+        else [
+            f"iterations_in_flight = {depth} lets a run of {iterations} iterations move on old "
+            f"results; {free} recovers more"
+        ]
+    )
+
+
+def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, store: Store) -> None:
+    before = prepared(project, store, iterations=99, depth=1, rule="algorithm = 'spsa'")
+    opened(store, before)
+    after = prepared(project, store, iterations=99, depth=1, rule="")
+    assert after.run.algorithm == after.tuning.rule.name == "spsa"
+    assert "config.toml: algorithm is mixture, the run has spsa" in after.notes
+
+
+def test_a_run_of_an_unknown_rule_is_said(
+    project: Path, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = prepared(project, store, iterations=9, depth=1, rule="")
+    opened(store, found)
+    altered(store, "UPDATE spsa_run SET algorithm = 'mixtures'")
+    with pytest.raises(UnusableState, match="did you mean 'mixture'"):
+        tuning_of(store.run())
+    assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
+    assert "run small is of another version of this program" in capsys.readouterr().err

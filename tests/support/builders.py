@@ -1,0 +1,184 @@
+"""Small true examples of what goes into the database, each with fields to be overridden."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.scoring import Tally
+from spsa.db.store import (
+    BatchResult,
+    Claim,
+    Mastership,
+    NewEngine,
+    NewIteration,
+    NewRun,
+    NewStep,
+    RegisteredWorker,
+    Run,
+    Store,
+    WorkerInfo,
+)
+from spsa.lab.planning.supply import evenly
+from spsa.lifecycle import Purpose
+
+THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}
+TERMS = Terms(time_control=TimeControl(low=0.05, high=0.1))
+LEASE = 1000.0
+"""Seconds that no test lasts; a lease that shall have run out is made so by `expire`."""
+
+
+def new_engine(name: str = "plus", **over) -> NewEngine:
+    """An engine whose bytes are its name."""
+    facts = {
+        "sha256": hashlib.sha256(name.encode()).hexdigest(),
+        "build_key": f"key of {name}",
+        "target": "x86_64-unknown-linux-gnu",
+        "size": len(name),
+        "bench": 4711,
+        "path": f"/engines/{name}",
+    }
+    return NewEngine(**facts | over)
+
+
+def new_run(**over) -> NewRun:
+    """A run of three parameters and three iterations."""
+    facts = {
+        "name": "first",
+        "seed": 42,
+        "algorithm": "spsa",
+        "settings": {"games_per_iteration": 8},
+        "space": {"parameters": list(THETA)},
+        "terms": TERMS,
+        "source_sha256": None,
+        "max_iterations": 3,
+        "theta": THETA,
+        "state": {"k": 0},
+    }
+    return NewRun(**facts | over)
+
+
+def new_iteration(*, batch_games: int = 4, **over) -> NewIteration:
+    """Iteration k=1: eight games in two batches of two pairs, each to be tried three times."""
+    target = over.get("target_games", 8)
+    facts = {
+        "purpose": Purpose.TUNE,
+        "k": 1,
+        "opened_on": 0,
+        "in_flight": 1,
+        "a_k": 0.5,
+        "c_k": 1.5,
+        "plus": new_engine("plus"),
+        "minus": new_engine("minus"),
+        "plus_options": {"Margin": "220"},
+        "minus_options": {"Margin": "180"},
+        "terms": TERMS,
+        "target_games": 8,
+        "batches": evenly(target, batch_games),
+        "max_attempts": 3,
+        "base_parameters": THETA,
+        "plus_parameters": {"margin": 220.0, "depth": 4.0, "ratio": 0.35},
+        "minus_parameters": {"margin": 180.0, "depth": 2.0, "ratio": 0.25},
+        "perturbation_signs": {"margin": 1, "depth": 1, "ratio": 1},
+    }
+    return NewIteration(**facts | over)
+
+
+def new_validation(**over) -> NewIteration:
+    """A match that measures and moves nothing."""
+    return new_iteration(
+        **{"purpose": Purpose.VALIDATE, "k": None, "a_k": None, "c_k": None} | over
+    )
+
+
+def new_worker(name: str = "box-1", **over) -> WorkerInfo:
+    """A worker of the machine "box", or of `host`; machines differ by their secrets."""
+    facts = {"host": "box", "platform": "Linux", "cores": 8, "concurrency": 4, "version": "0.1.0"}
+    secret = {"secret": f"of {over.get('host', 'box')}"}
+    return WorkerInfo(name=name, **facts | secret | over)
+
+
+def tally_of_seed(seed: int, pairs: int) -> Tally:
+    """What "playing" a batch gives: a pure function of its seed, any of the nine pair results."""
+    total = Tally()
+    for pair in range(pairs):
+        digest = hashlib.sha256(f"{seed}/{pair}".encode()).digest()
+        total += Tally.of_pair(digest[0] % 3, digest[1] % 3)
+    return total
+
+
+def result_of(claim: Claim, **over) -> BatchResult:
+    """The one right report of a claim."""
+    return BatchResult(tally=tally_of_seed(claim.seed, claim.pairs), **over)
+
+
+def step_from(run: Run, tally: Tally, **over) -> NewStep:
+    """The next step of a made-up rule: theta moves by the score, a little differently by name."""
+    delta = {
+        name: (tally.wins - tally.losses) * 0.1 / (place + 1)
+        for place, name in enumerate(sorted(run.theta))
+    }
+    k = run.applied + 1
+    step = NewStep(
+        k=k,
+        theta_before=run.theta,
+        delta=delta,
+        theta_after={name: run.theta[name] + delta[name] for name in run.theta},
+        state={"k": k},
+        gradient=dict.fromkeys(run.theta, 0.0),
+        elo=float(tally.wins - tally.losses),
+        bounded=False,
+        purges=run.purges,
+    )
+    return replace(step, **over)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run with a master and one worker, and the usual moves on it in one word each."""
+
+    store: Store
+    run: Run
+    master: Mastership
+    worker: RegisteredWorker
+
+    def now(self) -> Run:
+        return self.store.run(self.run.name)
+
+    def open(self, **over) -> int:
+        """Open the next iteration in the gain schedule, or what `over` says."""
+        run = self.now()
+        usual = {
+            "k": run.applied + 1,
+            "opened_on": run.applied,
+            "opened_purges": run.purges,
+        }
+        return self.store.open_iteration(self.master, new_iteration(**usual | over))
+
+    def claim(self, claim_id: str, lease: float = LEASE) -> Claim | None:
+        return self.store.claim(claim_id, self.worker, lease)
+
+    def play(self, prefix: str = "c") -> list[Claim]:
+        """Claim and report everything that is free now."""
+        played = []
+        while (claim := self.claim(f"{prefix}-{self.now().applied}-{len(played)}")) is not None:
+            self.store.report(claim, result_of(claim))
+            played.append(claim)
+        return played
+
+    def apply(self, **over) -> None:
+        """Apply the oldest open iteration."""
+        view = self.store.tick(self.master, LEASE)
+        oldest = view.open[0]
+        self.store.apply(self.master, oldest.id, step_from(view.run, oldest.tally, **over))
+
+    def whole_iteration(self, **over) -> None:
+        self.open(**over)
+        self.play()
+        self.apply()
+
+
+def stage(store: Store, **over) -> Stage:
+    """A started run (see `new_run`), its master "m1", and the worker "box-1"."""
+    run = store.create_run(new_run(**over))
+    master = store.acquire(run.id, "m1", LEASE)
+    return Stage(store, run, master, store.register_worker(new_worker()))

@@ -1,0 +1,89 @@
+"""Somebody at a shell: the two programs as processes, with nothing in the environment by chance."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = ("DATABASE_URL", "SPSA_CONFIG", "SPSA_DEBUG", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+Done = subprocess.CompletedProcess[str]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    usual = {name: value for name, value in os.environ.items() if name not in OWN}
+    return {**usual, "PYTHONPATH": str(ROOT), **variables}
+
+
+def master(*arguments: str) -> list[str]:
+    """The console script's command line, whether or not it is installed."""
+    start = "from spsa.cli import main; main()"
+    return [sys.executable, "-c", start, *arguments]
+
+
+def worker(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "worker", *arguments]
+
+
+def call(command: list[str], folder: Path, **variables: str) -> Done:
+    """Run a program that ends by itself, and hold it to what is true of every one of them."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said and "defect of this program" not in said, said
+    assert "Warning" not in said, said
+    return done
+
+
+CONFIG = """\
+[run]
+name = "small"
+seed = 7
+[database]
+url = "sqlite:///spsa.db"
+[time_control]
+kind = "nodes"
+low = 150
+[games]
+games_per_iteration = 8
+batch_size = 2
+[spsa]
+max_iterations = 4
+[build]
+source_path = "engine"
+[engine.options]
+Hash = 1
+"""
+
+PARAMS = """\
+[margin]
+value = 200
+min = 50
+max = 400
+step = 20
+
+[depth]
+value = 3
+min = 1
+max = 8
+step = 1
+"""
+
+SOURCE = "pub const MARGIN: i32 = 200;\npub const DEPTH: i32 = 3;\n"
+
+
+def write_project(folder: Path, config: str = CONFIG, params: str = PARAMS) -> None:
+    """Both files and an engine's source, complete and right unless told otherwise."""
+    (folder / "config.toml").write_text(config)
+    (folder / "params.toml").write_text(params)
+    source = folder / "engine" / "src"
+    source.mkdir(parents=True, exist_ok=True)
+    (source / "engine_constants.rs").write_text(SOURCE)
+    (folder / "engine" / "Cargo.toml").write_text('[package]\nname = "small"\nversion = "1.0.0"\n')

@@ -1,0 +1,109 @@
+"""Engines of the tests as programs, and what a test wants to know of processes."""
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from worker.uci.engine import EngineSpec, Patience, UciEngine
+from worker.uci.process import Alarm
+from worker.uci.spawning import Confinement
+
+SCRIPT = Path(__file__).with_name("scripted.py")
+PATIENT = Patience(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
+IMPATIENT = Patience(start=2.0, ready=1.0, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
+"""For tests that wait for a deadline to pass; on a busy machine it blames the innocent."""
+
+FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
+SHUFFLE = "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8"
+
+
+def engine(folder: Path, name: str, **switches: object) -> Path:
+    """An executable that is the scripted engine with these switches."""
+    words = [sys.executable, "-S", "-E", str(SCRIPT)]
+    if "moves" not in switches or switches.get("fault") == "wrong-side":
+        words = [sys.executable, str(SCRIPT)]
+    for switch, value in switches.items():
+        flag = f"--{switch.replace('_', '-')}"
+        for each in value if isinstance(value, list) else [value]:
+            words.append(flag if each is True else f"{flag}={each}")
+    path = folder / name
+    path.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
+    path.chmod(0o755)
+    return path
+
+
+def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
+    return EngineSpec(name=name, path=str(path), options=options)
+
+
+def started(
+    wanted: EngineSpec, alarm: Alarm, patience: Patience, confinement: Confinement | None = None
+) -> UciEngine:
+    """An engine that has introduced itself and has its options."""
+    running = UciEngine(wanted, alarm, patience, confinement or Confinement())
+    try:
+        running.introduce(wanted)
+    except BaseException:
+        running.close(at_once=True)
+        raise
+    return running
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+BYSTANDERS: set[int] = set()
+"""Children that were there before the test: a database server, a resource tracker."""
+
+
+def children() -> set[int]:
+    """The test's child processes, dead ones that nobody reaped included."""
+    return all_children() - BYSTANDERS
+
+
+def all_children() -> set[int]:
+    """The processes whose parent this one is."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == os.getpid():
+            found.add(int(stat.parent.name))
+    return found
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+# From the start position plus mates in both games: 1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7#
+# as White, 1. f3 e5 2. g4 Qh4# as Black. Where a list says 0000 it is never its turn.
+WINNER = "e2e4 e7e5 d1h5 d8h4 f1c4 0000 h5f7"
+LOSER = "f2f3 e7e5 g2g4 b8c6 0000 g8f6"
+
+
+def start_book(folder: Path) -> Path:
+    """A book of the start position alone."""
+    path = folder / "start.epd"
+    path.write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    return path
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Look again and again until `holds`; TimeoutError when it never does."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.005)

@@ -1,0 +1,322 @@
+"""Whatever is typed behind `compete` or stands in a book: a sentence, or it can be played."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import chess
+import click
+import pytest
+from engines.zoo import engine
+from fuzzing import NASTY, Chance, fuzz, made
+from hypothesis import example, given
+from hypothesis import strategies as st
+from test_worker_match import compete as run_compete
+
+from spsa.core.game_settings import Book, TimeControl, TimeKind
+from spsa.core.game_settings.limits import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
+from spsa.core.scoring import Tally
+from spsa.errors import InvalidInput, TuningError
+from spsa.text import NAME_LENGTH
+from worker import cli
+from worker.batches.service import Service
+from worker.match.command import Arena
+from worker.match.games import Match, Played
+from worker.match.report import as_json, report_lines
+from worker.runner.clock import timekeeper
+from worker.runner.moves import WHITE
+from worker.runner.openings import OpeningBook, load
+from worker.runner.rules import Position
+from worker.uci.engine import Patience
+
+EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
+PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
+LONG_PATH = "/" + "x" * 5000
+MATCH = ("engine", "engine", "--games", "4")
+FLAGS = [option for option in cli.compete.params if isinstance(option, click.Option)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with one of each kind of file; it is the present one."""
+    folder = tmp_path_factory.mktemp("places")
+    engine(folder, "engine", moves="e2e4")
+    (folder / "book.epd").write_text(EPD + "\n")
+    (folder / "book.pgn").write_text(PGN)
+    (folder / "url").write_text("sqlite:///spsa.db\n")
+    os.mkfifo(folder / "pipe")
+    before, logger = Path.cwd(), logging.getLogger("worker")
+    handlers, level, propagate = logger.handlers, logger.level, logger.propagate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", "/dev/null/none")
+        patch.delenv("DATABASE_URL", raising=False)
+        os.chdir(folder)
+        yield folder
+        os.chdir(before)
+    logger.handlers, logger.level, logger.propagate = handlers, level, propagate
+
+
+PATHS = ("engine", "book.epd", "book.pgn", "url", ".", "pipe", "/dev/zero", "none", LONG_PATH)
+STARTS = (*[MATCH] * 4, *[("--spsa", "--database-url", "sqlite:///spsa.db")] * 2, ())
+
+
+def words(chance: Chance) -> list[str]:
+    """A command line: mostly known options, mostly with a value that is wrong."""
+    typed = list(chance.choice([*STARTS, (chance.choice(PATHS), chance.choice(PATHS))]))
+    for _ in range(chance.randrange(4)):
+        flag = chance.choice(FLAGS)
+        typed += [flag.opts[-1], *(value(chance) for _ in range(0 if flag.is_flag else flag.nargs))]
+    return typed
+
+
+def value(chance: Chance) -> str:
+    text = chance.text(2).replace("\0", "")  # no command line can have one
+    match chance.randrange(6):
+        case 0:
+            return chance.choice(PATHS)
+        case 1:
+            return text
+        case 2:
+            return f"{chance.number()}/{chance.number()}+{chance.number()}"
+        case 3:
+            name = chance.choice(["Hash", "", " ", chance.word()]).replace("\0", "")
+            return f"{name}={chance.choice([chance.number(), text])}"
+        case _:
+            return chance.number()
+
+
+def ready(typed: Sequence[str]) -> Arena | Service | None:
+    """As far as `compete` goes before it starts a process; None where it ends by itself."""
+    try:
+        context = cli.compete.make_context("compete", list(typed))
+    except click.exceptions.Exit:  # --help, --version
+        return None
+    given: dict[str, Any] = dict(context.params, isolation=None, warden=None, folders=None)
+    engines = given.pop("engines")
+    cli.check(engines, given)
+    return cli.service(given) if given["spsa"] else Arena.of(*engines, given)
+
+
+@given(typed=made(words))
+@example(typed=[*MATCH, "--sprt", "0", "1e308"])
+@example(typed=[*MATCH, "--sprt", "0", "1e-300"])
+@example(typed=[*MATCH, "--draw", "0", "0", "0"])
+@example(typed=[*MATCH, "--resign", "-1", "-1"])
+@example(typed=[*MATCH, "--engine-memory", str(2**63)])
+@example(typed=[*MATCH, "--option", "Hash=1\nquit"])
+@example(typed=[*MATCH, "--book", "/dev/zero"])
+@example(typed=[*MATCH, "--book", "pipe"])
+@example(typed=["--spsa", "--database-url-file", "pipe"])
+@example(typed=["--spsa", "--idle-timeout", "1e308"])
+@fuzz()
+def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
+    try:
+        found = ready(typed)
+    except (click.ClickException, TuningError) as error:
+        assert error.exit_code == 2
+        return
+    if isinstance(found, Arena):
+        check_match(found.match, found.concurrency)
+        check_memory(found.confinement.limits())
+        assert 1 <= found.progress <= 10**9
+    elif found is not None:
+        check_service(found)
+
+
+def check_match(match: Match, concurrency: int) -> None:
+    control, rules = match.conditions.time_control, match.conditions.adjudication
+    assert 1 <= match.pairs <= 10**9 and 1 <= concurrency <= 4096
+    assert 0 < control.low <= control.high and isfinite(control.high)
+    assert 0 <= control.increment <= MOST_SECONDS and 0 <= control.margin <= MOST_SECONDS
+    assert rules.max_moves is None or 1 <= rules.max_moves <= MOST_MOVES
+    if rules.draw is not None:
+        assert 0 <= rules.draw.move_number <= MOST_MOVES
+        assert 1 <= rules.draw.count <= MOST_IN_A_ROW and 0 <= rules.draw.score <= MOST_CENTIPAWNS
+    if rules.resign is not None:
+        assert 1 <= rules.resign.count <= MOST_IN_A_ROW
+        assert 1 <= rules.resign.score <= MOST_CENTIPAWNS
+    for spec in (match.first, match.second):
+        assert all(text.isprintable() for pair in spec.options.items() for text in pair)
+    job = match.job(match.pairs - 1)
+    limit = timekeeper(control, job.pairings[0].time, Patience()).limit(WHITE)
+    assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
+    for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
+        played = Played()
+        played.count.tally = tally
+        as_json(match, played)
+        assert all(line.isprintable() for line in report_lines(match, played))
+
+
+def check_memory(limits: list[tuple[int, int]]) -> None:
+    assert all(0 <= limit < 2**63 for _, limit in limits)
+
+
+def check_service(service: Service) -> None:
+    assert 1 <= service.concurrency <= 4096 and 1 <= service.lease <= 86_400
+    assert service.name is None or 1 <= len(service.name) <= NAME_LENGTH
+    assert service.name is None or service.name.isprintable()
+    assert 0 <= service.habits.drain < 10**8
+    assert service.habits.idle_timeout is None or 0 < service.habits.idle_timeout < 10**8
+    check_memory(service.confinement.limits())
+
+
+REFUSED = {
+    "sprt too wide": (("--sprt", "0", "1e308"), "-200"),
+    "sprt nan": (("--sprt", "nan", "5"), "finite"),
+    "sprt too narrow": (("--sprt", "0", "1e-300"), "less than"),
+    "draw of nothing": (("--draw", "0", "0", "0"), "1<=x<=1000"),
+    "resign below nothing": (("--resign", "-1", "-1"), "1<=x<=1000"),
+    "no memory": (("--engine-memory", "0"), "1<=x<="),
+    "too much memory": (("--engine-memory", str(2**63)), "1<=x<="),
+    "an option of two lines": (("--option", "Hash=1\nquit"), r"'1\nquit'"),
+    "an option of control characters": (("--option1", "Ha\x1bsh=1"), r"'Ha\x1bsh'"),
+    "an option of 20,000 characters": (("--option2", "Hash=" + "1" * 20_000), "10000 printable"),
+    "movetime": (("--movetime", "1e308"), "x<=86400"),
+    "infinite movetime": (("--movetime", "inf"), "x<=86400"),
+    "margin": (("--margin", "nan"), "finite"),
+    "clock": (("--tc", "999999999+1"), "86400 at most"),
+    "nodes": (("--nodes", str(2**64)), "x<=1000000000000"),
+    "depth": (("--depth", "1000000"), "x<=1000"),
+    "slots": (("-c", str(10**30), "--force"), "1<=x<=4096"),
+    "seed": (("--seed", "9" * 5000), "not a valid integer"),
+    "start": (("--start", "0"), "1<=x<="),
+    "max moves": (("--max-moves", str(10**9)), "x<=10000"),
+    "book: device": (("--book", "/dev/zero"), "268,435,456 bytes"),
+    "book: pipe": (("--book", "pipe"), "268,435,456 bytes"),
+    "book: folder": (("--book", "."), "Is a directory"),
+    "book: long path": (("--book", LONG_PATH), "File name too long"),
+    "pgn: long path": (("--pgn", LONG_PATH), "File name too long"),
+    "pgn: no folder": (("--pgn", "none/games.pgn"), "No such file or directory"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_wrong_match_is_refused_in_a_sentence(name: str, places: Path) -> None:
+    typed, said = REFUSED[name]
+    refused(run_compete("./engine", "./engine", "--games", 2, *typed, cwd=places), said)
+
+
+WORKER_REFUSED = {
+    "name": (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
+    "no name": (("--name", ""), "1 to 200 printable"),
+    "long name": (("--name", "x" * 201), "1 to 200 printable"),
+    "lease": (("--lease", "1e9"), "x<=86400"),
+    "drain": (("--drain", "1e308"), "x<=3162"),
+    "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
+    "url file": (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),
+    "url file: pipe": (("--database-url-file", "pipe"), "16,777,216 bytes"),
+    "url file: long path": (("--database-url-file", LONG_PATH), "File name too long"),
+    "url: long path": (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
+    "key": (("--database-url", "sqlite:///s.db", "--trust-key", "/dev/zero"), "regular file"),
+    "cache": (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
+}
+
+
+@pytest.mark.parametrize("name", WORKER_REFUSED)
+def test_a_wrong_worker_is_refused_in_a_sentence(name: str, places: Path) -> None:
+    typed, said = WORKER_REFUSED[name]
+    refused(run_compete("--spsa", "--once", *typed, cwd=places), said)
+
+
+@pytest.mark.parametrize("typed", [(LONG_PATH, "./engine"), ("./engine", LONG_PATH)])
+def test_an_engine_of_a_long_path_is_refused(typed: tuple[str, str], places: Path) -> None:
+    refused(run_compete(*typed, "--games", 2, cwd=places), "File name too long")
+
+
+def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_url: str) -> None:
+    done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
+    refused(done, "File name too long")
+
+
+@pytest.mark.parametrize("config", ["/dev/zero", "pipe", LONG_PATH])
+def test_a_config_that_is_no_file_is_refused(config: str, places: Path) -> None:
+    done = run_compete("--spsa", "--once", cwd=places, SPSA_CONFIG=config)
+    refused(done, "cannot be read")
+
+
+def refused(done: Any, said: str) -> None:
+    assert done.returncode == 2, done
+    assert said in done.stderr
+    assert not done.stdout and "Traceback" not in done.stderr
+    lines = done.stderr.rstrip("\n").split("\n")
+    assert all(line.isprintable() and len(line) <= 1_600 for line in lines)
+
+
+PIECES = (
+    *NASTY,
+    *' /[]{}()"-;.#+=%',
+    *"KQRBNPkqrbnp12345678abcdefghwx",
+    *("e9", "Ke2", "--", "Z0", "O-O", "e8=Q"),
+)
+
+
+EPDS = [
+    EPD + "\n",
+    f'{EPD} hmvc 3; fmvn 7; id "a b";\n{EPD} 4 9\n',
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1\n4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 2\n# remark\n",
+]
+GAMES = [
+    PGN + PGN,
+    '[FEN "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"]\n[SetUp "1"]\n\n1. O-O O-O-O 2. Rae1+ $1 *\n',
+    '[Variant "Standard"]\n\n1. d4 d5 2. c4!? dxc4 3. e4 b5 4. a4 c6 ; remark\n5. axb5 1-0\n',
+]
+
+
+def spoilt(chance: Chance) -> str:
+    """A book in which a few places are others."""
+    text = chance.choice([*EPDS, *GAMES])
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(text) + 1)
+        piece = chance.choice([chance.choice(PIECES), chance.number(), chance.word()])
+        text = text[:at] + piece + text[at + chance.randrange(4) :]
+    return text
+
+
+@given(text=made(spoilt), is_pgn=st.booleans(), plies=st.none() | st.integers(1, 9))
+@example(text=PGN.replace("e5", "e9 e5"), is_pgn=True, plies=None)
+@example(text=PGN.replace("2. Nf3", "2. --"), is_pgn=True, plies=None)
+@example(text=EPD + " hmvc -5;", is_pgn=False, plies=None)
+@fuzz()
+def test_a_book_is_refused_or_can_be_played(
+    places: Path, text: str, is_pgn: bool, plies: int | None
+) -> None:
+    name = places / ("spoilt.pgn" if is_pgn else "spoilt.epd")
+    name.write_bytes(text.encode(errors="surrogatepass"))
+    try:
+        book = load(Book(name=str(name), plies=plies))
+    except InvalidInput as error:
+        assert error.faults and all(fault.file == str(name) for fault in error.faults)
+        assert all(line.isprintable() and len(line) < 1_600 for line in error.lines)
+        return
+    check_book(book)
+
+
+def check_book(book: OpeningBook) -> None:
+    """Every game can begin: by our rules of chess, and by those of python-chess."""
+    assert len(book.openings) > 0
+    for opening in book.openings:
+        position = Position(opening)
+        board = chess.Board(opening.fen)
+        assert board.status() == chess.STATUS_VALID
+        for move in opening.moves:
+            board.push(chess.Move.from_uci(move))
+        assert position.turn == board.turn and not board.is_game_over()
+        assert any(position.make(move.uci()) for move in board.legal_moves)
+
+
+def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
+    found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "0", "1", "0", "--resign", "1", "1"])
+    assert isinstance(found, Arena)
+    assert found.match.bounds == (-5, 5)
+    found = ready(
+        [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
+    )
+    assert isinstance(found, Arena) and found.match.first.options == {"Hash": "ß \u265e"}
+    assert found.match.conditions.time_control == TimeControl(
+        kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
+    )
+    served = ready(["--spsa", "--database-url", "sqlite:///s.db", "--name", "x" * 200])
+    assert isinstance(served, Service)

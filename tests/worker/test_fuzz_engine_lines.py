@@ -1,0 +1,352 @@
+"""Whatever an engine writes: its numbers stay in their ranges, its text on one printable line."""
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import chess.pgn
+import pytest
+from engines.zoo import LOSER, PATIENT, WINNER, engine, spec, start_book, started
+from fuzzing import SUSPECT, Chance, fuzz, made
+from hypothesis import example, given
+from hypothesis import strategies as st
+from test_worker_match import Fleet, compete
+
+from spsa.core.game_settings import Declarations, TimeControl
+from spsa.core.game_settings.numbers import (
+    MATE,
+    MOST_DEPTH,
+    MOST_NODES,
+    MOST_NODES_OF_BATCH,
+    MOST_OPTION,
+    clamped,
+    counted,
+)
+from spsa.core.scoring import Tally
+from spsa.db.store import BatchResult
+from spsa.errors import EngineFault
+from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
+from worker.batches.job import result_of
+from worker.match.pgn import Scoresheet
+from worker.runner.count import Count
+from worker.runner.game import Game, Pair, Pairing, VoidGame
+from worker.runner.moves import WHITE
+from worker.runner.openings import Opening
+from worker.runner.rules import Termination, drawn
+from worker.uci.engine import Limit, UciEngine
+from worker.uci.process import Alarm
+from worker.uci.search_reply import Answer, last_info
+
+INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
+OPTION = "option name type default min max var Hash Threads spin check combo button string true"
+
+
+BLANKS = (" ", " ", " ", " ", "  ", "\t", "\r", "\v", "\u00a0", "")
+
+
+def line(chance: Chance, known: str) -> str:
+    """Words of UCI, numbers and others, between blanks of all kinds."""
+
+    def word() -> str:
+        kind = chance.randrange(3)
+        found = chance.choice(known.split()) if kind else chance.text(2)
+        return (chance.number() if kind == 2 else found) + chance.choice(BLANKS)
+
+    return "".join(chance.many(word, 16))
+
+
+def info(chance: Chance) -> str:
+    """Mostly such as a search says, with its numbers replaced."""
+    if chance.random() < 0.5:
+        return line(chance, INFO)
+    depth, score, nodes, nps, time = (chance.number() for _ in range(5))
+    kind = chance.choice(["cp", "mate", "wdl"])
+    return f"info depth {depth} score {kind} {score} nodes {nodes} nps {nps} time {time} pv e2e4"
+
+
+def search(chance: Chance) -> str:
+    return "\n".join(chance.many(lambda: info(chance), 4))
+
+
+def options(chance: Chance) -> list[str]:
+    def one() -> str:
+        match chance.randrange(3):
+            case 0:
+                return line(chance, OPTION)
+            case 1:
+                return f"option name Hash type spin min {chance.number()} max {chance.number()}"
+            case _:
+                return f"option name Hash type combo var {chance.text(2)} var {chance.text(2)}"
+
+    return chance.many(one, 6)
+
+
+def option_value(chance: Chance) -> str:
+    usual = chance.choice(["true", "False", "a b", chance.text(2)])
+    return chance.number() if chance.random() < 0.5 else usual
+
+
+def written(chance: Chance) -> bytes:
+    """Lines of a search among bytes that are none."""
+
+    def one() -> bytes:
+        if chance.random() < 0.5:
+            return chance.randbytes(chance.randrange(200))
+        return info(chance).encode(errors="replace")
+
+    return b"\n".join(chance.many(one, 5))
+
+
+@given(said=made(search), move=made(lambda chance: line(chance, "bestmove e2e4 e7e8q")))
+@example(said="info depth 1 score cp 3 nodes 18446744073709551615 pv e2e4", move="bestmove e2e4")
+@example(said="info depth 1 score cp -9999999999 nodes -1", move="bestmove e2e4")
+@example(said=f"info depth {'9' * 5000} score mate {'9' * 5000} nodes {'9' * 5000}", move="")
+@example(said="info depth 5x score cp 5x nodes 12x", move="bestmove e2e4x")
+@fuzz()
+def test_numbers_of_a_search_stay_in_their_ranges(said: str, move: str) -> None:
+    heard = bytearray(b"\n" + said.encode(errors="replace") + b"\n")
+    last = last_info(heard, len(heard))
+    try:
+        answer = Answer.of(move.encode(errors="replace"), last, 0.5)
+    except EngineFault as fault:
+        refused_in_print(fault)
+        answer = Answer.of(b"bestmove e2e4", last, 0.5)
+    assert re.fullmatch(r"[a-h][1-8][a-h][1-8][qrbn]?", answer.move)
+    score = answer.score
+    assert score is None or -MATE <= score <= MATE
+    assert 0 <= answer.nodes <= MOST_NODES and 0 <= answer.depth <= MOST_DEPTH
+    for name, number in (("nodes", answer.nodes), ("depth", answer.depth)):
+        assert not number or re.search(rb"\s%s 0*%d(\s|$)" % (name.encode(), number), last)
+    assert_can_be_written_down(answer._replace(move="e2e4"))
+
+
+def refused_in_print(fault: EngineFault) -> None:
+    assert str(fault).isprintable() and len(str(fault)) <= FAILURE_LENGTH
+    assert fault.reason.isprintable() and len(fault.reason) <= VOID_REASON_LENGTH
+
+
+def assert_can_be_written_down(answer: Answer) -> None:
+    """In a PGN, and in the columns of a batch."""
+    pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
+    game = Game(drawn(Termination.DRAW), (answer,), WHITE)
+    pair = Pair(pairing, game, game)
+    sheet = Scoresheet(
+        plus="plus", minus="minus", time_control=TimeControl(low=1, high=1), date="2026.01.01"
+    )
+    assert all(line.isprintable() for line in sheet.pair(pair).split("\n"))
+    count = Count()
+    count.add(pair)
+    fits_its_columns(result_of(count, 1.0, 0))
+
+
+def fits_its_columns(result: BatchResult) -> None:
+    for number in (result.plus_nodes, result.minus_nodes, result.moves):
+        assert 0 <= number <= MOST_NODES_OF_BATCH
+    assert result.plus_nodes + result.minus_nodes < 2**63
+    assert len(result.voids) <= VOID_REASONS
+    for reason, games in result.voids.items():
+        assert reason.isprintable() and len(reason) <= VOID_REASON_LENGTH and games > 0
+    json.dumps(dict(result.voids))
+
+
+@given(
+    reasons=made(lambda chance: chance.many(lambda: chance.text(3), 60)),
+    nodes=made(lambda chance: chance.many(lambda: chance.randint(0, MOST_NODES), 60)),
+)
+@example(reasons=[str(n) for n in range(100)], nodes=[MOST_NODES] * 100)
+@fuzz()
+def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[int]) -> None:
+    count = Count()
+    for reason in reasons:
+        count.add_void(reason)
+    moves = tuple(Answer("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes)
+    game = Game(drawn(Termination.DRAW), moves, WHITE)
+    for _ in range(2):
+        count.add(Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game))
+    result = result_of(count, 1.0, 0)
+    fits_its_columns(result)
+    assert sum(result.voids.values()) == len(reasons)
+    assert result.plus_nodes == min(2 * sum(nodes), MOST_NODES_OF_BATCH)
+    assert result.tally == Tally.of_pair(1, 1) + Tally.of_pair(1, 1)
+
+
+@given(text=made(Chance.number), most=st.sampled_from([1, 1000, MOST_NODES, MOST_OPTION]))
+@fuzz()
+def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) -> None:
+    if not re.fullmatch("-?[0-9]{1,4000}", text):
+        return
+    assert clamped(text, most) == max(-most, min(int(text), most))
+    if int(text) >= 0:
+        assert counted(text, most) == (int(text) if int(text) <= most else None)
+
+
+@given(
+    said=made(options),
+    name=made(lambda chance: chance.choice(["Hash", "hash", "Threads", "x", chance.text(2)])),
+    value=made(option_value),
+)
+@example(said=["option name Hash type spin min 1 max " + "9" * 5000], name="Hash", value="7")
+@example(said=["option name Hash type string"], name="Hash", value="x\nquit")
+@example(said=["option name Hash type spin"], name="Hash", value="1_0")
+@example(said=["option name Hash type spin"], name="Hash", value="\u0663")
+@fuzz()
+def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, value: str) -> None:
+    declared = Declarations()
+    for each in said:
+        declared.hear(each.encode(errors="replace").decode(errors="replace").strip())
+    try:
+        command = declared.command(name, value)
+    except EngineFault as fault:
+        refused_in_print(fault)
+        return
+    option = declared.by_name[name.lower()]
+    sent = command.decode()
+    assert sent.endswith("\n") and len(sent.split("\n")) == 2
+    assert sent.startswith(f"setoption name {option.name}")
+    if option.type != "button":
+        assert sent == f"setoption name {option.name} value {value}\n" and value.isprintable()
+    if option.type == "spin":
+        assert re.fullmatch("[+-]?[0-9]+", value)
+        low, high = option.low, option.high
+        digits = value.lstrip("+-").lstrip("0") or "0"
+        number = (-1) ** value.startswith("-") * (int(digits) if len(digits) < 99 else 2**64)
+        assert low is None or number >= low
+        assert high is None or number <= high
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "option name" + " " * 65_000,
+        "option name a" + " " * 65_000 + "type",
+        "option name " + "a " * 30_000,
+        "option name a type combo " + "var " * 16_000,
+        "option name a type combo var" + " " * 65_000 + "x",
+        "option name a type spin " + "min " * 16_000,
+    ],
+)
+def test_a_long_line_takes_no_long_time(said: str) -> None:
+    for _ in range(20):
+        Declarations().hear(said)
+
+
+def test_there_is_an_end_of_options() -> None:
+    declared = Declarations()
+    with pytest.raises(EngineFault) as caught:
+        for number in range(10**6):
+            declared.hear(f"option name {number}{'x' * 60_000} type string")
+    assert caught.value.reason == "flood"
+    assert sum(map(len, declared.by_name)) < 2**25
+
+
+class Parrot:
+    """A real engine that says what it is told to; another one after every fault."""
+
+    def __init__(self, folder: Path) -> None:
+        self._spec = spec(engine(folder, "parrot", moves="e2e4"))
+        self._alarm = Alarm()
+        self._engine: UciEngine | None = None
+
+    def __call__(self, said: bytes) -> Answer | EngineFault:
+        self._engine = self._engine or started(self._spec, self._alarm, PATIENT)
+        try:
+            echo = b"echo " + said.hex().encode() + b"\nposition startpos"
+            return self._engine.search(echo, Limit(b"go movetime 1\n", 20.0))
+        except EngineFault as fault:
+            self.end()
+            return fault
+
+    def end(self) -> None:
+        if self._engine is not None:
+            self._engine.close(at_once=True)
+        self._engine = None
+
+    def close(self) -> None:
+        self.end()
+        self._alarm.close()
+
+
+@pytest.fixture(scope="module")
+def parrot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parrot]:
+    bird = Parrot(tmp_path_factory.mktemp("parrot"))
+    yield bird
+    bird.close()
+
+
+@given(said=made(written))
+@example(said=b"\n".join(b"info nodes " + n.encode() + b" score cp 1" for n in SUSPECT))
+@example(said=bytes(range(256)) * 300)
+@fuzz(short=40)
+def test_a_process_may_write_anything(parrot: Parrot, said: bytes) -> None:
+    answer = parrot(said[:30_000] + b"\n")
+    if isinstance(answer, EngineFault):
+        refused_in_print(answer)
+        assert answer.reason in ("garbage", "no move", "flood")
+    else:
+        assert 0 <= answer.nodes <= MOST_NODES and 0 <= answer.depth <= MOST_DEPTH
+        assert answer.score is None or -MATE <= answer.score <= MATE
+
+
+LIES = b"""\
+info string \x1b[2J
+info depth 99999 score cp 99999999999999999999 time -1 nps nan nodes 18446744073709551615 pv e2e4
+"""
+WIDE = b"info depth 1 score mate -%s nodes %s\n" % (b"9" * 5000, b"9" * 5000)
+
+
+@pytest.mark.parametrize("lies", [LIES, WIDE])
+def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> None:
+    says, pgn = tmp_path / "says", tmp_path / "games.pgn"
+    says.write_bytes(lies)
+    done = compete(
+        engine(tmp_path, "liar", moves=WINNER, says=says),
+        engine(tmp_path, "two\nlines\x1b[2J", moves=LOSER),
+        *("--games", 4, "--nodes", 5, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
+        *("-c", 1, "--progress", 1, "--no-adjudication"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["nodes"][0] == 0 < report["nodes"][1]
+    assert report["second"] == r"two\nlines\x1b[2J"
+    assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
+    text = pgn.read_text()
+    assert all(line.isprintable() for line in text.split("\n"))
+    game = chess.pgn.read_game(io.StringIO(text))
+    assert game is not None and not game.errors
+    assert ("+990.00" if lies == LIES else "-M999") in text
+
+
+def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
+    says = tmp_path / "says"
+    says.write_bytes(b"bestmove \x1b[2J\xe2\x80\xae" + b"x" * 5000 + b"\n")
+    done = compete(
+        engine(tmp_path, "winner", moves=WINNER),
+        engine(tmp_path, "\x1b[31m", moves=LOSER, says=says),
+        *("--games", 2, "--nodes", 5, "--book", start_book(tmp_path), "-c", 1),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
+    assert r"\x1b[31m: garbage" in done.stdout
+
+
+def test_a_void_game_says_so_in_print() -> None:
+    fault = VoidGame("\x1b[2J", EngineFault("refused option", "none of " + "a\nb, " * 20_000))
+    refused_in_print(fault)
+
+
+def test_a_worker_survives_the_numbers_of_a_liar(
+    database_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    says = tmp_path / "says"
+    says.write_bytes(LIES)
+    fleet = Fleet(database_url, tmp_path)
+    fleet.open(TimeControl(low=0.01, high=0.02), says=says)
+    worker = fleet.start("--max-batches", 2)
+    _, err = worker.communicate(timeout=240)
+    assert worker.returncode == 0, err
+    assert all(line.isprintable() for line in err.split("\n"))
+    assert sql("SELECT games_played, void_games FROM spsa_iteration") == [(8, 0)]
+    assert sql("SELECT SUM(minus_nodes), MIN(plus_nodes) > 0 FROM spsa_batch") == [(0, 1)]

@@ -1,0 +1,328 @@
+"""A worker's side of the conversation, with a real store whose answers get lost."""
+
+import json
+import logging
+import time
+
+import pytest
+from builders import LEASE, new_worker, result_of, stage, tally_of_seed
+from cutting import CutStore
+
+from spsa.db.store import BatchResult
+from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
+from worker.batches.backoff import Pace
+from worker.batches.database_client import DatabaseClient, PendingReport
+
+QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+BOX = new_worker("box-1")
+
+
+class AskedTwice(CutStore):
+    """Counts the calls that its worker makes."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.asked = []
+
+    def touch_worker(self, worker, nps=None):
+        self.asked.append("touch")
+        return super().touch_worker(worker, nps)
+
+    def renew(self, claim_ids, lease_seconds):
+        self.asked.append(lease_seconds)
+        return super().renew(claim_ids, lease_seconds)
+
+    def register_worker(self, info):
+        self.asked.append("register")
+        return super().register_worker(info)
+
+
+@pytest.fixture
+def store(sqlite_url):
+    with AskedTwice(sqlite_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(store):
+    started = stage(store)
+    started.open()
+    store.asked.clear()
+    return started
+
+
+@pytest.fixture
+def client(store, run):
+    return DatabaseClient(store, BOX, LEASE, QUICK)
+
+
+def played(claim, **over):
+    return PendingReport(claim=claim, result=result_of(claim, **over))
+
+
+def batches(run):
+    return [(b.status, b.attempt, b.tally) for b in run.store.batches(run.run.id)]
+
+
+def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
+    first, second = client.claim(), client.claim()
+    client.enqueue(played(second))
+    client.enqueue(PendingReport(claim=first, failure="no engine", void_games=2, sha256="a" * 64))
+    assert client.unreported == 2
+    client.deliver()
+    assert client.unreported == 0
+    assert batches(run) == [
+        ("ready", 1, tally_of_seed(0, 0)),
+        ("done", 1, tally_of_seed(second.seed, second.pairs)),
+    ]
+    ((reason, sha256),) = sql("SELECT reason, sha256 FROM spsa_failure")
+    assert (reason, sha256) == ("no engine", "a" * 64)
+    assert [it.void_games for it in run.store.iterations(run.run.id)] == [2]
+
+
+def test_what_was_neither_played_nor_failed_is_given_back(client, run):
+    client.enqueue(PendingReport(claim=client.claim()))
+    client.deliver()
+    assert [status for status, _, _ in batches(run)] == ["ready", "ready"]
+    assert [attempt for _, attempt, _ in batches(run)] == [0, 0]
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_report_is_kept_until_it_is_answered(client, run, store, cut):
+    client.enqueue(played(claim := client.claim()))
+    store.cut_next(cut)
+    with pytest.raises(DatabaseUnreachable):
+        client.deliver()
+    assert client.unreported == 1
+    client.deliver()
+    assert client.unreported == 0
+    assert batches(run)[0] == ("done", 1, tally_of_seed(claim.seed, claim.pairs))
+    (iteration,) = run.store.iterations(run.run.id)
+    assert iteration.games_played == 4
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_claim_whose_answer_is_lost_is_made_once(client, run, store, cut):
+    client.work_left()
+    client.renew([], None)
+    store.cut_next(cut)
+    with pytest.raises(DatabaseUnreachable):
+        client.claim()
+    assert (client.claim().seq, client.claim().seq) == (0, 1)
+    assert client.claim() is None
+    assert [attempt for _, attempt, _ in batches(run)] == [1, 1]
+
+
+def test_a_claim_id_that_was_used_up_is_given_up(client, run, store, monkeypatch):
+    """Its answer was lost and its batch was played all the same, by whoever had copied it."""
+    store.cut_next(None)
+    monkeypatch.setattr(client, "_claim_id", "used up")
+    worker = store.register_worker(BOX)
+    claim = store.claim("used up", worker, LEASE)
+    store.report(claim, result_of(claim))
+    assert client.claim() is None
+    assert client.claim().seq == 1
+
+
+def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
+    first = client.claim()
+    store.release(first)
+    sql("UPDATE spsa_batch SET worker_id = NULL")
+    sql("DELETE FROM spsa_worker")
+    assert client.claim().seq == 0
+    assert store.asked == ["register", "register"]
+
+
+def test_a_worker_that_the_database_does_not_take_is_told_so(client, store, monkeypatch):
+    def refuse(*_):
+        raise IllegalTransition("not registered by this machine")
+
+    monkeypatch.setattr(store, "claim", refuse)
+    with pytest.raises(IllegalTransition):
+        client.claim()
+
+
+def test_what_is_lost_is_dropped(client, run, store, caplog):
+    claim = client.claim()
+    run.store.stop("first", "me", "why")
+    client.enqueue(played(claim))
+    client.deliver()
+    assert client.unreported == 0
+    assert "no longer held" in caplog.text
+    assert batches(run)[0][0] == "leased"
+
+
+def test_a_result_that_the_database_refuses_costs_one_batch(client, run, sql, caplog):
+    client.enqueue(played(client.claim(), moves=-5))
+    client.enqueue(played(client.claim()))
+    client.deliver()
+    assert client.unreported == 0
+    assert [status for status, _, _ in batches(run)] == ["ready", "done"]
+    ((reason,),) = sql("SELECT reason FROM spsa_failure")
+    assert reason.startswith("the database refused the result: spsa_batch.moves is -5")
+
+
+def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkeypatch, sql):
+    def refuse(*_):
+        raise OutOfRange("x" * 3000)
+
+    client.enqueue(played(client.claim()))
+    monkeypatch.setattr(store, "report", refuse)
+    client.deliver()
+    assert batches(run)[0][0] == "ready"
+    ((reason,),) = sql("SELECT reason FROM spsa_failure")
+    assert len(reason) == 2000
+
+
+def test_a_failure_that_the_database_refuses_is_left_to_its_lease(client, run, caplog):
+    client.enqueue(PendingReport(claim=client.claim(), failure="x", void_games=-1))
+    client.deliver()
+    assert client.unreported == 0
+    assert batches(run)[0][0] == "leased"
+    assert "games dropped, the database refused them" in caplog.text
+    assert "left to its lease" not in caplog.text
+
+
+def test_a_batch_that_can_neither_be_reported_nor_failed_is_left_to_its_lease(
+    client, run, store, monkeypatch, caplog
+):
+    def refuse(*_):
+        raise LeaseLost("gone")
+
+    client.enqueue(played(client.claim(), moves=-5))
+    monkeypatch.setattr(store, "fail", refuse)
+    client.deliver()
+    assert client.unreported == 0
+    assert "the batch is left to its lease: gone" in caplog.text
+
+
+def test_the_database_going_away_while_a_batch_is_given_back_is_not_swallowed(
+    client, run, store, monkeypatch
+):
+    def unreachable(*_):
+        raise DatabaseUnreachable("gone")
+
+    client.enqueue(played(client.claim(), moves=-5))
+    monkeypatch.setattr(store, "fail", unreachable)
+    with pytest.raises(DatabaseUnreachable):
+        client.deliver()
+    assert client.unreported == 1
+
+
+def test_an_iteration_that_was_stopped_between_two_looks_is_asked_about_twice(
+    client, run, store, monkeypatch
+):
+    answers = iter([IllegalTransition("abandoned just now")])
+    report = store.report
+
+    def first_refused(claim, result):
+        for error in answers:
+            raise error
+        return report(claim, result)
+
+    client.enqueue(played(client.claim()))
+    monkeypatch.setattr(store, "report", first_refused)
+    client.deliver()
+    assert batches(run)[0][0] == "done"
+
+
+def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, monkeypatch):
+    now = [time.monotonic() + 1]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    claim = client.claim()
+    store.asked.clear()
+    assert client.next_duty < now[0]
+    assert client.renew([claim.claim_id, "not mine"], 1e6) == {"not mine"}
+    assert store.asked == ["touch", LEASE]
+    assert client.next_duty == now[0] + LEASE / 4
+    now[0] += LEASE / 4 - 0.1
+    assert client.renew([claim.claim_id, "not mine"], 1e6) == frozenset()
+    assert store.asked == ["touch", LEASE]
+    now[0] += 0.1
+    client.renew([claim.claim_id], 1e6)
+    assert store.asked == ["touch", LEASE] * 2
+    assert [row.nps for row in store.workers()] == [1e6]
+
+
+def test_a_report_is_due_at_once_unless_the_database_is_silent(client, run, monkeypatch):
+    now = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    client.renew([], None)
+    assert not client.silent
+    client.enqueue(played(client.claim()))
+    assert client.next_duty == now[0]
+    with client.retrying():
+        raise DatabaseUnreachable("away")
+    assert (client.silent, client.next_duty) == (True, now[0] + 0.01)
+    assert str(client.trouble) == "away"
+    now[0] += 0.01
+    assert (client.silent, client.next_duty) == (False, now[0])
+    with client.retrying():
+        client.deliver()
+    assert (client.trouble, client.unreported) == (None, 0)
+
+
+def test_it_waits_longer_after_each_failure_and_begins_anew_after_an_answer(
+    store, run, monkeypatch
+):
+    pace = Pace(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
+    client = DatabaseClient(store, BOX, LEASE, pace)
+    monkeypatch.setattr(time, "monotonic", lambda: 5e9)
+
+    def failed():
+        with client.retrying():
+            raise DatabaseUnreachable("away")
+        return client.next_duty - 5e9
+
+    assert [failed(), failed(), failed()] == [1.0, 2.0, 4.0]
+    with client.retrying():
+        client.work_left()
+    assert failed() == 1.0
+
+
+def test_a_machine_that_is_set_aside_is_told_once(client, run, store, caplog, monkeypatch):
+    caplog.set_level(logging.WARNING)
+    now = [time.monotonic() + 1]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def told():
+        now[0] += LEASE
+        caplog.clear()
+        client.renew([], None)
+        return caplog.text.count("workers release box`")
+
+    assert told() == 0
+    store.set_aside("box", "its engine crashes", "me")
+    assert (told(), told()) == (1, 0)
+    store.release_machine("box", "me")
+    assert told() == 0
+    store.set_aside("box", "its engine crashes", "me")
+    assert told() == 1
+
+
+def test_work_is_left_while_the_run_goes_on(client, run):
+    assert client.work_left() is True
+    run.store.stop("first", "me", "why")
+    assert client.work_left() is False
+
+
+def test_a_result_says_what_its_games_have_cost(client, run, sql):
+    costs = {
+        "plus_nodes": 11,
+        "minus_nodes": 12,
+        "moves": 13,
+        "plus_time_losses": 1,
+        "minus_time_losses": 2,
+        "seconds": 1.5,
+        "think_seconds": 1.25,
+        "slot": 3,
+    }
+    claim = client.claim()
+    result = BatchResult(
+        tally=tally_of_seed(claim.seed, claim.pairs), voids={"crash": 2, "hang": 1}, **costs
+    )
+    client.enqueue(PendingReport(claim=claim, result=result))
+    client.deliver()
+    (row,) = sql("SELECT * FROM spsa_batch WHERE status = 'done'")
+    assert {name: row._mapping[name] for name in costs} == costs
+    assert (row.void_games, json.loads(row.voids)) == (3, {"crash": 2, "hang": 1})

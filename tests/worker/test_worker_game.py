@@ -1,0 +1,245 @@
+"""Clocks, adjudication, games and pairs, with players that live in this process."""
+
+from dataclasses import dataclass, field
+
+import chess
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.scoring import Tally
+from spsa.errors import EngineFault
+from worker.runner.adjudication import Judge
+from worker.runner.clock import ChessClock, timekeeper
+from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
+from worker.runner.openings import Opening
+from worker.runner.rules import Ending, Position, Termination
+from worker.uci.engine import Limit, Patience
+from worker.uci.search_reply import Answer
+
+NONE = Adjudication(draw=None, resign=None, max_moves=None)
+START = Opening(chess.STARTING_FEN)
+CLOCK = TimeControl(kind=TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05)
+NODES = TimeControl(kind=TimeKind.NODES, low=100, high=100)
+FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
+
+
+@dataclass
+class Scripted:
+    """Plays from a list by the ply of the game, and remembers what it was asked."""
+
+    name: str
+    moves: tuple[str, ...] = FOOLS_MATE
+    score: int | None = None
+    seconds: tuple[float, ...] = ()
+    fault_at: int | None = None
+    nodes: int = 10
+    asked: list[Limit] = field(default_factory=list)
+    games: int = 0
+
+    def prepare(self) -> None:
+        self.games += 1
+
+    def settle(self) -> None:
+        pass
+
+    def await_ready(self) -> None:
+        pass
+
+    def search(self, position: bytes, limit: Limit) -> Answer:
+        self.asked.append(limit)
+        ply = len(position.partition(b"moves")[2].split())
+        if ply == self.fault_at:
+            raise EngineFault("hang", "it was told to")
+        seconds = self.seconds[ply // 2] if self.seconds else 0.01
+        info = f"info depth 5 nodes {self.nodes + ply}".encode()
+        return Answer(self.moves[ply], self.score, seconds, info)
+
+
+def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
+    return Conditions(time_control=time_control, adjudication=adjudication, patience=Patience())
+
+
+def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
+    return Pairing(number=0, opening=opening, time=time)
+
+
+def test_a_pair_swaps_colours_and_is_counted_from_plus() -> None:
+    plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
+    pair = play_pair(plus, minus, pairing(), under())
+    assert [game.ending for game in pair.games] == [Ending(0, Termination.CHECKMATE)] * 2
+    assert pair.tally == Tally.of_pair(0, 2)
+    assert pair.moves == 8
+    assert pair.nodes() == ((10 + 12) + (11 + 13), (101 + 103) + (100 + 102))
+    assert (plus.games, minus.games) == (2, 2)
+
+
+def test_nodes_are_counted_for_the_side_that_searched_them() -> None:
+    moves = ("e7e5", "g2g4", "d8h4")
+    opening = Opening("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b KQkq - 0 1")
+    plus, minus = Scripted("plus", moves), Scripted("minus", moves, nodes=100)
+    pair = play_pair(plus, minus, pairing(opening), under())
+    assert pair.nodes() == (11 + (10 + 12), (100 + 102) + 101)
+
+
+@pytest.mark.parametrize("culprit", ["plus", "minus"])
+def test_a_fault_makes_the_whole_pair_void_and_names_its_author(culprit: str) -> None:
+    players = [
+        Scripted(name, fault_at=2 if name == culprit else None) for name in ("plus", "minus")
+    ]
+    with pytest.raises(VoidGame) as caught:
+        play_pair(*players, pairing(), under())
+    assert (caught.value.culprit, caught.value.reason) == (culprit, "hang")
+    assert str(caught.value) == f"{culprit}: hang: it was told to"
+
+
+def test_an_illegal_move_is_void_and_told_with_its_position() -> None:
+    cheat = Scripted("cheat", ("f2f3", "e7e4", "", ""))
+    with pytest.raises(VoidGame, match=r"cheat: illegal move: e7e4 in rnbqkbnr/pppppppp") as caught:
+        play_game(Scripted("honest"), cheat, pairing(), under())
+    assert caught.value.culprit == "cheat"
+
+
+def test_the_clock_runs_down_and_is_told_to_the_engine() -> None:
+    white = Scripted("white", seconds=(0.3, 0.2))
+    black = Scripted("black", seconds=(0.5, 0.1))
+    play_game(white, black, pairing(), under(CLOCK))
+    assert [limit.go for limit in white.asked] == [
+        b"go wtime 1000 btime 1000 winc 100 binc 100\n",
+        b"go wtime 800 btime 600 winc 100 binc 100\n",
+    ]
+    assert black.asked[1].go == b"go wtime 700 btime 600 winc 100 binc 100\n"
+    assert black.asked[1].seconds == pytest.approx(0.6 + 0.05)
+
+
+def test_a_fallen_flag_loses_even_with_a_mate_on_the_board() -> None:
+    slow = Scripted("slow", seconds=(0.5, 0.7))
+    game = play_game(Scripted("white"), slow, pairing(), under(CLOCK))
+    assert game.ending == Ending(2, Termination.TIME)
+    assert game.lost_on_time_by(chess.BLACK)
+    assert not game.lost_on_time_by(chess.WHITE)
+
+
+def test_time_losses_are_told_apart_by_engine() -> None:
+    minus = Scripted("minus", seconds=(2.0,))
+    pair = play_pair(Scripted("plus", seconds=(0.1, 0.1)), minus, pairing(), under(CLOCK))
+    assert pair.time_losses() == (0, 2)
+    assert pair.tally == Tally.of_pair(2, 2)
+
+
+@given(
+    base=st.floats(0.05, 100),
+    increment=st.floats(0, 5),
+    margin=st.floats(0, 1),
+    spent=st.lists(st.floats(0, 10), max_size=20),
+)
+def test_a_clock_keeps_account(
+    base: float, increment: float, margin: float, spent: list[float]
+) -> None:
+    terms = TimeControl(
+        kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
+    )
+    clock, left = ChessClock(base, terms, 5.0), base
+    for seconds in spent:
+        limit = clock.limit(chess.WHITE)
+        assert limit.seconds == left + margin
+        assert int(limit.go.split()[2]) >= 1
+        falls = clock.flag_falls(chess.WHITE, seconds)
+        assert falls == (left - seconds < -margin)
+        left = max(0.0, left - seconds) + increment
+        assert clock.left(chess.BLACK) == base
+
+
+def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
+    terms = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
+    clock = ChessClock(10.0, terms)
+    said = []
+    for _ in range(4):
+        said.append(clock.limit(chess.WHITE).go.decode().split())
+        assert not clock.flag_falls(chess.WHITE, 3.0)
+    assert [(words[2], words[-1]) for words in said] == [
+        ("10000", "2"),
+        ("7500", "1"),
+        ("15000", "2"),
+        ("12500", "1"),
+    ]
+    assert clock.left(chess.WHITE) == 20.0
+    assert clock.limit(chess.BLACK).go.split()[-2:] == [b"movestogo", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "value", "go", "seconds"),
+    [
+        (TimeControl(low=0.25, high=1.0), 0.25, b"go movetime 250\n", 1.75),
+        (TimeControl(low=0.0001, high=1.0), 0.0001, b"go movetime 1\n", 1.5001),
+        (NODES, 5000.0, b"go nodes 5000\n", 51.5),
+        (TimeControl(kind=TimeKind.DEPTH, low=3, high=9), 7.0, b"go depth 7\n", 300.0),
+    ],
+)
+def test_other_limits_are_the_same_every_move_and_nobody_flags(
+    terms: TimeControl, value: float, go: bytes, seconds: float
+) -> None:
+    keeper = timekeeper(terms, value, Patience())
+    assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
+    assert not keeper.flag_falls(chess.BLACK, 1e9)
+
+
+def judged(terms: Adjudication, scores: list[int | None], opening: Opening = START) -> list[object]:
+    """The rulings on a game of knight moves whose movers see these scores."""
+    judge, position, rulings = Judge(terms), Position(opening), []
+    shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
+    for ply, score in enumerate(scores):
+        assert position.make(shuffle[ply % 4])
+        rulings.append(judge.hear(position, score))
+    return rulings
+
+
+DRAW = Adjudication(draw=DrawRule(move_number=3, count=2, score=20), resign=None, max_moves=None)
+RESIGN = Adjudication(draw=None, resign=ResignRule(count=2, score=600), max_moves=None)
+
+
+def test_a_draw_takes_quiet_moves_of_both_from_its_move_on() -> None:
+    rulings = judged(DRAW, [0] * 8)
+    assert rulings == [None] * 7 + [Ending(1, Termination.DRAW)]
+
+
+@pytest.mark.parametrize("loud", [21, -21, None])
+def test_one_loud_or_silent_move_starts_the_draw_count_again(loud: int | None) -> None:
+    rulings = judged(DRAW, [0] * 6 + [loud] + [20, -20, 0, 0])
+    assert rulings[:-1] == [None] * 10
+    assert rulings[-1] == Ending(1, Termination.DRAW)
+
+
+@pytest.mark.parametrize(("white", "half_points"), [(600, 2), (-600, 0)])
+def test_resigning_takes_both_engines(white: int, half_points: int) -> None:
+    rulings = judged(RESIGN, [white, -white] * 2)
+    assert rulings == [None] * 3 + [Ending(half_points, Termination.RESIGN)]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [900, 900, 900, 900, 900],  # both think they win
+        [900, -599, 900, -599, 900],  # one does not see it
+        [900, -900, 900, None, 900],
+        [900, -900, 900, 900, -900],
+    ],
+)
+def test_nobody_resigns_without_agreement(scores: list[int | None]) -> None:
+    assert judged(RESIGN, scores) == [None] * len(scores)
+
+
+def test_max_moves_make_a_draw() -> None:
+    terms = Adjudication(draw=None, resign=None, max_moves=2)
+    assert judged(terms, [0] * 4) == [None] * 3 + [Ending(1, Termination.MAX_MOVES)]
+
+
+def test_nothing_is_adjudicated_when_all_is_off() -> None:
+    assert judged(NONE, [0] * 60) == [None] * 60
+
+
+def test_a_pair_says_what_it_took() -> None:
+    pair = play_pair(Scripted("plus"), Scripted("minus"), pairing(), under())
+    assert isinstance(pair, Pair)
+    assert pair.seconds == pytest.approx(8 * 0.01)

@@ -1,0 +1,500 @@
+"""A worker against a real store, with real engines, and a database that comes and goes."""
+
+import hashlib
+import logging
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
+from engines.zoo import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+
+from spsa.core.game_settings import Book, Terms, TimeControl, TimeKind
+from spsa.core.scoring import Tally
+from spsa.db.store import NewEngine, Store, open_store
+from spsa.errors import (
+    ArtifactMismatch,
+    BatchFailed,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    IllegalTransition,
+    InvalidInput,
+    LeaseLost,
+    OutOfRange,
+    ReportConflict,
+    TuningError,
+)
+from spsa.lifecycle import BatchStatus, RunStatus
+from worker.batches.backoff import Pace
+from worker.batches.database_client import DatabaseClient, PendingReport, WorkerStore
+from worker.batches.engine_cache import EngineCache
+from worker.batches.job import Binaries, job_of
+from worker.batches.loop import NOTHING_TO_DO, Habits, Worker
+from worker.runner.interrupts import Interrupts
+from worker.runner.openings import drawn_time, load
+from worker.runner.pool import Pool
+
+QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def staged(store: Store) -> Stage:
+    return stage(store)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def published(path: Path, **over: object) -> NewEngine:
+    return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)
+
+
+@pytest.fixture
+def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
+    """Opens an iteration of two batches of two pairs between the winner and this minus."""
+
+    def open_iteration(
+        time_control: TimeControl = NODES,
+        book: Book | None = None,
+        batch_games: int = 4,
+        **minus: object,
+    ) -> int:
+        plus_path = engine(tmp_path, "plus", moves=WINNER)
+        minus_path = engine(tmp_path, "minus", **{"moves": LOSER} | minus)
+        return staged.open(
+            plus=published(plus_path),
+            minus=published(minus_path),
+            plus_options={},
+            minus_options={},
+            batch_games=batch_games,
+            terms=Terms(
+                time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
+            ),
+        )
+
+    return open_iteration
+
+
+@contextmanager
+def hired(
+    desk: Any, folder: Path, size: int = 2, **habits: Any
+) -> Iterator[tuple[Worker, Interrupts]]:
+    interrupts = Interrupts()
+    with Pool(size, PATIENT) as pool:
+        client = DatabaseClient(desk, new_worker("me"), habits.pop("lease", LEASE), QUICK)
+        cache = EngineCache(folder / "cache", desk.engine_bytes)
+        chosen = Habits(poll=QUICK, after_failure=QUICK, **habits)
+        yield Worker(client, pool, cache, chosen, interrupts), interrupts
+
+
+def work(desk: Any, folder: Path, **habits: Any) -> int:
+    with hired(desk, folder, **habits) as (worker, _):
+        return worker.run()
+
+
+def batches(sql: Callable[..., list[Any]]) -> list[Any]:
+    return sql("SELECT status, attempt, void_games, last_error FROM spsa_batch ORDER BY seq")
+
+
+def test_a_whole_iteration_is_played_and_counted(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer()
+    assert work(staged.store, tmp_path, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
+    ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
+    assert moves == 4 * (7 + 4)
+    assert nodes == 4 * (4 + 2) * 77
+
+
+def test_results_are_logged_in_a_line_a_batch(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offer()
+    logging.getLogger("worker").propagate = True
+    with caplog.at_level("INFO", "worker"):
+        work(staged.store, tmp_path, max_batches=1)
+    assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
+    assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
+    assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
+
+
+class Unreliable:
+    """A store that loses each method's first calls, half of them after having done the work."""
+
+    def __init__(self, store: Store, losses: int) -> None:
+        self._store = store
+        self._left = dict.fromkeys(("claim", "report", "renew", "register_worker"), losses)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        def call(*args: Any) -> Any:
+            left = self._left.get(name, 0)
+            if left:
+                self._left[name] = left - 1
+                if left % 2:
+                    method(*args)
+                raise DatabaseUnreachable("the line is dead")
+            return method(*args)
+
+        return call
+
+
+@pytest.mark.parametrize("losses", [1, 2, 5])
+def test_answers_that_get_lost_are_asked_for_again_and_count_once(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, losses: int
+) -> None:
+    offer()
+    assert work(Unreliable(staged.store, losses), tmp_path, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.games_played, iteration.tally) == (8, PLUS_WINS_ALL)
+
+
+def test_a_voided_pair_is_played_again_and_its_reason_reported(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer(fault="crash", at_ply=3, only_once=tmp_path / "marker")
+    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert (iteration.tally, iteration.void_games) == (PLUS_WINS_ALL, 1)
+    ((voids,),) = sql("SELECT voids FROM spsa_batch WHERE seq = 0")
+    assert "crash" in voids
+
+
+def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    offer(fault="illegal", at_ply=1, batch_games=8)
+    with pytest.raises(BatchFailed, match="minus: illegal move: e1e8"):
+        work(staged.store, tmp_path, size=1, max_batches=3)
+    staged.store.tick(staged.master, LEASE)
+    run = staged.now()
+    assert run.status is RunStatus.PAUSED
+    assert "illegal move" in str(run.reason)
+    failed = batches(sql)[0]
+    assert (failed.status, failed.attempt, failed.void_games) == (BatchStatus.FAILED, 3, 3 * 4)
+    assert "minus: illegal move: e1e8" in failed.last_error
+    ((blamed, failures),) = sql("SELECT sha256, failures FROM spsa_failure")
+    assert (blamed, failures) == (digest(tmp_path / "minus"), 3)
+
+
+def test_without_work_it_says_so(staged: Stage, tmp_path: Path) -> None:
+    assert work(staged.store, tmp_path, idle_timeout=0.05) == NOTHING_TO_DO
+
+
+def test_once_leaves_when_no_run_has_work(store: Store, tmp_path: Path) -> None:
+    assert work(store, tmp_path, once=True) == NOTHING_TO_DO
+
+
+def test_idle_time_begins_with_the_last_batch(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer()
+    assert work(staged.store, tmp_path, idle_timeout=0.1) == 0
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    assert iteration.played_out
+
+
+class Watched:
+    """A store that tells when something was done, and answers some calls otherwise."""
+
+    def __init__(self, store: Store, **instead: Callable[..., Any]) -> None:
+        self._store, self._instead, self.calls = store, instead, []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            answer = self._instead.get(name, getattr(self._store, name))(*args)
+            if name != "claim" or answer is not None:
+                self.calls.append(name)
+            return answer
+
+        return call
+
+
+def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer(LONG, fault="hang", at_ply=1)
+    desk = Watched(staged.store, renew=lambda claims, lease: frozenset())
+    assert work(desk, tmp_path, lease=0.2, max_batches=1) == 0
+    assert "report" not in desk.calls
+    assert not children()
+
+
+@contextmanager
+def at_work(worker: Worker) -> Iterator[list[int]]:
+    codes: list[int] = []
+    thread = Thread(target=lambda: codes.append(worker.run()))
+    thread.start()
+    yield codes
+    thread.join(120)
+    assert not thread.is_alive()
+
+
+def interrupt_when_playing(
+    desk: Watched,
+    folder: Path,
+    times: int,
+    playing: Callable[[], bool] = lambda: True,
+    **habits: Any,
+) -> list[int]:
+    with hired(desk, folder, **habits) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(lambda: "claim" in desk.calls and playing())
+        for _ in range(times):
+            interrupts.note(signal.SIGINT)
+    return codes
+
+
+@pytest.fixture
+def shared(sqlite_url: str) -> Iterator[Store]:
+    """A second connection, for the thread that does not make the assertions."""
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+def test_the_first_interrupt_lets_batches_end(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    offer(TimeControl(kind=TimeKind.DEPTH, low=1, high=1), gate=gate, log=log)
+    with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(log.exists)
+        interrupts.note(signal.SIGINT)
+        wait_until(lambda: worker._stop_at is not None)
+        gate.touch()
+    assert codes == [130]
+    assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]
+
+
+@pytest.mark.parametrize(("times", "drain"), [(1, 0.1), (2, 60.0)])
+def test_what_does_not_end_in_time_is_handed_back_unplayed(
+    staged: Stage,
+    offer: Callable[..., int],
+    tmp_path: Path,
+    shared: Store,
+    sql: Any,
+    times: int,
+    drain: float,
+) -> None:
+    offer(LONG, fault="hang", at_ply=1)
+    codes = interrupt_when_playing(Watched(shared), tmp_path, times, drain=drain)
+    assert codes == [130]
+    assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
+    assert not children()
+
+
+def test_a_machine_without_the_engine_fails_the_batch_and_says_so_in_the_end(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    offer()
+    (tmp_path / "minus").unlink()
+    with pytest.raises(ArtifactMismatch, match="minus"):
+        work(staged.store, tmp_path, max_batches=1)
+    assert [row.attempt for row in batches(sql)] == [1, 0]
+    assert "minus" in batches(sql)[0].last_error
+
+
+def test_an_engine_with_other_bytes_is_never_run(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer()
+    log = tmp_path / "log"
+    engine(tmp_path, "minus", moves=LOSER, log=log)
+    with pytest.raises(ArtifactMismatch, match="hashes to"):
+        work(staged.store, tmp_path, max_batches=1)
+    assert not log.exists()
+
+
+def test_the_database_hands_out_what_no_shared_folder_has(
+    staged: Stage, tmp_path: Path, offer: Callable[..., int]
+) -> None:
+    path = engine(tmp_path, "plus", moves=WINNER)
+    content = path.read_bytes()
+    row = published(path, content=content)
+    path.unlink()
+    cache = EngineCache(tmp_path / "cache", {row.sha256: content}.get)
+    from spsa.db.store import Engine
+
+    fetched = cache.path(Engine(sha256=row.sha256, path=row.path))
+    assert fetched.read_bytes() == content
+    assert fetched.parent == tmp_path / "cache"
+
+
+def test_a_cache_forgets_the_oldest_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spsa.db.store import Engine
+
+    monkeypatch.setattr("worker.batches.engine_cache._KEPT", 2)
+    stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
+    cache = EngineCache(tmp_path / "cache", stored.get)
+    for sha256 in stored:
+        cache.path(Engine(sha256=sha256, path="/nowhere"))
+    names = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert len(names) == 2
+    assert list(stored)[-1] in names
+
+
+def test_another_book_is_refused(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    offer(book=Book(sha256="0" * 64))
+    with pytest.raises(InvalidInput, match="SHA-256"):
+        work(staged.store, tmp_path, max_batches=1)
+    assert "SHA-256" in batches(sql)[0].last_error
+
+
+def test_the_store_is_what_a_worker_asks(store: Store) -> None:
+    asked: WorkerStore = store
+    assert asked.work_left() is False
+
+
+def test_one_batch_that_cannot_be_played_leaves_the_others(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    """The row of one iteration names a binary that nobody has; the worker plays the next one."""
+    offer()
+    missing = new_engine("missing", path=str(tmp_path / "missing"))
+    minus = published(tmp_path / "minus")
+    plus_path = tmp_path / "plus"
+    staged.open(
+        k=2, opened_on=0, in_flight=2, plus=missing, minus=minus, target_games=2, batch_games=2
+    )
+    sql("UPDATE spsa_iteration SET status = 'pending' WHERE k = 2")
+    assert work(staged.store, tmp_path, max_batches=5) == 0
+    assert plus_path.exists()
+    rows = sql("SELECT status, failures FROM spsa_batch ORDER BY id")
+    assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
+
+
+class Refusing:
+    """A store that refuses every result, as where a row cannot take it."""
+
+    def __init__(self, store: Store, error: TuningError) -> None:
+        self._store, self._error = store, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def report(self, *_: Any) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OutOfRange("spsa_batch.moves is -5"),
+        ReportConflict("other counts"),
+        IllegalTransition("refused"),
+        DatabaseRefused("no"),
+        LeaseLost("gone"),
+    ],
+)
+def test_a_result_that_is_refused_for_good_never_ends_a_worker(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, error: TuningError, sql: Any
+) -> None:
+    offer()
+    assert work(Refusing(staged.store, error), tmp_path, size=1, max_batches=2) == 0
+    lost = isinstance(error, LeaseLost)
+    found = sql("SELECT status, failures FROM spsa_batch ORDER BY seq")
+    assert [tuple(row) for row in found] == ([("leased", 0)] * 2 if lost else [("ready", 1)] * 2)
+
+
+def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None:
+    staged.open()
+    claim = staged.claim("a")
+    assert claim is not None
+    client = DatabaseClient(Unreliable(staged.store, 1), new_worker("me"), LEASE, QUICK)
+    client.enqueue(PendingReport(claim=claim, result=result_of(claim)))
+    with client.retrying():
+        client.deliver()
+    assert client.unreported == 1
+    client.deliver()
+    assert client.unreported == 0
+    assert staged.store.iterations(staged.run.id)[0].games_played == 4
+
+
+def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
+    terms = Terms(
+        time_control=TimeControl(low=0.1, high=0.9), engine_options={"Hash": "1", "Margin": "0"}
+    )
+    staged.open(terms=terms)
+    book = load(Book())
+    claims = [staged.claim(str(n)) for n in range(2)]
+    jobs = [
+        job_of(claim, Binaries(plus=Path("/p"), minus=Path("/m")), book, PATIENT)
+        for claim in claims
+    ]
+    pairings = [pairing for job in jobs for pairing in job.pairings]
+    assert [pairing.number for pairing in pairings] == [0, 1, 2, 3]
+    seed = staged.run.seed
+    assert [pairing.opening for pairing in pairings] == [book.opening(seed, n) for n in range(4)]
+    drawn = [
+        drawn_time(terms.time_control, claim.seed, index) for claim in claims for index in (0, 1)
+    ]
+    assert [pairing.time for pairing in pairings] == drawn
+    assert jobs[0].plus.options == {"Hash": "1", "Margin": "220"}
+    assert jobs[0].minus.options == {"Hash": "1", "Margin": "180"}
+
+
+def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    """Claimed, but then the database falls silent before it has handed over the engine."""
+    offer()
+    minus = tmp_path / "minus"
+    content, silences = minus.read_bytes(), iter((True, True))
+
+    def stored(sha256: str) -> bytes:
+        if next(silences, False):
+            raise DatabaseUnreachable("the line is dead")
+        return content
+
+    minus.unlink()
+    desk = Watched(staged.store, engine_bytes=stored)
+    assert work(desk, tmp_path, max_batches=2) == 0
+    assert desk.calls.count("release") == 2
+    assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2
+
+
+def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    offer(LONG, fault="hang", at_ply=1, only_once=tmp_path / "marker", skip=1)
+    desk = Watched(shared)
+    with hired(desk, tmp_path, size=1) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: desk.calls.count("claim") == 2)
+        interrupts.note(signal.SIGTERM)
+        wait_until(lambda: desk.calls.count("release") == 1)
+        assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
+        interrupts.note(signal.SIGTERM)
+    assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
+
+
+def test_batches_of_one_pair_are_claimed_ahead_too(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
+) -> None:
+    offer(LONG, batch_games=2, fault="hang", at_ply=1)
+    desk = Watched(shared)
+    with hired(desk, tmp_path, size=1, drain=0.0) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: desk.calls.count("claim") == 2)
+        interrupts.note(signal.SIGTERM)
+    assert desk.calls.count("claim") == 2
+    assert [row.status for row in batches(sql)] == [BatchStatus.READY] * 4

@@ -1,0 +1,399 @@
+"""`compete`, as a person types it: matches, reports, exit codes, and a worker that is killed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import chess.pgn
+import pytest
+from builders import stage
+from engines.zoo import LOSER, WINNER, alive, engine, start_book, wait_until
+from test_worker_loop import published
+
+from spsa.core.game_settings import Book, Terms, TimeControl
+from spsa.db.store import open_store
+from spsa.lifecycle import BatchStatus
+from worker import address, cores
+from worker.options import confinement
+from worker.runner.openings import permutation
+from worker.uci.spawning import Confinement
+
+ROOT = Path(__file__).parents[2]
+DECLARED = "Margin type spin default 0 min -9 max 9"
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "worker", *map(str, words)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return kept | {"PYTHONPATH": str(ROOT)} | more
+
+
+def compete(*words: object, cwd: Path = ROOT, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, cwd=cwd, env=environment(**more)
+    )
+
+
+@pytest.fixture
+def winner(tmp_path: Path) -> Path:
+    return engine(tmp_path, "winner", moves=WINNER, option=DECLARED, log=tmp_path / "log")
+
+
+@pytest.fixture
+def loser(tmp_path: Path) -> Path:
+    return engine(tmp_path, "loser", moves=LOSER, option=DECLARED)
+
+
+def test_a_match_is_played_counted_and_written_down(
+    winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    pgn = tmp_path / "games.pgn"
+    options = ("--option", "Margin=1", "--option1", "Margin=-2")
+    done = compete(
+        winner, loser, "--games", 6, "--nodes", 5, "--book", start_book(tmp_path), "--json",
+        "--pgn", pgn, "-c", 1, "--progress", 1, *options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    counts = ("first", "second", "games", "wins", "losses", "draws", "pentanomial", "voids")
+    assert [report[name] for name in counts] == ["winner", "loser", 6, 6, 0, 0, [0, 0, 0, 0, 3], {}]
+    assert report["moves"] == 3 * (7 + 4)
+    assert report["complete"]
+    assert "2 of 6 games: +2 -0 =0 [0 0 0 0 1]" in done.stderr
+    assert "setoption name Margin value -2\n" in (tmp_path / "log").read_text()
+    check_games(pgn.read_text())
+
+
+def test_clocks_are_written_down_as_they_were_told_to_the_engines(
+    winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    pgn = tmp_path / "games.pgn"
+    done = compete(
+        winner, loser, "--games", 2, "--tc", "60+2", "--book", start_book(tmp_path), "--pgn", pgn
+    )
+    assert done.returncode == 0, done.stderr
+    with pgn.open() as file:
+        game = chess.pgn.read_game(file)
+    assert game is not None
+    assert game.headers["TimeControl"] == "60+2"
+    told = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    clocks = [int(words[2]) / 1000 for words in told if words[0] == "go"]
+    left = [node.clock() for node in game.mainline() if node.turn() == chess.BLACK]
+    assert left[:-1] == pytest.approx(clocks[1:4], abs=0.002)
+
+
+def check_games(text: str) -> None:
+    file = StringIO(text)
+    games = [game for _ in range(6) if (game := chess.pgn.read_game(file))]
+    assert [game.headers["Round"] for game in games] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
+    for game in games:
+        assert not game.errors
+        board = game.end().board()
+        assert board.is_checkmate()
+        assert game.headers["Result"] == board.result()
+        assert "checkmate" in game.end().comment
+        assert re.search(r"\+0\.00/9 \d\.\d+s", game.end().comment)
+        assert game.headers["White" if game.headers["Result"] == "1-0" else "Black"] == "winner"
+
+
+def test_a_sequential_test_ends_the_match_when_it_is_decided(
+    winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    shared = ("--games", 1000, "--nodes", 1, "--book", start_book(tmp_path), "-c", 1)
+    done = compete(winner, loser, *shared, "--sprt", 0, 100)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"SPRT +LLR \+[3-9].*nElo 0 against 100: H1 accepted", done.stdout)
+    done = compete(loser, winner, *shared, "--sprt", 0, 100, "--json")
+    report = json.loads(done.stdout)
+    assert report["sprt"]["llr"] <= report["sprt"]["lower"]
+    assert report["games"] < 1000
+    assert report["complete"]
+
+
+def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> None:
+    done = compete(
+        winner, loser, "--games", 2, "--depth", 1, "--book", start_book(tmp_path), "-c", 1
+    )
+    assert done.returncode == 0
+    assert "winner against loser: 2 of 2 games" in done.stdout
+    assert re.search(r"W-L-D +2-0-0", done.stdout)
+    assert re.search(r"Ptnml\(0-2\) +0, 0, 0, 0, 1", done.stdout)
+    assert re.search(r"void games +none", done.stdout)
+    assert "LOS" in done.stdout
+
+
+def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path) -> None:
+    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus", scores="5 -3")
+    texts = []
+    for concurrency in (1, 8):
+        pgn = tmp_path / f"{concurrency}.pgn"
+        done = compete(
+            plus, minus, "--games", 16, "--nodes", 1, "--seed", 3, "--max-moves", 10,
+            "-c", concurrency, "--force", "--pgn", pgn,
+        )  # fmt: skip
+        assert done.returncode == 0
+        games = pgn.read_text().split("[Event ")
+        texts.append(sorted(re.sub(r"\d\.\d{3}s", "", game) for game in games))
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) == 17
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"), [(("--order", "sequential"), [0, 1]), (("--start", "3"), None)]
+)
+def test_the_order_of_the_openings_and_their_start_can_be_chosen(
+    tmp_path: Path, words: tuple[str, ...], lines: list[int] | None
+) -> None:
+    book = tmp_path / "book.epd"
+    book.write_text("".join(f"4k3/8/8/8/8/8/8/R3K3 w - - {n} 9\n" for n in range(4)))
+    plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus")
+    pgn = tmp_path / "games.pgn"
+    compete(
+        plus, minus, "--games", 4, "--nodes", 1, "--max-moves", 1, "-c", 1,
+        "--book", book, "--pgn", pgn, *words,
+    )  # fmt: skip
+    played = [int(n) for n in re.findall(r'FEN ".* (\d) 9"', pgn.read_text())][::2]
+    assert played == (lines or [permutation(1, 0, 4)[place] for place in (2, 3)])
+
+
+def test_an_engine_that_cannot_play_ends_the_match(winner: Path, tmp_path: Path) -> None:
+    crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
+    done = compete(winner, crashing, "--games", 4, "--nodes", 1, "--book", start_book(tmp_path))
+    assert done.returncode == 1
+    assert "crashing: crash" in done.stdout
+    assert "ended early" in done.stdout
+    assert "W-L-D        0-0-0" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
+    hanging = engine(
+        tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
+    )
+    running = subprocess.Popen(
+        command(
+            winner,
+            hanging,
+            "--games",
+            200,
+            "--movetime",
+            60,
+            "--book",
+            start_book(tmp_path),
+            "-c",
+            1,
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    wait_until((tmp_path / "once").exists)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=240)
+    assert running.returncode == 130
+    assert "0 of 200 games" in out
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "two engines"),
+        (("/bin/sh",), "two engines"),
+        (("/bin/sh", "/nowhere/engine"), "does not exist"),
+        (("/bin/sh", "/bin/sh"), "--games"),
+        (("/bin/sh", "/bin/sh", "--games", "3"), "odd"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "x"), "BASE[+INC]"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0+1"), "BASE[+INC]"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--tc", "0/9+1"), "BASE[+INC]"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--sprt", "5", "0"), "less than"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--nodes", "2", "--depth", "3"), "one of"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--option", "Hash"), "NAME=VALUE"),
+        (("/bin/sh", "/bin/sh", "--games", "2", "--book", "/nowhere.epd"), "/nowhere.epd"),
+        (("--spsa", "/bin/sh"), "from the database"),
+        (("--spsa", "-c", "4096"), "--force"),
+        (("--spsa",), "DATABASE_URL"),
+        (("--spsa", "--database-url", "nonsense"), "not a URL"),
+    ],
+)
+def test_a_wrong_command_line_is_told_and_exits_2(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    done = compete(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_an_unreachable_database_exits_5(tmp_path: Path) -> None:
+    done = compete("--spsa", "--once", "--database-url", "postgresql://u:secret@127.0.0.1:1/x")
+    assert done.returncode == 5
+    assert "secret" not in done.stderr
+
+
+def test_help_needs_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "worker", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert "compete --spsa -c 8" in done.stdout
+    imported = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
+    }
+    assert "click" in imported
+    assert not imported & {"numpy", "sqlalchemy", "chess", "rich", "asyncio"}
+
+
+def test_a_worker_never_loads_numpy() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import worker.batches.service, sys; sys.exit('numpy' in sys.modules)",
+        ],
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert done.returncode == 0
+
+
+class Fleet:
+    """A database with an open iteration, and worker processes on it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+
+    def open(self, time_control: TimeControl, **minus: object) -> None:
+        plus_path = engine(self.folder, "plus", moves=WINNER)
+        minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
+        with open_store(self.url, durable=False) as store:
+            stage(store).open(
+                plus=published(plus_path),
+                minus=published(minus_path),
+                plus_options={},
+                minus_options={},
+                terms=Terms(
+                    time_control=time_control, book=Book(name=str(start_book(self.folder)))
+                ),
+            )
+
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        cache = self.folder / "cache"
+        return subprocess.Popen(
+            command("--spsa", "-c", 1, "--engines-cache", cache, *words),
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(DATABASE_URL=self.url),
+        )
+
+
+@pytest.fixture
+def fleet(sqlite_url: str, tmp_path: Path) -> Fleet:
+    return Fleet(sqlite_url, tmp_path)
+
+
+def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., list[Any]]) -> None:
+    fleet.open(TimeControl(low=0.01, high=0.02))
+    worker = fleet.start("--max-batches", 2, "--log-format", "json")
+    _, err = worker.communicate(timeout=240)
+    assert worker.returncode == 0
+    messages = [json.loads(line)["message"] for line in err.splitlines()]
+    assert "first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in messages
+    assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(8, 8)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
+def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
+    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
+) -> None:
+    marker, pid = tmp_path / "marker", tmp_path / "pid"
+    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker, pid=pid)
+    worker = fleet.start()
+    wait_until(marker.exists)
+    worker.kill()
+    worker.communicate()
+    engine_pid = int(pid.read_text())
+    wait_until(lambda: not alive(engine_pid))
+    ((batch, status),) = sql("SELECT id, status FROM spsa_batch WHERE seq = 0")
+    assert status == BatchStatus.LEASED
+    expire(batch)
+    fleet.start("--max-batches", 2).communicate(timeout=240)
+    assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_terminated_worker_hands_its_batch_back(
+    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int
+) -> None:
+    marker = tmp_path / "marker"
+    fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)
+    worker = fleet.start("--drain", 0)
+    wait_until(marker.exists)
+    worker.send_signal(number)
+    _, err = worker.communicate(timeout=240)
+    assert worker.returncode == code, err
+    assert sql("SELECT DISTINCT status, attempt FROM spsa_batch") == [(BatchStatus.READY, 0)]
+
+
+def test_the_database_is_named_by_flag_environment_or_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.toml").write_text('[database]\nurl = "sqlite:///data/spsa.db"\n')
+    assert address.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
+    assert address.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
+    assert address.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
+    other = tmp_path / "other.toml"
+    other.write_text('[database]\nurl = "postgresql://h/d"\n')
+    assert address.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
+
+
+def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
+    for number, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert cores.physical(range(4), tmp_path) == 2
+    assert cores.physical(range(4), tmp_path / "nothing") == 4
+    assert 1 <= cores.default_concurrency() <= cores.usable_cores()
+
+
+def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
+    for number, siblings in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert cores.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
+    confinement = Confinement(cores=(0, 2, 1, 3))
+    assert [confinement.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
+    assert Confinement().of_slot(3).cores == ()
+
+
+def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
+    box = cores.memory()
+    assert box is not None
+
+    def allowed(**given: Any) -> Confinement:
+        return confinement({"isolation": None, "warden": None, "folders": None, **given})
+
+    assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
+    assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20
+    assert allowed(pin=False, engine_memory=None, concurrency=10**6).memory == 2**28
+    assert allowed(pin=True, engine_memory=None, concurrency=1).cores == cores.pinning_order()

@@ -1,0 +1,338 @@
+"""The book that ships, other people's books, and what chance decides about a pair."""
+
+import os
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+
+import chess
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spsa.core.game_settings import Book, TimeControl, TimeKind
+from spsa.errors import InvalidInput
+from worker.runner.openings import (
+    BUILTIN,
+    Opening,
+    OpeningBook,
+    drawn_time,
+    load,
+    permutation,
+    pgn_book,
+)
+from worker.runner.openings import book as book_module
+from worker.runner.openings.formats import Positions
+
+MOVETIME = TimeControl(low=0.25, high=1.0)
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box that has seen no book yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def builtin() -> OpeningBook:
+    return load(Book(name=BUILTIN))
+
+
+def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBook) -> None:
+    keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
+    assert len(keys) == len(builtin.openings) >= 500
+
+
+def test_every_line_of_the_builtin_book_is_right(builtin: OpeningBook) -> None:
+    """Loading skips what is checked here."""
+    assert isinstance(builtin.openings, Positions)
+    assert builtin.openings.faults("balanced.epd") == []
+
+
+def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
+    boards = [chess.Board(opening.fen) for opening in builtin.openings]
+    assert all(board.ply() == 8 and board.turn == chess.WHITE for board in boards)
+    pawns = Counter(board.pawns & chess.BB_RANK_4 for board in boards)
+    assert len(pawns) > 20
+    assert max(pawns.values()) < len(boards) / 4
+
+
+def test_the_same_pair_has_the_same_opening_for_ever(builtin: OpeningBook) -> None:
+    """Numbers of today: a change of these replays no old batch as it was."""
+    assert permutation(7, 0, 6) == (4, 5, 2, 1, 3, 0)
+    assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
+    assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
+    assert builtin.sha256 == sha256(builtin_bytes()).hexdigest()
+
+
+def builtin_bytes() -> bytes:
+    import worker.runner.openings
+
+    return (Path(worker.runner.openings.__file__).parent / "balanced.epd").read_bytes()
+
+
+@given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))
+def test_no_opening_comes_again_before_all_were_played(
+    seed: int, size: int, round_number: int
+) -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(size)), sha256="")
+    played = [book.opening(seed, round_number * size + i) for i in range(size)]
+    assert sorted(int(opening.fen) for opening in played) == list(range(size))
+
+
+def test_every_round_through_the_book_has_an_order_of_its_own() -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(6)), sha256="")
+    played = tuple(int(book.opening(7, pair).fen) for pair in range(12))
+    assert played == permutation(7, 0, 6) + permutation(7, 1, 6)
+
+
+@given(seed=st.integers(0, 2**63), index=st.integers(0, 10_000))
+def test_times_stay_in_their_range(seed: int, index: int) -> None:
+    assert 0.25 <= drawn_time(MOVETIME, seed, index) <= 1.0
+    assert drawn_time(MOVETIME, seed, index) == drawn_time(MOVETIME, seed, index)
+    assert drawn_time(NODES, seed, index) in (1.0, 2.0, 3.0)
+
+
+def test_times_are_spread_evenly() -> None:
+    nodes = Counter(drawn_time(NODES, 1, index) for index in range(3000))
+    assert all(900 < count < 1100 for count in nodes.values())
+    mean = sum(drawn_time(MOVETIME, 1, index) for index in range(3000)) / 3000
+    assert mean == pytest.approx(0.625, abs=0.015)
+
+
+def test_a_fixed_time_is_that_time() -> None:
+    assert drawn_time(TimeControl(low=0.1, high=0.1), 5, 5) == 0.1
+
+
+def book(folder: Path, text: str, name: str = "book.epd") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def faults(name: str, plies: int | None = None) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        load(Book(name=name, plies=plies))
+    return [str(fault) for fault in caught.value.faults]
+
+
+EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
+
+
+def test_epd_and_fen_lines_are_read(tmp_path: Path) -> None:
+    lines = [
+        "# a remark",
+        "",
+        f'{EPD} hmvc 3; fmvn 7; id "a b";',
+        f"{EPD} 4 9",
+        EPD,
+    ]
+    found = load(Book(name=book(tmp_path, "\r\n".join(lines)))).openings
+    assert [opening.fen.split()[4:] for opening in found] == [["3", "7"], ["4", "9"], ["0", "1"]]
+
+
+def test_lines_may_end_as_they_do_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "book.epd").write_bytes(f"{EPD} 4 9\r{EPD} 0 2\r\n{EPD}\n".encode())
+    found = load(Book(name=str(tmp_path / "book.epd"))).openings
+    assert [opening.fen.split()[4:] for opening in found] == [["4", "9"], ["0", "2"], ["0", "1"]]
+
+
+def test_every_bad_line_is_told_with_its_number(tmp_path: Path) -> None:
+    lines = [
+        EPD,
+        "not a position",
+        "8/8/8/8/8/8/8/K7 w - -",  # one king
+        "4k3/4R3/4K3/8/8/8/8/8 w - - 0 1",  # the side that is not to move is in check
+        "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1",  # stalemate
+        "8/8/4k3/8/8/3K4/8/8 w - - 0 1",  # nothing to win with
+    ]
+    name = book(tmp_path, "\n".join(lines))
+    found = faults(name)
+    assert [text.split(":")[1] for text in found] == ["2", "3", "4", "5", "6"]
+    assert all(text.startswith(f"{name}:") for text in found)
+
+
+def test_a_book_is_looked_through_once_on_a_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    looked = []
+    monkeypatch.setattr(Positions, "faults", lambda self, file: looked.append(len(self)) or [])
+    for text in (EPD, EPD, f"{EPD}\n{EPD}"):
+        load(Book(name=book(tmp_path, text)))
+    assert looked == [1, 2]
+
+
+def test_a_bad_book_is_refused_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name = book(tmp_path, "not a position")
+    assert faults(name) == faults(name) != []
+
+
+def test_a_slice_of_a_book_is_that_of_its_openings(builtin: OpeningBook) -> None:
+    assert builtin.openings[3:9:2] == tuple(builtin.openings[i] for i in (3, 5, 7))
+    assert builtin.openings[-1] == list(builtin.openings)[-1]
+
+
+PGN = """[Event "one"]
+[Result "*"]
+
+1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *
+
+[Event "two"]
+[Result "*"]
+
+1. d4 d5 2. c4 e6 *
+"""
+
+
+def test_pgn_games_give_their_first_plies(tmp_path: Path) -> None:
+    name = book(tmp_path, PGN, "book.pgn")
+    first, second = load(Book(name=name, plies=3)).openings
+    assert first == Opening(chess.STARTING_FEN, ("e2e4", "e7e5", "g1f3"))
+    assert second.moves == ("d2d4", "d7d5", "c2c4")
+    assert [len(opening.moves) for opening in load(Book(name=name)).openings] == [6, 4]
+
+
+def test_an_illegal_pgn_move_is_told_with_the_line_of_its_game(tmp_path: Path) -> None:
+    name = book(tmp_path, PGN.replace("2. c4", "2. c6"), "book.pgn")
+    for plies in (None, 2):
+        (fault,) = faults(name, plies)
+        assert fault.startswith(f"{name}:6: [opening] illegal san: 'c6'")
+
+
+GAME = '[Event "?"]\n[Result "*"]\n\n'
+CHESS960 = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{GAME}1. e4 e5 2. Ke3 *\n", "illegal san: 'Ke3'"),
+        (f"{GAME}1. e4 e9 e5 *\n", "'e9' is no move"),
+        (f"{GAME}1. e4 e55 *\n", "'e55' is no move"),
+        (f"{GAME}1. e4 Zd5 2. Nf3 *\n", "'Zd5' is no move"),
+        (f"{GAME}1. e4 -- 2. d4 *\n", "a null move"),
+        (f"{GAME}1. e4 {{no end\n\n{GAME}1. d4 d5 *\n", "the comment '{no end"),
+        (f'{GAME[:-1]}[FEN "{EPD} 0 1"\n\n1... e5 *\n', "is no header"),
+        (f'{GAME[:-1]}[FEN "8/8/8"]\n\n1. e4 *\n', "expected 8 rows"),
+        (f'{GAME[:-1]}[Variant "Atomic"]\n\n1. e4 *\n', "a game of Atomic"),
+        (f'{GAME[:-1]}[Variant "Chess960"]\n[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
+        (f'{GAME[:-1]}[FEN "{CHESS960}"]\n\n9. e4 *\n', "of Chess960"),
+        (f"{GAME}{'1. Nf3 Nf6 2. Ng1 Ng8 ' * 300}*\n", "a game of more than 1,000 plies"),
+        (f"{GAME}1. \x1b[2J *\n", r"'\x1b[2J' is no move"),
+    ],
+)
+def test_a_pgn_game_that_would_be_played_otherwise_is_refused(
+    tmp_path: Path, text: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = book(tmp_path, PGN + "\n" + text, "book.pgn")
+    fault = faults(name, 1)[0]
+    assert fault.startswith(f"{name}:11: [opening] ") and said in fault
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_game_of_a_position_alone_is_an_opening(tmp_path: Path) -> None:
+    text = f'{PGN}\n[FEN "{EPD} 0 1"]'
+    assert len(load(Book(name=book(tmp_path, text, "book.pgn"))).openings) == 3
+
+
+def test_what_annotators_write_is_passed_over(tmp_path: Path) -> None:
+    moves = """1.e4! {[%eval 0.3] (a
+    remark)} e5 $14 ; another
+% and another
+2. Nf3 (2. Ke2?? Kxe7 {illegal} (2. f4)) 2... Nc6+!? 3. Bb5 += a6 1/2-1/2"""
+    (found,) = load(Book(name=book(tmp_path, GAME + moves, "book.pgn"))).openings
+    assert found.moves == ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{EPD} 100 60",
+        f"{EPD} 0 10001",
+        f"{EPD} 0 {'9' * 5000}",
+        f"{EPD} hmvc -5; fmvn 3;",
+        f"{EPD} hmvc 0; fmvn -3;",
+        f"{EPD} \u0663 7",
+        f'{EPD} id "{"x" * 1000}";',
+        EPD.replace("4P3", "4\x1b3"),
+        EPD.replace("4P3", "\u06644P3"),
+        EPD.replace("4P3", "0" * 10**6),
+    ],
+)
+def test_a_line_that_is_no_position_to_play_from_is_refused(tmp_path: Path, line: str) -> None:
+    name = book(tmp_path, f"{EPD}\n{line}\n")
+    (fault,) = faults(name)
+    assert fault.startswith(f"{name}:2: [opening] ")
+    assert fault.isprintable() and len(fault) < 2_000
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "folder", "large.epd", "x" * 5000])
+def test_what_is_no_file_of_a_books_size_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with (tmp_path / "large.epd").open("wb") as file:
+        file.truncate(10 * 2**30)
+    (fault,) = faults(str(tmp_path / name))
+    assert "cannot be read: " in fault and len(fault) < 1_500
+    if name in ("/dev/zero", "pipe", "large.epd"):
+        assert "268,435,456 bytes" in fault
+
+
+def test_a_book_of_too_many_openings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "MOST_OPENINGS", 2000)
+    monkeypatch.setattr(pgn_book, "MOST_GAMES", 20)
+    (fault,) = faults(book(tmp_path, f"{EPD}\n" * 2001))
+    assert "2,001 lines" in fault and "2,000 at most" in fault
+    (fault,) = faults(book(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
+    assert "more than 20 games" in fault
+
+
+def test_not_every_fault_of_a_bad_book_is_told(tmp_path: Path) -> None:
+    assert len(faults(book(tmp_path, "x\n" * 1000))) == 100
+    assert len(faults(book(tmp_path, f"{GAME}1. x\n\n" * 300, "book.pgn"))) == 100
+
+
+def test_a_folder_that_cannot_be_made_costs_no_book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + "x" * 5000)
+    assert len(load(Book(name=book(tmp_path, EPD))).openings) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "found"),
+    [
+        ("", "book.epd", "no opening"),
+        ("\n", "book.pgn", "no opening"),
+        ("# nothing\n", "book.pgn", "'nothing' is no move"),
+    ],
+)
+def test_an_empty_book_is_refused(tmp_path: Path, text: str, name: str, found: str) -> None:
+    assert found in faults(book(tmp_path, text, name))[0]
+
+
+def test_a_missing_book_is_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in faults(str(tmp_path / "none.epd"))[0]
+
+
+def test_a_book_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "book.epd").write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in faults(str(tmp_path / "book.epd"))[0]
+
+
+def test_a_book_with_another_hash_is_refused(tmp_path: Path) -> None:
+    name = book(tmp_path, EPD)
+    digest = sha256(EPD.encode()).hexdigest()
+    assert load(Book(name=name, sha256=digest)).sha256 == digest
+    with pytest.raises(InvalidInput, match=digest):
+        load(Book(name=name, sha256="0" * 64))
+
+
+def test_a_book_can_be_gone_through_as_it_is_written() -> None:
+    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(3)), sha256="")
+    assert [book.in_turn(pair).fen for pair in range(5)] == ["0", "1", "2", "0", "1"]

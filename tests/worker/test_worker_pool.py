@@ -1,0 +1,287 @@
+"""Slots that play jobs: order, voids, stops, and what is left behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import chess
+import pytest
+from engines.zoo import (
+    IMPATIENT,
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    spec,
+    wait_until,
+)
+
+from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
+from spsa.core.scoring import Tally
+from worker.runner.count import Speeds
+from worker.runner.game import Conditions, Pairing
+from worker.runner.openings import Opening
+from worker.runner.pool import (
+    Event,
+    Job,
+    JobDone,
+    JobFailed,
+    JobStopped,
+    PairPlayed,
+    PairVoid,
+    Pool,
+)
+
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
+PLUS_WINS_BOTH = Tally.of_pair(2, 2)
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    with Pool(1, PATIENT) as slots:
+        yield slots
+
+
+def job(plus: Path, minus: Path, key: str = "job", pairs: int = 1, **over) -> Job:
+    time_control = over.pop("time_control", NODES)
+    conditions = Conditions(
+        time_control=time_control, adjudication=Adjudication(), patience=PATIENT
+    )
+    return Job(
+        key=key,
+        plus=spec(plus, "plus", **over.pop("options", {})),
+        minus=spec(minus, "minus"),
+        pairings=tuple(
+            Pairing(number=n, opening=Opening(chess.STARTING_FEN), time=time_control.low)
+            for n in range(pairs)
+        ),
+        conditions=conditions,
+        **over,
+    )
+
+
+def until_the_end(pool: Pool) -> list[Event]:
+    events = []
+    while not events or isinstance(events[-1], PairPlayed | PairVoid):
+        event = pool.next_event(120)
+        assert event is not None
+        events.append(event)
+    return events
+
+
+@pytest.fixture
+def winner(tmp_path: Path) -> Path:
+    return engine(tmp_path, "winner", moves=WINNER, log=tmp_path / "winner.log")
+
+
+@pytest.fixture
+def loser(tmp_path: Path) -> Path:
+    return engine(tmp_path, "loser", moves=LOSER, log=tmp_path / "loser.log")
+
+
+def test_pairs_come_out_in_order_and_then_the_end(pool: Pool, winner: Path, loser: Path) -> None:
+    pool.submit(job(winner, loser, pairs=3))
+    *pairs, end = until_the_end(pool)
+    assert [event.pair.pairing.number for event in pairs] == [0, 1, 2]
+    assert all(event.pair.tally == PLUS_WINS_BOTH for event in pairs)
+    assert end == JobDone("job")
+
+
+def test_engines_are_started_once_and_told_of_every_new_game(
+    pool: Pool, winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    for key in ("one", "two"):
+        pool.submit(job(winner, loser, key=key, pairs=2))
+        until_the_end(pool)
+    commands = (tmp_path / "winner.log").read_text().splitlines()
+    assert commands.count("uci") == 1
+    assert commands.count("ucinewgame") == 2 * 2 * 2
+
+
+def test_changed_options_are_sent_to_the_engine_that_runs(pool: Pool, tmp_path: Path) -> None:
+    declared = ["Margin type spin default 0 min 0 max 9", "Depth type spin default 0 min 0 max 9"]
+    plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", option=declared)
+    minus = engine(tmp_path, "minus", moves=LOSER)
+    for options in ({"Margin": "1", "Depth": "2"}, {"Margin": "3", "Depth": "2"}, {"Margin": "3"}):
+        pool.submit(job(plus, minus, options=options))
+        assert until_the_end(pool)[-1] == JobDone("job")
+    told = [line for line in (tmp_path / "log").read_text().splitlines() if "setoption" in line]
+    assert told == [
+        "setoption name Margin value 1",
+        "setoption name Depth value 2",
+        "setoption name Margin value 3",
+        "setoption name Margin value 3",  # Depth went back to its default: a new process
+    ]
+
+
+def test_a_void_pair_is_played_again(pool: Pool, loser: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    plus = engine(tmp_path, "plus", moves=WINNER, fault="crash", at_ply=2, only_once=marker)
+    pool.submit(job(plus, loser))
+    void, played, end = until_the_end(pool)
+    assert isinstance(void, PairVoid)
+    assert (void.culprit, void.reason) == ("plus", "crash")
+    assert isinstance(played, PairPlayed)
+    assert played.pair.tally == PLUS_WINS_BOTH
+    assert end == JobDone("job")
+
+
+@pytest.mark.parametrize(
+    ("fault", "ply", "reason"),
+    [
+        ("crash", 3, "crash"),
+        ("illegal", 1, "illegal move"),
+        ("wrong-side", 1, "illegal move"),
+        ("no-move", 5, "no move"),
+        ("no-uciok", 0, "hang"),
+        ("no-readyok", 0, "hang"),
+    ],
+)
+def test_what_never_plays_fails_and_counts_for_nobody(
+    winner: Path, tmp_path: Path, fault: str, ply: int, reason: str
+) -> None:
+    files = open_files()
+    minus = engine(tmp_path, "minus", moves=LOSER, fault=fault, at_ply=ply)
+    patience = IMPATIENT if fault.startswith("no-") else PATIENT
+    with Pool(1, patience) as slots:
+        slots.submit(job(winner, minus, max_void=1))
+        *voids, end = until_the_end(slots)
+    assert [(void.culprit, void.reason) for void in voids] == [("minus", reason)] * 2
+    assert isinstance(end, JobFailed)
+    assert "pair 0 void 2 times" in end.reason
+    assert reason in end.reason
+    assert not children()
+    assert open_files() == files
+
+
+def test_a_refused_option_is_void_and_not_tried_again(
+    pool: Pool, winner: Path, loser: Path
+) -> None:
+    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
+    void, end = until_the_end(pool)
+    assert void.reason == "refused option"
+    assert isinstance(end, JobFailed)
+    assert "void, and would be again: plus: refused option: " in end.reason
+
+
+def test_stopping_breaks_off_the_game_and_ends_its_engines(
+    pool: Pool, winner: Path, tmp_path: Path
+) -> None:
+    child = tmp_path / "child"
+    minus = engine(tmp_path, "minus", moves=LOSER, fault="hang", at_ply=1, child=child)
+    pool.submit(job(winner, minus, time_control=LONG))
+    while not child.exists() or not child.read_text():
+        pass
+    pool.stop("job")
+    assert until_the_end(pool) == [JobStopped("job")]
+    assert not children()
+    assert not alive(int(child.read_text()))
+
+
+def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(
+    pool: Pool, winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=1)
+    pool.submit(job(winner, hanging, key="first", time_control=LONG))
+    pool.submit(job(winner, loser, key="second"))
+    pool.submit(job(winner, loser, key="third"))
+    pool.stop("second")
+    pool.stop("first")
+    assert until_the_end(pool) == [JobStopped("first")]
+    assert until_the_end(pool) == [JobStopped("second")]
+    assert until_the_end(pool)[-1] == JobDone("third")
+
+
+def test_a_closed_pool_leaves_nothing(winner: Path, loser: Path) -> None:
+    files = open_files()
+    with Pool(2, PATIENT) as slots:
+        for key in "abcd":
+            slots.submit(job(winner, loser, key=key))
+        ended = set()
+        while len(ended) < 4:
+            event = slots.next_event(120)
+            if isinstance(event, JobDone):
+                ended.add(event.key)
+    assert not children()
+    assert open_files() == files
+
+
+def test_a_defect_costs_a_job_and_not_the_slot(
+    pool: Pool, winner: Path, loser: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import worker.runner.pool
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.runner.pool, "play_pair", broken)
+        pool.submit(job(winner, loser))
+        (end,) = until_the_end(pool)
+    assert isinstance(end, JobFailed)
+    assert "ZeroDivisionError" in end.reason
+    pool.submit(job(winner, loser))
+    assert until_the_end(pool)[-1] == JobDone("job")
+
+
+def test_a_wait_for_events_can_be_ended(pool: Pool) -> None:
+    pool.wake()
+    assert pool.next_event(60) is None
+
+
+def test_both_engines_are_started_before_either_is_waited_for(pool: Pool, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    silent = engine(tmp_path, "silent", moves=WINNER, fault="no-uciok")
+    pool.submit(job(silent, engine(tmp_path, "minus", moves=LOSER, pid=pid)))
+    wait_until(pid.exists)
+    pool.stop("job")
+    assert until_the_end(pool) == [JobStopped("job")]
+    assert not children()
+
+
+def test_the_next_jobs_engines_are_warm_before_the_last_pair_ends(
+    pool: Pool, winner: Path, tmp_path: Path
+) -> None:
+    hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=2)  # in game two
+    pids = [tmp_path / "next-plus-pid", tmp_path / "next-minus-pid"]
+    following = [
+        engine(tmp_path, f"next{number}", moves=moves, pid=pid)
+        for number, (moves, pid) in enumerate(zip((WINNER, LOSER), pids, strict=True))
+    ]
+    pool.submit(job(winner, hanging, key="first", time_control=LONG))
+    pool.submit(job(*following, key="second"))
+    wait_until(lambda: all(pid.exists() and bool(pid.read_text()) for pid in pids))
+    warm = [int(pid.read_text()) for pid in pids]
+    pool.stop("first")
+    assert until_the_end(pool) == [JobStopped("first")]
+    assert until_the_end(pool)[-1] == JobDone("second")
+    assert not any(alive(pid) for pid in warm)  # they were at the place that was broken off
+
+
+def test_warm_engines_are_the_ones_that_play_the_next_job(
+    pool: Pool, winner: Path, loser: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "next.log"
+    following = engine(tmp_path, "next", moves=LOSER, log=log)
+    for key, minus in (("first", loser), ("second", following)):
+        pool.submit(job(winner, minus, key=key, pairs=2))
+    for _ in range(2):
+        until_the_end(pool)
+    assert log.read_text().split().count("uci") == 1
+
+
+def test_pairs_tell_the_slot_that_played_them(winner: Path, loser: Path) -> None:
+    with Pool(2, PATIENT) as slots:
+        for key in "abcdef":
+            slots.submit(job(winner, loser, key=key))
+        events = [event for _ in range(12) if (event := slots.next_event(120))]
+    assert {event.slot for event in events if isinstance(event, PairPlayed)} <= {0, 1}
+    speeds = Speeds()
+    for event in events:
+        if isinstance(event, PairPlayed):
+            speeds.add(event.slot, event.pair)
+    assert sum(speeds.nodes.values()) == 6 * (7 + 4) * 77
+    assert all(nps > 0 for nps in speeds.nps().values())

@@ -1,0 +1,284 @@
+"""One engine process: what it must not do, and what is left when it has done it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files, spec, wait_until
+from engines.zoo import started as begun
+
+from spsa.errors import EngineFault
+from worker.uci import spawning
+from worker.uci.engine import Limit, Patience, UciEngine
+from worker.uci.process import Alarm, Stopped
+from worker.uci.search_reply import MATE
+from worker.uci.spawning import clean_environment
+
+START = b"position startpos"
+SOON = Limit(b"go movetime 1\n", 0.4)
+IN_TIME = Limit(b"go movetime 1\n", 20.0)
+Starts = Callable[..., UciEngine]
+
+
+@pytest.fixture
+def alarm() -> Iterator[Alarm]:
+    bell = Alarm()
+    yield bell
+    bell.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
+    started: list[UciEngine] = []
+
+    def begin(
+        options: dict[str, str] | None = None, patience: Patience = PATIENT, **switches: object
+    ) -> UciEngine:
+        path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
+        started.append(begun(spec(path, **options or {}), alarm, patience))
+        return started[-1]
+
+    yield begin
+    for running in started:
+        running.close(at_once=True)
+
+
+def test_an_answer_holds_the_move_and_the_last_score(start: Starts) -> None:
+    answer = start(scores="-13").search(START, IN_TIME)
+    assert (answer.move, answer.score, answer.nodes, answer.depth) == ("e2e4", -13, 77, 9)
+    assert 0 < answer.seconds < 20
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [("mate3", MATE - 3), ("mate-2", -MATE + 2), ("-", None)]
+)
+def test_mates_are_far_from_centipawns_and_a_missing_score_is_none(
+    start: Starts, said: str, read: int | None
+) -> None:
+    assert start(scores=said).search(START, IN_TIME).score == read
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("crash", "crash"),
+        ("exit", "exit"),
+        ("exit-3", "crash"),
+        ("hang", "hang"),
+        ("close-output", "exit"),
+        ("no-move", "no move"),
+        ("null", "no move"),
+        ("empty", "no move"),
+        ("garbage", "garbage"),
+        ("flood", "flood"),
+        ("babble", "hang"),
+    ],
+)
+def test_what_goes_wrong_in_a_search_has_a_reason(start: Starts, fault: str, reason: str) -> None:
+    with pytest.raises(EngineFault) as caught:
+        start(fault=fault).search(START, SOON if reason == "hang" else IN_TIME)
+    assert caught.value.reason == reason
+
+
+def test_a_signal_is_named(start: Starts) -> None:
+    with pytest.raises(EngineFault, match="SIGSEGV"):
+        start(fault="crash").search(START, IN_TIME)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("crash-at-start", "crash"), ("no-uciok", "hang")])
+def test_an_engine_that_does_not_introduce_itself_is_reaped(
+    tmp_path: Path, alarm: Alarm, fault: str, reason: str
+) -> None:
+    before = open_files()
+    path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
+    with pytest.raises(EngineFault) as caught:
+        begun(spec(path), alarm, IMPATIENT)
+    assert caught.value.reason == reason
+    assert not children()
+    assert open_files() == before
+
+
+def test_a_missing_program_cannot_start(tmp_path: Path, alarm: Alarm) -> None:
+    with pytest.raises(EngineFault) as caught:
+        begun(spec(tmp_path / "nothing"), alarm, PATIENT)
+    assert caught.value.reason == "cannot start"
+
+
+def test_no_readyok_is_a_hang(start: Starts) -> None:
+    running = start(fault="no-readyok", patience=IMPATIENT)
+    running.prepare()
+    with pytest.raises(EngineFault, match="readyok"):
+        running.await_ready()
+
+
+def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -> None:
+    running = start(fault="deaf")
+    with pytest.raises(EngineFault, match="does not read"):
+        for _ in range(200):
+            running._process.write(b"x" * 4000)
+
+
+def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts) -> None:
+    running = start(fault="twice")
+    assert running.search(START, IN_TIME).move == "e2e4"
+    with pytest.raises(EngineFault, match="nobody asked for"):
+        running.search(START, IN_TIME)
+
+
+def test_an_answer_too_many_is_found_at_the_latest_when_the_game_is_over(
+    start: Starts, tmp_path: Path
+) -> None:
+    running = start(fault="again", only_once=tmp_path / "once")
+    assert running.search(START, IN_TIME).move == "e2e4"
+    with pytest.raises(EngineFault) as caught:
+        for _ in range(3):
+            assert running.search(START, IN_TIME).move == "e2e4"
+        running.settle()
+        running.await_ready()
+    assert caught.value.reason == "garbage"
+
+
+def test_a_late_move_is_had_by_stop(start: Starts) -> None:
+    answer = start(think=30.0).search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 20.0))
+    assert answer.move == "e2e4"
+    assert 0.1 <= answer.seconds < 20
+
+
+def test_an_engine_that_ignores_stop_hangs(start: Starts) -> None:
+    with pytest.raises(EngineFault, match="after stop"):
+        start(fault="hang").search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 0.2))
+
+
+def test_options_are_sent_in_the_engines_own_spelling(start: Starts, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    start({"hash": "8"}, option="Hash type spin default 1 min 1 max 64", log=log).search(
+        START, IN_TIME
+    )
+    assert "setoption name Hash value 8\n" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "declared"),
+    [
+        ({"Nonsense": "1"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "65"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "0"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Hash": "1.5"}, "Hash type spin default 1 min 1 max 64"),
+        ({"Ponder": "maybe"}, "Ponder type check default false"),
+        ({"Style": "wild"}, "Style type combo default calm var calm var very solid"),
+    ],
+)
+def test_an_option_it_would_not_obey_is_refused(
+    start: Starts, options: dict[str, str], declared: str
+) -> None:
+    with pytest.raises(EngineFault) as caught:
+        start(options, option=declared)
+    assert caught.value.reason == "refused option"
+
+
+def test_options_it_declares_are_taken(start: Starts) -> None:
+    declared = [
+        "Margin Of Error type spin default -3 min -100 max 64",
+        "Style type combo default calm var calm var very solid",
+        "Ponder type check default false",
+        "File type string default <empty>",
+    ]
+    options = {"Margin Of Error": "-7", "Style": "Very Solid", "Ponder": "true", "File": "a b"}
+    assert start(options, option=declared).options == options
+
+
+def test_the_alarm_ends_every_wait(start: Starts, alarm: Alarm) -> None:
+    running = start(fault="hang")
+    alarm.ring()
+    with pytest.raises(Stopped):
+        running.search(START, Limit(b"go\n", 60.0))
+    alarm.silence()
+    assert not alarm.rung
+
+
+def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
+    start: Starts, tmp_path: Path
+) -> None:
+    child = tmp_path / "child"
+    running = start(fault="ignore-quit", child=child)
+    running.close()
+    assert not alive(running.pid)
+    wait_until(lambda: not alive(int(child.read_text())))  # killed, and nobody's to wait for
+
+
+def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4")
+    before = open_files()
+    for at_once in (True, False, True):
+        begun(spec(path), alarm, PATIENT).close(at_once=at_once)
+    assert open_files() == before
+    assert not children()
+
+
+def test_no_secret_reaches_an_engine(start: Starts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:secret@h/d")
+    environment = Path(f"/proc/{start().pid}/environ").read_bytes()
+    assert b"PATH=" in environment
+    assert b"secret" not in environment
+    assert clean_environment({"PATH": "/bin", "AWS_SECRET_KEY": "x"}) == {"PATH": "/bin"}
+
+
+def test_a_program_still_open_for_writing_is_tried_again(
+    tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # half a second would do on a quiet machine
+    path = engine(tmp_path, "script", moves="e2e4")
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/sh").read_bytes())
+    program.chmod(0o755)
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"f=open({str(program)!r},'ab');print(1,flush=True);import time;time.sleep(.2)",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
+    begun(spec(path), alarm, PATIENT).close(at_once=True)
+    holder.wait()
+    holder.stdout.close()
+
+
+OWNER = """
+import sys, threading, time
+from engines.zoo import PATIENT, spec, started as begun
+from worker.uci.process import Alarm
+from pathlib import Path
+
+def own():
+    engine = begun(spec(Path(sys.argv[1])), Alarm(), PATIENT)
+    print(engine.pid, flush=True)
+    time.sleep(60)
+
+threading.Thread(target=own).start()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
+def test_no_engine_outlives_a_killed_worker(tmp_path: Path) -> None:
+    path = engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
+    tests = Path(__file__).parents[1]
+    worker = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(path)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": f"{tests / 'support'}:{tests.parent}"},
+    )
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    assert alive(pid)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    worker.stdout.close()
+    wait_until(lambda: not alive(pid))

@@ -1,0 +1,212 @@
+"""What an engine leaves beside its group ends with it, and with a worker that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from console import ROOT, environment, worker
+from engines.zoo import (
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    spec,
+    start_book,
+    started,
+    wait_until,
+)
+
+from worker.uci.engine import UciEngine
+from worker.uci.isolation import isolation
+from worker.uci.orphan_reaper import VARIABLE, Warden, warden
+from worker.uci.process import Alarm
+from worker.uci.spawning import Confinement
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+
+def _unavailable() -> str:
+    with isolation() as found:
+        return "" if found else "this system lets nobody have namespaces"
+
+
+namespaces = pytest.mark.skipif(bool(_unavailable()), reason=_unavailable() or "-")
+
+
+@pytest.fixture
+def alarm() -> Iterator[Alarm]:
+    made = Alarm()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def strays(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
+    """The daemons that engines of this test have left; killed in the end, whatever happened."""
+
+    def left() -> list[int]:
+        file = tmp_path / "strays"
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+    yield left
+    for pid in filter(alive, left()):
+        os.kill(pid, signal.SIGKILL)
+
+
+def marked(pid: int) -> bool:
+    """Whether it has gone as far as being the program that it is to be."""
+    return f"{VARIABLE}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object) -> Path:
+    return engine(folder, name, moves=moves, stray=folder / "strays", **more)
+
+
+def with_a_stray(folder: Path, alarm: Alarm, watched: Warden | None) -> UciEngine:
+    return started(spec(animal(folder)), alarm, PATIENT, Confinement(warden=watched))
+
+
+def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
+    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+) -> None:
+    with warden(None) as watched:
+        first = with_a_stray(tmp_path, alarm, watched)
+        wait_until(lambda: len(strays()) == 1)
+        second = with_a_stray(tmp_path, alarm, watched)
+        wait_until(lambda: len(strays()) == 2)
+        one, other = strays()
+        assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
+        first.close()
+        wait_until(lambda: not alive(one))
+        assert alive(other) and alive(second.pid)
+        second.close()
+        wait_until(lambda: not alive(other))
+
+
+def test_without_a_warden_it_stays(
+    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+) -> None:
+    with_a_stray(tmp_path, alarm, None).close()
+    wait_until(lambda: len(strays()) == 1)
+    assert alive(strays()[0])
+
+
+def test_leaving_waits_until_nothing_is_left(
+    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+) -> None:
+    files, family = open_files(), children()
+    with warden(None) as watched:
+        first = with_a_stray(tmp_path, alarm, watched)
+        wait_until(lambda: len(strays()) == 1 and marked(strays()[0]))
+    assert not alive(strays()[0])
+    assert not alive(first.pid)
+    first.close()
+    assert (open_files(), children()) == (files, family)
+
+
+def test_it_touches_nobody_else(tmp_path: Path) -> None:
+    """Other children of the same process, even those that bear another worker's mark."""
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    plain = subprocess.Popen(sleep)
+    dead = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    with warden(None) as other, warden(None) as watched:
+        assert other is not None and watched is not None
+        mark = other.mark()
+        foreign = subprocess.Popen(sleep, env={VARIABLE: mark})
+        namesake = subprocess.Popen(sleep, env={VARIABLE: f"{watched.mark()}0"})
+        wait_until(lambda: marked(namesake.pid) and marked(foreign.pid))
+        for nobody in (watched.mark(), "", "x" * 100):
+            watched.gone(nobody)
+        other.gone(mark)
+        assert foreign.wait(240) == -signal.SIGKILL
+        assert namesake.poll() is None
+    assert namesake.wait(240) == -signal.SIGKILL
+    assert plain.poll() is None
+    plain.kill()
+    plain.wait()
+    assert dead.wait(240) == 0
+
+
+def test_a_warden_that_was_killed_costs_nothing_but_itself(
+    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+) -> None:
+    before = children()
+    with warden(None) as watched:
+        (pid,) = children() - before
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not alive(pid))
+        with_a_stray(tmp_path, alarm, watched).close()
+    assert children() == before
+
+
+def test_signals_of_the_terminal_and_of_services_do_not_end_it(tmp_path: Path) -> None:
+    before = children()
+    with warden(None):
+        (pid,) = children() - before
+        wait_until(lambda: os.getsid(pid) == pid and _ignores(pid, signal.SIGQUIT))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(pid, number)
+        assert alive(pid)
+
+
+def _ignores(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return bool(ignored >> (number - 1) & 1)
+
+
+def match(folder: Path, *words: str, **switches: object) -> "subprocess.Popen[bytes]":
+    """A real match of an engine that always wins and one that leaves daemons behind."""
+    engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
+    book = start_book(folder)
+    return subprocess.Popen(
+        worker(*map(str, engines), "--book", str(book), "--nodes", "1", "--games", "2", *words),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+    )
+
+
+both = pytest.mark.parametrize(
+    "words", [pytest.param((), marks=namespaces), ("--no-sandbox",)], ids=["sandbox", "no sandbox"]
+)
+
+
+@both
+def test_a_match_leaves_nothing(
+    tmp_path: Path, strays: Callable[[], list[int]], words: tuple[str, ...]
+) -> None:
+    assert match(tmp_path, *words).wait(240) == 0
+    assert len(strays()) == 1
+    assert not any(map(alive, strays()))
+
+
+@both
+def test_a_match_that_is_killed_leaves_nothing(
+    tmp_path: Path, strays: Callable[[], list[int]], words: tuple[str, ...]
+) -> None:
+    pid = tmp_path / "pid"
+    playing = match(tmp_path, *words, fault="hang", at_ply=1, pid=pid)
+    wait_until(lambda: pid.exists() and len(strays()) == 1 and marked(strays()[0]))
+    playing.kill()
+    playing.wait()
+    wait_until(lambda: not any(map(alive, [*strays(), int(pid.read_text())])))
+
+
+@namespaces
+def test_a_killed_match_leaves_not_even_what_forgot_its_mark(
+    tmp_path: Path, strays: Callable[[], list[int]]
+) -> None:
+    pid = tmp_path / "pid"
+    playing = match(tmp_path, fault="hang", at_ply=1, pid=pid, bare=True)
+    wait_until(lambda: pid.exists() and len(strays()) == 1 and not marked(strays()[0]))
+    playing.kill()
+    playing.wait()
+    wait_until(lambda: not any(map(alive, strays())))

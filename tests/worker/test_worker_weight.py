@@ -1,0 +1,67 @@
+"""What a playing worker has loaded: its database's driver, the rules, and little else."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from builders import stage
+from console import call
+from engines.zoo import LOSER, WINNER, engine, start_book
+from test_worker_loop import NODES, published
+
+from spsa.core.game_settings import Book, Terms
+from spsa.db.store import open_store
+
+NEVER = frozenset(
+    {
+        "alembic",
+        "chess.engine",
+        "chess.pgn",
+        "chess.svg",
+        "cryptography",
+        "http.client",
+        "multiprocessing",
+        "numpy",
+        "rich",
+        "spsa.config",
+        "spsa.db.indexes",
+        "spsa.master",
+        "tomlkit",
+        "tree_sitter",
+        "xml",
+    }
+)
+OF_A_FILE = frozenset({"sqlite3", "sqlalchemy.dialects.sqlite", "spsa.db.sqlite_file"})
+OF_A_SERVER = frozenset({"psycopg2", "sqlalchemy.dialects.postgresql"})
+
+START = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
+from worker.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
+    """The modules of a worker at its end, after a batch."""
+    with open_store(database_url) as store:
+        sides = {"plus": WINNER, "minus": LOSER}
+        engines = {
+            side: published(engine(tmp_path, side, moves=moves)) for side, moves in sides.items()
+        }
+        terms = Terms(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        stage(store).open(**engines, plus_options={}, minus_options={}, terms=terms)
+    command = [sys.executable, "-c", START, "--spsa", "-c", "1", "--max-batches", "1"]
+    done = call(command, tmp_path, DATABASE_URL=database_url, XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    return frozenset(json.loads(done.stdout))
+
+
+def test_a_worker_loads_only_what_it_plays_with(loaded: frozenset[str], database_url: str) -> None:
+    mine, others = OF_A_FILE, OF_A_SERVER
+    if database_url.startswith("postgresql"):
+        mine, others = others, mine
+    assert mine <= loaded
+    assert not loaded & (NEVER | others)

@@ -1,0 +1,244 @@
+"""The zoo: each way an engine can misbehave ends as defined, in time, and leaves nothing behind.
+
+SPSA_TEST_LONG=1 plays a thousand games of it.
+"""
+
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import chess
+import pytest
+from engines.zoo import (
+    LOSER,
+    PATIENT,
+    WINNER,
+    alive,
+    children,
+    engine,
+    open_files,
+    spec,
+    wait_until,
+)
+
+from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
+from worker.runner.game import Conditions, Pairing
+from worker.runner.openings import Opening
+from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
+from worker.uci.engine import Patience
+from worker.uci.orphan_reaper import warden
+from worker.uci.spawning import Confinement
+from worker.uci.working_folders import working_folders
+
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+BUDGET = 0.5
+MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
+CLOCK = TimeControl(kind=TimeKind.CLOCK, low=BUDGET, high=BUDGET, margin=0.05)
+PATIENCE = Patience(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
+LEFT = ("child", "stray", "log")  # switches that name a file
+GRACE = 2.0  # seconds beyond its budget in which every misbehaviour has to be over
+SLACK = 4.0  # seconds for what a busy machine takes to start two interpreters
+
+
+@dataclass(frozen=True, slots=True)
+class Animal:
+    """What it does, how its pair has to end, and the seconds it may take for that.
+
+    `outcome` is the reason of a void pair, or "played".
+    """
+
+    outcome: str
+    switches: dict[str, object]
+    time_control: TimeControl = NODES
+    budget: float = 0.1
+    plus_scores: int = 4
+    options: dict[str, str] = field(default_factory=dict)
+
+
+ANIMALS = {
+    "never says uciok": Animal("hang", {"fault": "no-uciok"}, budget=3.0),
+    "never says readyok": Animal("hang", {"fault": "no-readyok"}, budget=1.5),
+    "starts slowly": Animal("played", {"start_pause": 1.0}, budget=1.0),
+    "gets ready slowly": Animal("played", {"ready_pause": 0.5}, budget=1.0),
+    "segfaults at the start": Animal("crash", {"fault": "crash-at-start"}),
+    "floods at the start": Animal("hang", {"fault": "babble-at-start"}, budget=3.0),
+    "writes an endless line at the start": Animal("flood", {"fault": "flood-at-start"}),
+    "segfaults in a game": Animal("crash", {"fault": "crash", "at_ply": 3}),
+    "leaves in a game": Animal("exit", {"fault": "exit", "at_ply": 1}),
+    "exits with an error": Animal("crash", {"fault": "exit-3", "at_ply": 1}),
+    "closes its output": Animal("exit", {"fault": "close-output", "at_ply": 1}, budget=1.0),
+    "hangs": Animal("hang", {"fault": "hang", "at_ply": 1}, MOVETIME, BUDGET),
+    "hangs on its clock": Animal("hang", {"fault": "hang", "at_ply": 1}, CLOCK, BUDGET),
+    "moves illegally": Animal("illegal move", {"fault": "illegal", "at_ply": 1}),
+    "moves for the wrong side": Animal("illegal move", {"fault": "wrong-side", "at_ply": 1}),
+    "gives up": Animal("no move", {"fault": "no-move", "at_ply": 1}),
+    "plays the null move": Animal("no move", {"fault": "null", "at_ply": 1}),
+    "says bestmove and no more": Animal("no move", {"fault": "empty", "at_ply": 1}),
+    "answers with rubbish": Animal("garbage", {"fault": "garbage", "at_ply": 1}),
+    "prints binary rubbish": Animal("played", {"fault": "binary", "at_ply": 1}),
+    "writes an endless line": Animal("flood", {"fault": "flood", "at_ply": 1}),
+    "prints info for ever": Animal("hang", {"fault": "babble", "at_ply": 1}, MOVETIME, BUDGET),
+    "prints thousands of lines": Animal("played", {"lines": 5000}, budget=1.0),
+    "floods its errors": Animal("played", {"fault": "stderr-flood", "at_ply": 1}, budget=1.0),
+    "answers twice": Animal("garbage", {"fault": "twice", "at_ply": 1}),
+    "ignores stop, quit and the end": Animal("played", {"fault": "ignore-quit"}),
+    "thinks on after its move": Animal(
+        "hang", {"fault": "spin", "at_ply": 1}, MOVETIME, 2 * BUDGET + 1.5
+    ),
+    "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * BUDGET),
+    "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * BUDGET),
+    "leaves a child": Animal("crash", {"fault": "crash", "at_ply": 1, "child": "child"}),
+    "leaves a child and plays on": Animal("played", {"child": "child"}),
+    "leaves a daemon": Animal("crash", {"fault": "crash", "at_ply": 1, "stray": "stray"}),
+    "leaves a daemon and plays on": Animal("played", {"stray": "stray"}),
+    "eats memory": Animal("crash", {"fault": "eat", "at_ply": 1}, budget=2.0),
+    "writes a huge file": Animal(
+        "crash", {"fault": "write", "at_ply": 1, "log": "log"}, budget=2.0
+    ),
+    "fills its folder": Animal("crash", {"fault": "fill", "at_ply": 1}, budget=2.0),
+    "refuses an option": Animal("refused option", {}, options={"Nonsense": "1"}),
+}
+
+
+def prepared(animal: Animal, folder: Path, patience: Patience = PATIENCE) -> Job:
+    """Two games of an engine that always wins against the animal; one void is enough."""
+    files = {name: folder / name for name in LEFT if name in animal.switches}
+    switches = dict(animal.switches) | files
+    minus = engine(folder, "minus", **{"moves": LOSER} | switches)
+    return Job(
+        key="job",
+        plus=spec(engine(folder, "plus", moves=WINNER), "plus"),
+        minus=spec(minus, "minus", **animal.options),
+        pairings=(
+            Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=animal.time_control.low),
+        ),
+        conditions=Conditions(
+            time_control=animal.time_control, adjudication=Adjudication(), patience=patience
+        ),
+        max_void=0,
+    )
+
+
+def events(pool: Pool, job: Job) -> Iterator[Event]:
+    pool.submit(job)
+    event = None
+    while event is None or isinstance(event, PairPlayed | PairVoid):
+        event = pool.next_event(60)
+        assert event is not None
+        yield event
+
+
+@contextmanager
+def cage(slots: int, patience: Patience) -> Iterator[Pool]:
+    """A pool whose engines have little and leave nothing."""
+    with working_folders(most_bytes=2**20) as folders, warden(None, folders) as watched:
+        limits = Confinement(memory=2**28, file_size=2**20, warden=watched, folders=folders)
+        with Pool(slots, patience, limits) as pool:
+            yield pool
+        assert folders is not None and not list(folders.root.iterdir())
+
+
+def told(animal: Animal, folder: Path) -> tuple[str, str]:
+    """How the pair ended, and whose fault it was."""
+    with cage(1, PATIENCE) as pool:
+        first, end = events(pool, prepared(animal, folder))
+    if isinstance(first, PairVoid):
+        assert isinstance(end, JobFailed)
+        return first.reason, first.culprit
+    assert isinstance(first, PairPlayed)
+    assert isinstance(end, JobDone)
+    assert first.pair.tally.wins == 2
+    return "played", "minus"
+
+
+def named(folder: Path) -> list[int]:
+    """The processes that engines say they have left."""
+    files = (folder / name for name in ("child", "stray"))
+    return [int(pid) for file in files if file.exists() for pid in file.read_text().split()]
+
+
+def peak() -> int:
+    """MiB that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+@pytest.mark.parametrize("name", ANIMALS)
+def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    animal = ANIMALS[name]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    files, memory, began = open_files(), peak(), time.monotonic()
+    assert told(animal, tmp_path) == (animal.outcome, "minus")
+    assert time.monotonic() - began < animal.budget + GRACE + SLACK
+    assert open_files() == files
+    assert not children()
+    assert peak() - memory < 64
+    assert not list(temporary.iterdir())
+    pids = named(tmp_path)
+    assert bool(pids) == bool(animal.switches.keys() & {"child", "stray"})
+    wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_who_answers_twice_at_the_end_of_a_game_is_found_before_the_next(tmp_path: Path) -> None:
+    animal = Animal("garbage", {"fault": "twice", "at_ply": 3, "moves": LOSER})
+    assert told(animal, tmp_path) == ("garbage", "minus")
+
+
+@pytest.mark.parametrize("fault", ["twice", "again"])
+def test_who_answers_twice_at_the_end_of_a_pair_spoils_that_pair(
+    fault: str, tmp_path: Path
+) -> None:
+    # ply 2 is its own in the second game only, and there it is its last
+    animal = Animal("garbage", {"fault": fault, "at_ply": 2, "moves": LOSER})
+    assert told(animal, tmp_path) == ("garbage", "minus")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("SPSA_TEST_LONG"), reason="SPSA_TEST_LONG is not set")
+@pytest.mark.timeout(3600)
+def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
+    rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
+    quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
+    files, pids = open_files(), list[int]()
+    with cage(2, PATIENT) as pool:
+        for number in range(500):
+            name = rng.choice(quick)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            first, _ = events(pool, prepared(ANIMALS[name], folder, PATIENT))
+            ended = first.reason if isinstance(first, PairVoid) else "played"
+            assert ended == ANIMALS[name].outcome, (name, first)
+            pids += named(folder)
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+    assert open_files() == files
+    assert not children()
+    assert peak() < 400
+    assert pids and not any(map(alive, pids))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's affinity of a process")
+def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
+    core = min(os.sched_getaffinity(0))
+    pid = tmp_path / "pid"
+    job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
+    confinement = Confinement(memory=2**30, cores=(core, core))
+    with Pool(1, PATIENCE, confinement) as pool:
+        pool.submit(job)
+        wait_until(lambda: pid.exists() and bool(pid.read_text()))
+        number = int(pid.read_text())
+        assert os.sched_getaffinity(number) == {core}
+        assert os.getpgid(number) == number
+        limits = Path(f"/proc/{number}/limits").read_text()
+    assert f"Max data size             {2**30}" in limits
+    assert "Max core file size        0" in limits

@@ -1,0 +1,1 @@
+"""The loop of a worker: claims batches, has them played, renews, reports."""

@@ -1,0 +1,120 @@
+"""`compete --spsa`: what a worker process is put together from."""
+
+import logging
+import os
+import platform
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from socket import gethostname
+from uuid import uuid4
+
+from spsa import __version__
+from spsa.db.store import Store, WorkerInfo, open_store
+from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
+from spsa.security.keys import TrustKey
+from spsa.security.private_folder import private_folder
+from spsa.text import NAME_LENGTH, printable
+from worker.batches.backoff import RECONNECT, Pauses
+from worker.batches.database_client import DatabaseClient
+from worker.batches.engine_cache import EngineCache, default_folder
+from worker.batches.loop import Habits, Worker
+from worker.batches.machine_secret import machine_secret
+from worker.cores import usable_cores
+from worker.runner.cache_folder import cache_folder
+from worker.runner.interrupts import Interrupts, interrupts
+from worker.runner.pool import Pool
+from worker.runner.promptness import be_prompt
+from worker.uci.engine import Patience
+from worker.uci.spawning import Confinement
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The settings of one worker process; times in seconds."""
+
+    database_url: str
+    concurrency: int
+    name: str | None = None
+    lease: float = 60.0
+    engines_cache: Path | None = None
+    trust_key: TrustKey | None = None
+    habits: Habits = field(default_factory=Habits)
+    patience: Patience = field(default_factory=Patience)
+    confinement: Confinement = field(default_factory=Confinement)
+
+
+def serve(service: Service) -> int:
+    """Play for the runs of a database; the exit code."""
+    with interrupts() as heard:
+        store = _reached(service, heard)
+        if store is None:
+            return heard.exit_code
+        log.info("connected to %s, %d games at a time", store.where, service.concurrency)
+        be_prompt()
+        with store, _pool(service) as pool:
+            return _worker(service, store, pool, heard).run()
+
+
+def _cache(service: Service) -> Path:
+    """The folder for engines; InvalidInput where there can be none, before a batch is claimed."""
+    folder = service.engines_cache or default_folder()
+    try:
+        return private_folder(folder, "the engine cache")
+    except TuningError as error:
+        reason = getattr(error.__cause__, "strerror", None) or str(error)
+        remedy = "name another folder by --engines-cache"
+        fault = Fault(file=str(folder), line=None, name="cache", found=reason, remedy=remedy)
+        raise InvalidInput([fault]) from None
+
+
+def _pool(service: Service) -> Pool:
+    return Pool(service.concurrency, service.patience, service.confinement)
+
+
+def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
+    return Worker(
+        DatabaseClient(store, _info(service), service.lease, RECONNECT),
+        pool,
+        EngineCache(_cache(service), store.engine_bytes, service.trust_key),
+        service.habits,
+        heard,
+    )
+
+
+def _reached(service: Service, heard: Interrupts) -> Store | None:
+    """The store, waited for; None when the wait was interrupted."""
+    pauses = Pauses(RECONNECT, Random())
+    began = time.monotonic()
+    while not heard.count:
+        try:
+            return open_store(service.database_url, durable=False, hurried=lambda: heard.count > 0)
+        except (DatabaseUnreachable, TablesMissing) as error:
+            if service.habits.once or _waited_enough(service.habits, began):
+                raise
+            pause = pauses.next()
+            log.warning("%s; asking again in %.1f s", error, pause)
+            heard.wait(pause)
+    return None
+
+
+def _waited_enough(habits: Habits, began: float) -> bool:
+    limit = habits.idle_timeout
+    return limit is not None and time.monotonic() - began >= limit
+
+
+def _info(service: Service) -> WorkerInfo:
+    host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
+    return WorkerInfo(
+        name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
+        host=host,
+        platform=printable(f"{platform.system()} {platform.machine()}", NAME_LENGTH),
+        cores=usable_cores(),
+        concurrency=service.concurrency,
+        version=__version__,
+        confinement=str(service.confinement),
+        secret=machine_secret(cache_folder()),
+    )

@@ -1,0 +1,163 @@
+"""A plain match from its command line to its report."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+import click
+
+from spsa.core.game_settings import Book
+from spsa.output import echo, echo_json
+from spsa.text import printable
+from worker.logs import set_up
+from worker.match.games import Match, play_match
+from worker.match.pgn import Scoresheet
+from worker.match.report import as_json, report_lines
+from worker.options import (
+    adjudication,
+    confinement,
+    engine_names,
+    settings,
+    sprt_bounds,
+    time_control,
+)
+from worker.runner.count import Count
+from worker.runner.game import Conditions, Pair
+from worker.runner.interrupts import INTERRUPTED, interrupts
+from worker.runner.openings import Order, load
+from worker.runner.pool import PairVoid, Pool
+from worker.runner.promptness import be_prompt
+from worker.uci.engine import EngineSpec, Patience
+from worker.uci.spawning import Confinement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """A match, and what is said and kept of it."""
+
+    match: Match
+    concurrency: int
+    confinement: Confinement
+    pgn: Path | None
+    as_json: bool
+    progress: int
+
+    @classmethod
+    def of(cls, first: Path, second: Path, given: Mapping[str, Any]) -> Self:
+        """From the values of the command line, by their options' names."""
+        set_up(given["log_format"], verbose=given["verbose"])
+        return cls(
+            match=_match(first, second, given),
+            concurrency=given["concurrency"],
+            confinement=confinement(given),
+            pgn=given["pgn"],
+            as_json=given["as_json"],
+            progress=given["progress"],
+        )
+
+
+def hold(arena: Arena) -> int:
+    """Play the match and report it; the exit code."""
+    be_prompt()
+    match = arena.match
+    patience = match.conditions.patience
+    with (
+        interrupts() as heard,
+        _scorebook(arena) as write,
+        Pool(min(arena.concurrency, match.pairs), patience, arena.confinement) as pool,
+    ):
+        played = play_match(match, pool, heard, on_pair=_herald(arena, write), on_void=_say_void)
+    if arena.as_json:
+        echo_json(as_json(match, played), indent=2)
+    else:
+        echo(*report_lines(match, played))
+    if played.interrupted:
+        return heard.exit_code or INTERRUPTED
+    return 0 if played.failure is None else 1
+
+
+def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
+    names = engine_names(first, second)
+    return Match(
+        first=_spec(names[0], first, settings(given["option"], given["option1"])),
+        second=_spec(names[1], second, settings(given["option"], given["option2"])),
+        pairs=_pairs(given["games"]),
+        seed=given["seed"],
+        book=load(Book(name=given["book"], plies=given["plies"])),
+        order=Order(given["order"]),
+        start=given["start"] - 1,
+        bounds=sprt_bounds(given["sprt"]),
+        conditions=_conditions(given),
+    )
+
+
+def _pairs(games: int | None) -> int:
+    if games is None:
+        raise click.UsageError("a match needs --games")
+    if games % 2:
+        raise click.BadParameter(
+            f"{games} is odd, and games are played in pairs", param_hint="--games"
+        )
+    return games // 2
+
+
+def _conditions(given: Mapping[str, Any]) -> Conditions:
+    limits = {name: given[name] for name in ("movetime", "tc", "nodes", "depth", "margin")}
+    rules = {name: given[name] for name in ("draw", "resign", "max_moves")}
+    return Conditions(
+        time_control=time_control(**limits),
+        adjudication=adjudication(none=given["no_adjudication"], **rules),
+        patience=Patience(),
+    )
+
+
+def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
+    return EngineSpec(name=name, path=str(path.resolve()), options=options)
+
+
+@contextmanager
+def _scorebook(arena: Arena) -> Iterator[Callable[[Pair], None]]:
+    """Where finished pairs are written down, if anywhere: each as soon as it is over."""
+    if arena.pgn is None:
+        yield lambda pair: None
+        return
+    match = arena.match
+    sheet = Scoresheet(
+        plus=match.first.name,
+        minus=match.second.name,
+        time_control=match.conditions.time_control,
+        date=f"{date.today():%Y.%m.%d}",
+    )
+    with _appended(arena.pgn) as file:
+        yield lambda pair: _append(file, sheet.pair(pair))
+
+
+def _appended(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise click.BadParameter(
+            f"'{printable(str(path), 80)}': {error.strerror}", param_hint="--pgn"
+        ) from None
+
+
+def _append(file: TextIO, text: str) -> None:
+    file.write(text)
+    file.flush()
+
+
+def _herald(arena: Arena, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
+    def on_pair(pair: Pair, count: Count) -> None:
+        write(pair)
+        pairs = count.tally.pairs
+        if pairs % arena.progress == 0:
+            echo(f"{2 * pairs} of {2 * arena.match.pairs} games: {count}", err=True)
+
+    return on_pair
+
+
+def _say_void(event: PairVoid) -> None:
+    echo(f"pair {event.pairing.number + 1} void: {event.detail}", err=True)

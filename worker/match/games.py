@@ -1,0 +1,151 @@
+"""A plain match: two programs, N games in pairs, and what they add up to."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from spsa.core.scoring import Model, Sprt, Tally, sprt
+from worker.runner.count import Count, Speeds
+from worker.runner.game import Conditions, Pair, Pairing
+from worker.runner.interrupts import Interrupts
+from worker.runner.openings import Opening, OpeningBook, Order, drawn_time
+from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
+from worker.uci.engine import EngineSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """`first` is plus in all counts; the openings and times follow from `seed`.
+
+    The first pair plays the opening in place `start`, counted from 0, of the order. With `bounds`,
+    elo0 and elo1 in normalised Elo, the match ends as soon as a sequential test accepts either.
+    """
+
+    first: EngineSpec
+    second: EngineSpec
+    pairs: int
+    seed: int
+    book: OpeningBook
+    conditions: Conditions
+    order: Order = Order.RANDOM
+    start: int = 0
+    bounds: tuple[float, float] | None = None
+
+    def test(self, tally: Tally) -> Sprt | None:
+        """Where the sequential test stands, if there is one."""
+        return None if self.bounds is None else sprt(tally, *self.bounds, model=Model.NORMALISED)
+
+    def decided(self, tally: Tally) -> bool:
+        test = self.test(tally)
+        return test is not None and test.accepted is not None
+
+    def opening(self, number: int) -> Opening:
+        place = self.start + number
+        if self.order is Order.SEQUENTIAL:
+            return self.book.in_turn(place)
+        return self.book.opening(self.seed, place)
+
+    def job(self, number: int) -> Job:
+        pairing = Pairing(
+            number=number,
+            opening=self.opening(number),
+            time=drawn_time(self.conditions.time_control, self.seed, number),
+        )
+        return Job(
+            key=str(number),
+            plus=self.first,
+            minus=self.second,
+            pairings=(pairing,),
+            conditions=self.conditions,
+        )
+
+
+@dataclass(slots=True)
+class Played:
+    """A match as far as it was played; `failure` is why it ended before its time."""
+
+    count: Count = field(default_factory=Count)
+    speeds: Speeds = field(default_factory=Speeds)
+    seconds: float = 0.0
+    failure: str | None = None
+    interrupted: bool = False
+
+
+def play_match(
+    match: Match,
+    pool: Pool,
+    interrupts: Interrupts,
+    *,
+    on_pair: Callable[[Pair, Count], None],
+    on_void: Callable[[PairVoid], None],
+) -> Played:
+    """Play it; the first interrupt breaks off what is in play, and what was played counts."""
+    return _Course(match, pool, interrupts, on_pair, on_void).run()
+
+
+class _Course:
+    """A match under way: which pairs are in the air and what came of the others."""
+
+    def __init__(
+        self,
+        match: Match,
+        pool: Pool,
+        interrupts: Interrupts,
+        on_pair: Callable[[Pair, Count], None],
+        on_void: Callable[[PairVoid], None],
+    ) -> None:
+        self._match = match
+        self._pool = pool
+        self._interrupts = interrupts
+        self._on_pair = on_pair
+        self._on_void = on_void
+        self._next = 0
+        self._in_play: set[str] = set()
+        self._played = Played()
+
+    def run(self) -> Played:
+        self._interrupts.on_each(self._pool.wake)
+        began = time.monotonic()
+        self._hand_out()
+        while self._in_play:
+            self._hear()
+            self._played.interrupted = bool(self._interrupts.count)
+            if self._played.interrupted or self._played.failure or self._decided:
+                self._break_off()
+            else:
+                self._hand_out()
+        self._played.seconds = time.monotonic() - began
+        return self._played
+
+    def _hand_out(self) -> None:
+        """One pair more than there are slots, so that none waits for this thread."""
+        while len(self._in_play) <= len(self._pool) and self._next < self._match.pairs:
+            job = self._match.job(self._next)
+            self._next += 1
+            self._in_play.add(job.key)
+            self._pool.submit(job)
+
+    @property
+    def _decided(self) -> bool:
+        return self._match.decided(self._played.count.tally)
+
+    def _break_off(self) -> None:
+        for key in self._in_play:
+            self._pool.stop(key)
+
+    def _hear(self) -> None:
+        match event := self._pool.next_event(3600.0):
+            case None:
+                return
+            case PairPlayed(pair=pair, slot=slot):
+                self._played.count.add(pair)
+                self._played.speeds.add(slot, pair)
+                self._on_pair(pair, self._played.count)
+            case PairVoid():
+                self._played.count.add_void(f"{event.culprit}: {event.reason}")
+                self._on_void(event)
+            case JobFailed(reason=reason):
+                self._played.failure = reason
+                self._in_play.discard(event.key)
+            case _:
+                self._in_play.discard(event.key)

@@ -1,0 +1,136 @@
+"""Finished games as PGN text, with scores, depths, times and clocks in the comments."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.game_settings.numbers import MATE, MOST_SCORE
+from spsa.text import NAME_LENGTH, printable
+from worker.runner import fen, san
+from worker.runner.board import Board
+from worker.runner.clock import ChessClock
+from worker.runner.game import Game, Pair, Pairing
+from worker.runner.moves import parsed
+from worker.runner.rules import Termination
+from worker.uci.search_reply import Answer
+
+_RESULTS = ("0-1", "1/2-1/2", "1-0")
+_KINDS = {
+    Termination.TIME: "time forfeit",
+    Termination.DRAW: "adjudication",
+    Termination.RESIGN: "adjudication",
+    Termination.MAX_MOVES: "adjudication",
+}
+_COLUMNS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoresheet:
+    """What the games of one match have in common."""
+
+    plus: str
+    minus: str
+    time_control: TimeControl
+    date: str
+
+    def pair(self, pair: Pair) -> str:
+        """Both games of a pair, as rounds `pair.1` and `pair.2`, counted from 1."""
+        return self._game(pair.pairing, pair.first, 1) + self._game(pair.pairing, pair.second, 2)
+
+    def _game(self, pairing: Pairing, game: Game, number: int) -> str:
+        white, black = (self.plus, self.minus) if number == 1 else (self.minus, self.plus)
+        headers = {
+            "Event": "match",
+            "Site": "?",
+            "Date": self.date,
+            "Round": f"{pairing.number + 1}.{number}",
+            "White": white,
+            "Black": black,
+            "Result": _RESULTS[game.ending.white],
+            "TimeControl": _time_control(self.time_control),
+            "Termination": _KINDS.get(game.ending.termination, "normal"),
+            "PlyCount": str(len(pairing.opening.moves) + len(game.moves)),
+        }
+        if pairing.opening.fen != fen.STARTING_FEN:
+            headers |= {"FEN": pairing.opening.fen, "SetUp": "1"}
+        lines = [f'[{name} "{_quoted(value)}"]' for name, value in headers.items()]
+        return "\n".join([*lines, "", *_lines(self._moves(pairing, game)), "", ""])
+
+    def _moves(self, pairing: Pairing, game: Game) -> Iterator[str]:
+        board = fen.board(pairing.opening.fen)
+        for move in pairing.opening.moves:
+            yield f"{_numbered(board, move)} {{book}}"
+        # The answer that came after the flag had fallen was not played, and may be no legal move.
+        late = game.ending.termination is Termination.TIME
+        played = game.moves[: -1 if late else None]
+        clocks = _clocks(self.time_control, pairing.time, played)
+        for answer, clock in zip(played, clocks, strict=True):
+            yield f"{_numbered(board, answer.move)} {{{clock}{_comment(answer)}}}"
+        yield f"{{{game.ending.termination}}}"
+        yield _RESULTS[game.ending.white]
+
+
+def _lines(words: Iterable[str]) -> Iterator[str]:
+    """Words in lines of at most 80 columns; a move and its comment are one word."""
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) >= _COLUMNS:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _numbered(board: Board, text: str) -> str:
+    """The move in SAN behind its number; it is made on the board."""
+    number = f"{board.number}{'.' if board.turn else '...'}"
+    move = parsed(text)
+    assert move is not None
+    return f"{number} {san.make(board, move)}"
+
+
+def _clocks(terms: TimeControl, base: float, played: tuple[Answer, ...]) -> Iterator[str]:
+    """What each move left on its side's clock, as PGN's clk command; empty without clocks."""
+    if terms.kind is not TimeKind.CLOCK:
+        yield from ("" for _ in played)
+        return
+    clock = ChessClock(base, terms)
+    for ply, answer in enumerate(played):
+        side = ply % 2 == 0  # the first to move, whatever its colour
+        clock.flag_falls(side, answer.seconds)
+        yield f"[%clk {_hours(clock.left(side))}] "
+
+
+def _hours(seconds: float) -> str:
+    """h:mm:ss.mmm"""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{timedelta(seconds=whole)}.{milliseconds:03}"
+
+
+def _comment(answer: Answer) -> str:
+    return f"{_score(answer.score)}/{answer.depth} {answer.seconds:.3f}s n={answer.nodes}"
+
+
+def _score(score: int | None) -> str:
+    if score is None:
+        return "?"
+    if abs(score) > MOST_SCORE:
+        return f"{'+' if score > 0 else '-'}M{MATE - abs(score)}"
+    return f"{score / 100:+.2f}"
+
+
+def _time_control(terms: TimeControl) -> str:
+    match terms.kind:
+        case TimeKind.CLOCK:
+            moves = f"{terms.moves}/" if terms.moves else ""
+            return f"{moves}{terms.low:g}+{terms.increment:g}"
+        case TimeKind.MOVETIME:
+            return f"{terms.low:g}/move"
+        case _:
+            return f"{int(terms.low)} {terms.kind}/move"
+
+
+def _quoted(value: str) -> str:
+    return printable(value, NAME_LENGTH).replace("\\", "\\\\").replace('"', '\\"')

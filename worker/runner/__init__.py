@@ -1,0 +1,1 @@
+"""Games played quickly and fairly: slots, pairs, clocks, adjudication, openings."""

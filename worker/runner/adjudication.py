@@ -1,0 +1,63 @@
+"""Endings that the engines' own scores make, before the rules of chess would."""
+
+from spsa.core.game_settings import Adjudication, DrawRule, ResignRule
+from worker.runner.moves import Color
+from worker.runner.rules import Ending, Position, Termination, drawn, won_by
+
+
+class Judge:
+    """Hears every move's score and says when a game is over.
+
+    A move without a score breaks every agreement.
+    """
+
+    def __init__(self, terms: Adjudication) -> None:
+        self._draw = None if terms.draw is None else _Draw(terms.draw)
+        self._resign = None if terms.resign is None else _Resign(terms.resign)
+        self._max_plies = None if terms.max_moves is None else 2 * terms.max_moves
+
+    def hear(self, position: Position, score: int | None) -> Ending | None:
+        """Rule on the move just made: `score` in centipawns as the side that made it saw it."""
+        mover = not position.turn
+        made_at = position.board.number - (not mover)
+        if self._resign is not None and (winner := self._resign.agreed(mover, score)) is not None:
+            return won_by(winner, Termination.RESIGN)
+        if self._draw is not None and self._draw.agreed(made_at, score):
+            return drawn(Termination.DRAW)
+        if self._max_plies is not None and position.plies >= self._max_plies:
+            return drawn(Termination.MAX_MOVES)
+        return None
+
+
+class _Draw:
+    """Consecutive moves within the draw score, those before its move number left out."""
+
+    def __init__(self, rule: DrawRule) -> None:
+        self._rule = rule
+        self._streak = 0
+
+    def agreed(self, move_number: int, score: int | None) -> bool:
+        rule = self._rule
+        quiet = score is not None and abs(score) <= rule.score and move_number >= rule.move_number
+        self._streak = self._streak + 1 if quiet else 0
+        return self._streak >= 2 * rule.count
+
+
+class _Resign:
+    """Consecutive moves that see the same side winning; both engines have to."""
+
+    def __init__(self, rule: ResignRule) -> None:
+        self._rule = rule
+        self._winner: Color | None = None
+        self._streak = 0
+
+    def agreed(self, mover: Color, score: int | None) -> Color | None:
+        winner = self._seen_by(mover, score)
+        self._streak = self._streak + 1 if winner == self._winner else 1
+        self._winner = winner
+        return winner if self._streak >= 2 * self._rule.count else None
+
+    def _seen_by(self, mover: Color, score: int | None) -> Color | None:
+        if score is None or abs(score) < self._rule.score:
+            return None
+        return mover if score > 0 else not mover

@@ -1,0 +1,188 @@
+"""One game between two players, and one pair: the same opening and time, colours swapped.
+
+It knows chess, and neither SPSA nor SQL nor processes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from spsa.core.game_settings import Adjudication, TimeControl
+from spsa.core.scoring import Tally
+from spsa.errors import EngineFault
+from spsa.text import FAILURE_LENGTH, printable
+from worker.runner import fen
+from worker.runner.adjudication import Judge
+from worker.runner.clock import Timekeeper, timekeeper
+from worker.runner.moves import BLACK, WHITE, Color
+from worker.runner.openings import Opening
+from worker.runner.rules import Ending, Position, Termination, won_by
+from worker.uci.engine import Limit, Patience
+from worker.uci.search_reply import Answer
+
+
+class Player(Protocol):
+    """What a game asks of an engine; every method may raise EngineFault."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def await_ready(self) -> None: ...
+
+    def search(self, position: bytes, limit: Limit) -> Answer: ...
+
+
+class VoidGame(EngineFault):
+    """A game that counts for nobody, because an engine did what no engine may."""
+
+    def __init__(self, culprit: str, fault: EngineFault) -> None:
+        super().__init__(fault.reason, "")
+        self.culprit = culprit
+        self.args = (printable(f"{culprit}: {fault}", FAILURE_LENGTH),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What all games of a job are played under."""
+
+    time_control: TimeControl
+    adjudication: Adjudication
+    patience: Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Which pair this is, from where it starts, and the time drawn for it (see TimeControl)."""
+
+    number: int
+    opening: Opening
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """A finished game; `first` is the side that made the first of its moves."""
+
+    ending: Ending
+    moves: tuple[Answer, ...]
+    first: Color
+
+    def nodes(self, side: Color) -> int:
+        return sum(answer.nodes for answer in self.moves[side != self.first :: 2])
+
+    def lost_on_time_by(self, side: Color) -> bool:
+        return self.ending == won_by(not side, Termination.TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two finished games from one opening: plus plays White in the first, Black in the second."""
+
+    pairing: Pairing
+    first: Game
+    second: Game
+
+    @property
+    def games(self) -> tuple[Game, Game]:
+        return self.first, self.second
+
+    @property
+    def tally(self) -> Tally:
+        return Tally.of_pair(self.first.ending.white, 2 - self.second.ending.white)
+
+    @property
+    def moves(self) -> int:
+        """Plies of both games."""
+        return len(self.first.moves) + len(self.second.moves)
+
+    @property
+    def seconds(self) -> float:
+        """What both engines took to think."""
+        return sum(answer.seconds for game in self.games for answer in game.moves)
+
+    def nodes(self) -> tuple[int, int]:
+        """Of plus and of minus."""
+        return (
+            self.first.nodes(WHITE) + self.second.nodes(BLACK),
+            self.first.nodes(BLACK) + self.second.nodes(WHITE),
+        )
+
+    def time_losses(self) -> tuple[int, int]:
+        """Of plus and of minus."""
+        return (
+            self.first.lost_on_time_by(WHITE) + self.second.lost_on_time_by(BLACK),
+            self.first.lost_on_time_by(BLACK) + self.second.lost_on_time_by(WHITE),
+        )
+
+
+def play_pair(
+    plus: Player,
+    minus: Player,
+    pairing: Pairing,
+    conditions: Conditions,
+    at_half: Callable[[], None] = lambda: None,
+) -> Pair:
+    """Play both games, with `at_half` between them.
+
+    VoidGame when either has to be thrown away, and then both are. Neither counts before both
+    players have been asked whether they had more to say than they should.
+    """
+    first = play_game(plus, minus, pairing, conditions)
+    at_half()
+    second = play_game(minus, plus, pairing, conditions)
+    _ask_both((plus, minus), lambda player: player.settle())
+    return Pair(pairing, first, second)
+
+
+def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
+    """One game; it depends on nothing but its arguments if the players are deterministic."""
+    players = (black, white)  # indexed by the colour, where White is True
+    position = Position(pairing.opening)
+    clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
+    judge = Judge(conditions.adjudication)
+    first, ending, moves = position.turn, None, list[Answer]()
+    _ask_both(players, lambda player: player.prepare())
+    try:
+        while ending is None:
+            answer, ending = _move(players[position.turn], position, clock, judge)
+            moves.append(answer)
+    except EngineFault as fault:
+        raise VoidGame(players[position.turn].name, fault) from None
+    return Game(ending, tuple(moves), first)
+
+
+def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:
+    # Both are asked before either is waited for: what one forgets, the other forgets meanwhile.
+    for player in players:
+        _blaming(player, partial(ask, player))
+    for player in players:
+        _blaming(player, player.await_ready)
+
+
+def _blaming(player: Player, act: Callable[[], None]) -> None:
+    """Do it; what goes wrong makes a void game that names the player."""
+    try:
+        act()
+    except EngineFault as fault:
+        raise VoidGame(player.name, fault) from None
+
+
+def _move(
+    player: Player, position: Position, clock: Timekeeper, judge: Judge
+) -> tuple[Answer, Ending | None]:
+    side = position.turn
+    answer = player.search(position.command, clock.limit(side))
+    if clock.flag_falls(side, answer.seconds):
+        return answer, won_by(not side, Termination.TIME)
+    if not position.make(answer.move):
+        raise EngineFault("illegal move", _why_illegal(position, answer.move))
+    return answer, position.ending() or judge.hear(position, answer.score)
+
+
+def _why_illegal(position: Position, move: str) -> str:
+    return f"{move} in {fen.written(position.board)}"

@@ -1,0 +1,137 @@
+"""PGN texts to openings. Apart, because chess.pgn takes longer to load than all the rest here.
+
+python-chess passes over what it does not understand, and a game would be played without it. Here
+every word has to be understood, every move of the main line legal, and the game one of chess.
+"""
+
+import re
+from collections.abc import Iterator
+from io import StringIO
+from itertools import islice
+
+import chess.pgn
+
+from spsa.core.game_settings.limits import MOST_PLIES
+from spsa.errors import InvalidInput
+from spsa.text import printable
+from worker.runner.openings.formats import MOST_FAULTS, Opening, fault
+from worker.runner.openings.positions import check
+
+MOST_GAMES = 500_000
+"""Of one book; they are all kept in memory."""
+
+_REMEDY = "a game of legal moves"
+_HEADERS = re.compile(r"(?:(?:[\[%;][^\n]*|[^\S\n]*)\n)*")
+_COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
+_SAN = r"[NBKRQ]?[a-h]?[1-8]?[-x]?[a-h][1-8](?:=?[nbrqkNBRQK])?|O-O(?:-O)?|0-0(?:-0)?|--|Z0"
+_WORD = re.compile(
+    rf"(?:\d+\.*|\.+)?(?:(?:{_SAN})[+#]*[!?]*)?"
+    r"|\$\d+|\*|1-0|0-1|1/2-1/2|e\.?p\.?|[^\w\[\]{}()]+",
+    re.ASCII,
+)
+
+
+def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
+    """The first `plies` plies of every game of a PGN text, or all of its moves."""
+    openings, faults = [], []
+    for line, own_text, game in _games(file, text):
+        try:
+            _refuse_unread(own_text)
+            openings.append(_line(game, plies))
+        except ValueError as error:
+            faults.append(fault(file, line, str(error), _REMEDY))
+        if len(openings) > MOST_GAMES:
+            faults.append(fault(file, line, f"more than {MOST_GAMES:,} games", "use a part of it"))
+        if len(faults) >= MOST_FAULTS or len(openings) > MOST_GAMES:
+            break
+    if faults:
+        raise InvalidInput(faults)
+    return tuple(openings)
+
+
+class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
+    """Reads no variations, logs nothing, and does not go on for ever."""
+
+    def begin_game(self) -> None:
+        super().begin_game()
+        self._plies = 0
+
+    def begin_variation(self) -> chess.pgn.SkipType:  # type: ignore[override] # as any visitor may
+        return chess.pgn.SKIP
+
+    def end_variation(self) -> None:
+        pass  # the base class would leave one that it has not begun
+
+    def visit_move(self, board: chess.Board, move: chess.Move) -> None:
+        self._plies += 1
+        if self._plies > MOST_PLIES:
+            raise ValueError(f"a game of more than {MOST_PLIES:,} plies")
+        if not move:
+            self.handle_error(ValueError("a null move"))
+        super().visit_move(board, move)
+
+    def handle_error(self, error: Exception) -> None:
+        self.game.errors.append(error)
+
+
+def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
+    if game.errors:
+        raise ValueError(str(game.errors[0]))
+    board = game.board()
+    if type(board) is not chess.Board or board.chess960:
+        raise ValueError(f"a game of {game.headers.get('Variant', 'Chess960')}")
+    check(board)
+    start = board.fen()
+    moves = []
+    for move in islice(game.mainline_moves(), plies):
+        moves.append(move.uci())
+        board.push(move)
+    if not moves and "FEN" not in game.headers:
+        raise ValueError("neither a move nor a FEN header")
+    check(board)
+    return Opening(start, tuple(moves))
+
+
+def _refuse_unread(text: str) -> None:
+    """ValueError for the first word or header of a game that means nothing in PGN."""
+    text += "\n"  # where the file ends without one
+    headers = _HEADERS.match(text)
+    assert headers is not None  # it matches nothing at least
+    for line in headers[0].split("\n"):
+        if line.startswith("[") and not chess.pgn.TAG_REGEX.match(line):
+            raise ValueError(f"'{printable(line, 40)}' is no header")
+    moves = _COMMENT.sub(_blank, text[headers.end() :])
+    for word in re.split(r"[\s()]+", moves):
+        if not _WORD.fullmatch(word):
+            raise ValueError(f"'{printable(word, 40)}' is no move")
+
+
+def _blank(comment: "re.Match[str]") -> str:
+    if comment[0].startswith("{") and not comment[0].endswith("}"):
+        raise ValueError(f"the comment '{printable(comment[0], 40)}' does not end")
+    return " "
+
+
+def _games(file: str, text: str) -> Iterator[tuple[int, str, chess.pgn.Game]]:
+    """Every game with the number of the line it begins in, and its text."""
+    lines = StringIO(text)
+    line, counted = 1, 0
+    while True:
+        _skip_blank_lines(lines)
+        line += text.count("\n", counted, lines.tell())
+        counted = lines.tell()
+        try:
+            game = chess.pgn.read_game(lines, Visitor=_MainLine)
+        except ValueError as error:
+            # What follows in the file can no longer be told from this game.
+            raise InvalidInput([fault(file, line, str(error), _REMEDY)]) from None
+        if game is None:
+            return
+        yield line, text[counted : lines.tell()], game
+
+
+def _skip_blank_lines(lines: StringIO) -> None:
+    place = lines.tell()
+    while (line := lines.readline()) and not line.strip():
+        place = lines.tell()
+    lines.seek(place)
