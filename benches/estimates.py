@@ -15,7 +15,7 @@ import numpy as np
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
 from spsa.algorithms.observing import Observation, observed
 from spsa.lab.planning.prospect import Prospect
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race
 
 _REACH = 8.0  # bounds, in steps from the start
@@ -87,7 +87,7 @@ def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     problem = case.problem(runs)
     engine = case.prospect.engines(problem, runs, np.random.default_rng([seed, 0]))
     watched = observed(create(rule, {}, problem), problem)
-    race = Race(problem=problem, engine=engine, games=Games(case.prospect.draw_rate))
+    race = Race(problem=problem, engine=engine, games=SimulatedGames(case.prospect.draw_rate))
     states: Iterator[Observation] = race.run(watched, np.random.default_rng([seed, 1]))
     end = deque(states, maxlen=1).pop()
     averaged, supported = watched.averaged(end), watched.supported(end)

@@ -14,7 +14,7 @@ from statistics import median
 import click
 
 from worker.uci.isolation import isolation
-from worker.uci.spawning import Confinement, spawn
+from worker.uci.spawning import EngineLimits, spawn
 
 NOTHING = "/bin/true"
 MATCH = ("--games", "60", "--nodes", "2000", "-c", "1")
@@ -31,7 +31,7 @@ def main(engine: Path | None, starts: int, matches: int) -> None:
         made = time.perf_counter() - began
         if found is None:
             raise click.ClickException("this system gives no namespaces")
-        kinds = (Confinement(), Confinement(isolation=found))
+        kinds = (EngineLimits(), EngineLimits(isolation=found))
         times = [[_start(kind) for kind in kinds] for _ in range(starts)]
     without, with_them = (median(column) for column in zip(*times, strict=True))
     click.echo(f"namespaces made once in {1000 * made:.1f} ms")
@@ -42,7 +42,7 @@ def main(engine: Path | None, starts: int, matches: int) -> None:
         click.echo(f"CPU of runner and engines: {confined / free:.3f} of that without")
 
 
-def _start(confinement: Confinement) -> float:
+def _start(confinement: EngineLimits) -> float:
     """Seconds until the program runs."""
     began = time.perf_counter()
     process = spawn(NOTHING, confinement)

@@ -22,9 +22,17 @@ import numpy as np
 
 from spsa.algorithms import Problem, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race
-from spsa.lab.theory import Design, Goal, Landscape, at_once, cautious, guessed_loss, noise_of_game
+from spsa.lab.theory import (
+    GainDesign,
+    Goal,
+    Landscape,
+    at_once,
+    cautious,
+    guessed_loss,
+    noise_of_game,
+)
 
 DRAW_RATE, START_ELO = 0.61, 2.0  # the peer's defaults, as all of `designed`
 ROUNDS = 5
@@ -56,7 +64,7 @@ class Speed:
     z: float
 
 
-def designed(parameters: int) -> Design:
+def designed(parameters: int) -> GainDesign:
     """The peer's default problem: 2 Elo lost 100 off the best value, c a sixth of 200."""
     width = np.full(parameters, 200.0)
     landscape = Landscape(
@@ -136,7 +144,7 @@ def milliseconds_of_a_result(parameters: int, results: int = 200) -> float:
         pairs=75,
     )
     engine = Quadratic(optimum=np.zeros(parameters), curvature=np.full(parameters, 0.05))
-    race = Race(problem=problem, engine=engine, games=Games(DRAW_RATE))
+    race = Race(problem=problem, engine=engine, games=SimulatedGames(DRAW_RATE))
     states = race.run(create("mixture", {}, problem), np.random.default_rng(1))
     next(states)
     return timed(lambda: sum(1 for _ in states)) * 1000

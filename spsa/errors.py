@@ -149,7 +149,7 @@ class DatabaseRefused(TuningError):
     """The database refused a statement; nothing of its transaction is kept."""
 
 
-class MastershipLost(TuningError):
+class MasterLeaseLost(TuningError):
     """Another master moves this run now; this one must stop touching it."""
 
 

@@ -17,7 +17,7 @@ from spsa.output import echo, echo_error, echo_usage_error, write_any_text
 from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.uci.isolation import isolation, keep_to_oneself
-from worker.uci.orphan_reaper import warden
+from worker.uci.orphan_reaper import orphan_reaper
 from worker.uci.working_folders import working_folders
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     with (
         isolation(wanted=not given["no_sandbox"]) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
-        warden(given["isolation"], given["folders"]) as given["warden"],
+        orphan_reaper(given["isolation"], given["folders"]) as given["warden"],
     ):
         return _serve(given) if given["spsa"] else _match(engines, given)
 
@@ -78,11 +78,11 @@ def _serve(given: dict[str, Any]) -> int:
 
 def service(given: dict[str, Any]) -> "Service":
     """A worker's settings from the values of the command line, by their options' names."""
-    from worker.batches.loop import Habits
+    from worker.batches.loop import WorkerOptions
     from worker.batches.service import Service
     from worker.options import confinement
 
-    habits = Habits(
+    options = WorkerOptions(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
     )
     return Service(
@@ -92,7 +92,7 @@ def service(given: dict[str, Any]) -> "Service":
         lease=given["lease"],
         engines_cache=given["engines_cache"],
         trust_key=_trust_key(given["trust_key"]),
-        habits=habits,
+        options=options,
         confinement=confinement(given),
     )
 
@@ -122,10 +122,10 @@ def _trust_key(text: str | None) -> "TrustKey | None":
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
     # Imported late: chess takes longer to load than --help takes to print.
-    from worker.match.command import Arena, hold
+    from worker.match.command import MatchCommand, hold
 
     first, second = engines
-    return hold(Arena.of(first, second, given))
+    return hold(MatchCommand.of(first, second, given))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeCont
 from spsa.core.game_settings.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
 from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.cores import memory, pinning_order
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 _MIB = 2**20
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
@@ -84,7 +84,7 @@ def _refuse_unsendable(name: str, value: str) -> None:
             )
 
 
-def confinement(given: Mapping[str, Any]) -> Confinement:
+def confinement(given: Mapping[str, Any]) -> EngineLimits:
     """What --pin, --engine-memory, isolation and warden, by these names, allow an engine.
 
     By default its share of the memory: each of the slots has two engines, and two that warm up.
@@ -95,11 +95,11 @@ def confinement(given: Mapping[str, Any]) -> Confinement:
     share = (
         None if (box := memory()) is None else max(_LEAST_MEMORY, box // (4 * given["concurrency"]))
     )
-    return Confinement(
+    return EngineLimits(
         memory=share if mebibytes is None else mebibytes * _MIB,
         cores=pinning_order() if pin else (),
         isolation=given["isolation"],
-        warden=given["warden"],
+        orphan_reaper=given["warden"],
         folders=given["folders"],
     )
 

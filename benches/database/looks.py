@@ -16,7 +16,7 @@ from benches.database.scene import (
     shell,
 )
 from spsa.db.migrate import upgrade
-from spsa.db.store import Mastership, NewStep, Run, Store, open_store
+from spsa.db.store import MasterLease, NewStep, Run, Store, open_store
 from spsa.db.totals import recount
 from spsa.report.status import status
 
@@ -71,7 +71,7 @@ def _median(call: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def _play_one(store: Store, master: Mastership, run: Run) -> None:
+def _play_one(store: Store, master: MasterLease, run: Run) -> None:
     store.open_iteration(master, new_iteration(1, 0, games=GAMES))
     broken = store.claim("broken", registered(1), LEASE)
     if broken is not None:

@@ -98,7 +98,7 @@ def _moving(
     stopping = threading.Event()
     mover = Master(
         store=store,
-        mastership=store.acquire(run.id, "bench", 3600),
+        master_lease=store.acquire(run.id, "bench", 3600),
         tuning=rules,
         settings=settings,
         delivery=SleepingDelivery(scene),

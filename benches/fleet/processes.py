@@ -20,7 +20,7 @@ from spsa.db.store import WorkerInfo, open_store
 from worker.batches.backoff import POLL, RECONNECT
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.loop import Habits, Worker
+from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
 
@@ -50,7 +50,7 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
             DatabaseClient(store, info, _LEASE, RECONNECT),
             cast(Pool, pool),
             cast(EngineCache, NoEngines()),
-            Habits(poll=poll),
+            WorkerOptions(poll=poll),
             Interrupts(),
         ).run()
 

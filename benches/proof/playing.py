@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from spsa.cli.demonstration import own_values
-from spsa.cli.master_session import play_match, seated, tune
+from spsa.cli.master_session import held_run, play_match, tune
 from spsa.config import Config
-from spsa.core.params import Played, Space
+from spsa.core.params import PlayedValues, Space
 from spsa.db.store import Iteration, Run, Store, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
@@ -50,7 +50,7 @@ class Hall:
         each = config.games.per_iteration
         self.console.print(f"{config.name}: {config.max_iterations} iterations of {each} games")
         prepared = prepare(config, self.store)
-        with seated(self.store, config, prepared.run, self.console, self.stopping) as seat:
+        with held_run(self.store, config, prepared.run, self.console, self.stopping) as seat:
             ended = tune(seat, prepared)
         return None if ended is None else self.store.run(config.name)
 
@@ -60,18 +60,18 @@ class Hall:
         own = own_values(config, checked_space(config))
         theta = run.start_theta if which is None else chosen_theta(run, which)
         plus, minus = (space.rounded(space.steps(values)) for values in (theta, own))
-        match = self._match(config, run, Played(plus, minus))
+        match = self._match(config, run, PlayedValues(plus, minus))
         return None if match is None else Against(run, which, theta, own, match)
 
-    def _match(self, config: Config, run: Run, sides: Played) -> Iteration | None:
+    def _match(self, config: Config, run: Run, sides: PlayedValues) -> Iteration | None:
         if known := self._played(run, sides):
             return known
         games = config.validation.games
         self.console.print(f"{config.name}: {games} games against the untouched engine")
-        with seated(self.store, config, run, self.console, self.stopping) as seat:
+        with held_run(self.store, config, run, self.console, self.stopping) as seat:
             return play_match(seat, run, sides, games, run.terms)
 
-    def _played(self, run: Run, sides: Played) -> Iteration | None:
+    def _played(self, run: Run, sides: PlayedValues) -> Iteration | None:
         """The match of these two, if it was played to its end."""
         for match in self.store.iterations(run.id, purpose=Purpose.VALIDATE):
             same = (match.plus_parameters, match.minus_parameters) == (sides.plus, sides.minus)

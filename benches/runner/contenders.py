@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worker.uci.engine import Patience
+from worker.uci.engine import UciTimeouts
 
 FIRST, SECOND = "first", "second"
 """The names of the files of every plan's engines, and so of the players in every PGN file."""
@@ -102,7 +102,7 @@ def _fastchess_limit(limit: Limit) -> tuple[str, ...]:
     match limit.kind:
         case "movetime":
             # As patient as compete is before a move that is late counts as none.
-            return (f"st={limit.value}", f"timemargin={1000 * Patience().grace:.0f}")
+            return (f"st={limit.value}", f"timemargin={1000 * UciTimeouts().grace:.0f}")
         case "tc":
             return (f"tc={limit.value}", "timemargin=50")
         case _:

@@ -5,7 +5,16 @@ from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas
 from spsa.algorithms.method import Method
 from spsa.algorithms.registry import algorithms, create, method, settings_faults
-from spsa.algorithms.rule import Belief, Move, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.algorithms.rule import (
+    Belief,
+    Outcome,
+    Perturbation,
+    Problem,
+    Rule,
+    RuleUpdate,
+    State,
+    Vector,
+)
 from spsa.algorithms.settings import Setting
 
 __all__ = [
@@ -13,12 +22,12 @@ __all__ = [
     "Bspsa",
     "Bspsas",
     "Method",
-    "Move",
     "Outcome",
     "Perturbation",
     "Prior",
     "Problem",
     "Rule",
+    "RuleUpdate",
     "Setting",
     "State",
     "Vector",

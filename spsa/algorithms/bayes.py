@@ -31,10 +31,10 @@ from spsa.algorithms.noise import tau2
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,
-    Move,
     Outcome,
     Perturbation,
     Problem,
+    RuleUpdate,
     State,
     Vector,
     total,
@@ -141,7 +141,7 @@ class Bayesian:
         c_k = decayed(prior.c_end, prior.gamma, self.problem.iterations, k)  # (17)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         after = self.posterior(state, outcome)
         return after, reported(self.theta(after), outcome)
 

@@ -29,9 +29,9 @@ import numpy as np
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs, unit
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State, Vector
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State, Vector
 from spsa.algorithms.settings import SMALL, Setting
-from spsa.algorithms.walk import Position, Walk
+from spsa.algorithms.walk import Walk, WalkState
 
 _SETTINGS = (
     Setting(
@@ -51,7 +51,7 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant(Walk):
+class ConstantGain(Walk):
     r: float
     c: float
     fdsa: bool
@@ -62,7 +62,7 @@ class Constant(Walk):
         offset = self.c * self._direction(k, centre.shape, rng)
         return Perturbation(centre=centre, offset=offset, a_k=self.r, c_k=self.c)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         c = outcome.difference / 2
         after = self.at(state.theta + outcome.a_k * outcome.result * c)  # (1.1)
         return after, reported(after.theta, outcome)
@@ -73,9 +73,9 @@ class Constant(Walk):
         return signs(rng, shape)  # Example 1.2
 
 
-def _build(problem: Problem, given: Mapping[str, Any]) -> Constant:
+def _build(problem: Problem, given: Mapping[str, Any]) -> ConstantGain:
     fdsa = given["perturbation"] == "fdsa"
-    return Constant(problem=problem, r=given["r"], c=given["c"], fdsa=fdsa)
+    return ConstantGain(problem=problem, r=given["r"], c=given["c"], fdsa=fdsa)
 
 
 METHOD = Method(

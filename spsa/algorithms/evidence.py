@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from spsa.algorithms.rule import Move, Outcome, Vector
+from spsa.algorithms.rule import Outcome, RuleUpdate, Vector
 from spsa.core.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
 
 
@@ -42,10 +42,10 @@ def inverse(difference: Vector, wanted: float) -> Vector:
     return difference / np.maximum(difference**2, wanted**2)
 
 
-def reported(theta: Vector, outcome: Outcome) -> Move:
+def reported(theta: Vector, outcome: Outcome) -> RuleUpdate:
     """The move of a rule that takes results as they are, without going through Elo."""
     found = elo(outcome)
-    return Move(
+    return RuleUpdate(
         theta=theta,
         gradient=found * inverse(outcome.difference, 2 * outcome.c_k),
         elo=found,

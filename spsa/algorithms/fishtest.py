@@ -25,9 +25,9 @@ from spsa.algorithms.evidence import reported
 from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State
 from spsa.algorithms.settings import SMALL, Setting
-from spsa.algorithms.walk import Position, Walk
+from spsa.algorithms.walk import Walk, WalkState
 
 _SETTINGS = (
     Setting(
@@ -53,7 +53,7 @@ class Fishtest(Walk):
         centre = self.theta(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         r_k = outcome.a_k / outcome.c_k**2
         c_k_delta = outcome.difference / 2
         after = self.at(state.theta + r_k * outcome.result * c_k_delta)

@@ -22,9 +22,9 @@ import numpy as np
 
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.method import Method
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State
 from spsa.algorithms.settings import SMALL, Setting
-from spsa.algorithms.walk import Position, Walk
+from spsa.algorithms.walk import Walk, WalkState
 
 _SETTINGS = (
     Setting(
@@ -53,7 +53,7 @@ class Kiiski(Walk):
         delta = self.sd * rng.standard_normal(centre.shape)
         return Perturbation(centre=centre, offset=delta, a_k=self.apply_factor, c_k=self.sd)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         delta = outcome.difference / 2
         after = self.at(state.theta + outcome.a_k * outcome.result * delta)
         return after, reported(after.theta, outcome)

@@ -45,10 +45,10 @@ from spsa.algorithms.noise import tau2
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,
-    Move,
     Outcome,
     Perturbation,
     Problem,
+    RuleUpdate,
     State,
     Vector,
     total,
@@ -137,7 +137,7 @@ class Mixture:
         centre = self.theta(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Bank, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[Bank, RuleUpdate]:
         after = self._learned(state, outcome)
         return after, reported(self.theta(after), outcome)
 

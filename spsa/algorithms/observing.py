@@ -16,7 +16,16 @@ import numpy as np
 
 from spsa.algorithms.averaging import Average
 from spsa.algorithms.registry import create
-from spsa.algorithms.rule import Belief, Move, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.algorithms.rule import (
+    Belief,
+    Outcome,
+    Perturbation,
+    Problem,
+    Rule,
+    RuleUpdate,
+    State,
+    Vector,
+)
 from spsa.errors import UnusableState
 
 WITNESS = "mixture"
@@ -62,7 +71,7 @@ class Observed:
     def ask(self, state: Observation, k: int, rng: np.random.Generator) -> Perturbation:
         return self.rule.ask(state.rule, k, rng)
 
-    def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, Move]:
+    def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
         after, move = self.rule.tell(state.rule, outcome)
         before = state.notes or self._blank()
         notes = Notes(

@@ -100,7 +100,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class RuleUpdate:
     """What a result did: theta after it, the gradient in Elo per step, and the Elo it came from.
 
     Elo is of plus over minus, shape (1,). `bounded`, shape (1,), says that the games' own Elo was
@@ -143,7 +143,7 @@ class Rule(Protocol):
         """What iteration k should play. Equal generators give equal perturbations."""
         ...
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         """The state after one more result, and what changed."""
         ...
 

@@ -38,9 +38,9 @@ from spsa.algorithms.evidence import bounded_elo, inverse
 from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
 from spsa.algorithms.method import Method
 from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import Move, Outcome, Perturbation, Problem, State
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State
 from spsa.algorithms.settings import SMALL, Setting
-from spsa.algorithms.walk import Position, Walk
+from spsa.algorithms.walk import Walk, WalkState
 from spsa.core.scoring import ELO_PER_SCORE
 
 _SETTINGS = (
@@ -108,11 +108,11 @@ class Spsa(Walk):
             c_k=c_k,
         )
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Position, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
         found, bounded = bounded_elo(outcome, self.elo_bound)
         gradient = found * inverse(outcome.difference, 2 * outcome.c_k)
         after = self.at(state.theta + outcome.a_k * gradient)
-        return after, Move(theta=after.theta, gradient=gradient, elo=found, bounded=bounded)
+        return after, RuleUpdate(theta=after.theta, gradient=gradient, elo=found, bounded=bounded)
 
 
 def noise_move(gains: Gains, problem: Problem, k: int) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
 from spsa.algorithms.observing import Observation, Observed, observed
 from spsa.core.estimates import Estimates
-from spsa.core.params import Played, Space, Vector
+from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
 from spsa.core.seeds import derived_seed
 
@@ -28,23 +28,23 @@ class Proposal:
     a_k: float
     c_k: float
     base: Mapping[str, float]
-    played: Played
+    played: PlayedValues
     signs: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Games:
+class PlayedGames:
     """What an iteration's row says of games that were played: enough to move theta by."""
 
     k: int
     a_k: float
     c_k: float
-    played: Played
+    played: PlayedValues
     tally: Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Update:
     """What the games of iteration k do to theta.
 
     `delta` and `theta` run over all parameters. `gradient` is what these games alone say, in Elo
@@ -86,7 +86,9 @@ class Tuning:
             signs=self._signs(perturbation.offset),
         )
 
-    def answer(self, state: Mapping[str, Any], theta: Mapping[str, float], games: Games) -> Answer:
+    def answer(
+        self, state: Mapping[str, Any], theta: Mapping[str, float], games: PlayedGames
+    ) -> Update:
         """Where theta goes from `theta` by the result of iteration k.
 
         The state and theta hold every result before k; what was played may have been opened on
@@ -94,7 +96,7 @@ class Tuning:
         """
         after, move = self.rule.tell(self.rule.load(state), self._outcome(games))
         delta = self._delta(theta, self.rule.theta(after))
-        return Answer(
+        return Update(
             state=self.rule.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
@@ -126,12 +128,12 @@ class Tuning:
             return None, None
         return self._natural(belief.mean), self._by_name(belief.deviation * self.space.step)
 
-    def _realise(self, perturbation: Perturbation, k: int) -> Played:
+    def _realise(self, perturbation: Perturbation, k: int) -> PlayedValues:
         generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))
         uniform = generator.random(len(self.space.active))
         return self.space.realise(perturbation.centre, perturbation.offset, uniform)
 
-    def _outcome(self, games: Games) -> Outcome:
+    def _outcome(self, games: PlayedGames) -> Outcome:
         return Outcome(
             k=games.k,
             centre=self.space.midpoint(games.played),

@@ -15,7 +15,7 @@ from spsa.algorithms.rule import Problem, State, Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Position:
+class WalkState:
     """The state: theta inside the bounds, shape (n,)."""
 
     theta: Vector
@@ -28,12 +28,12 @@ class Walk:
     problem: Problem
     name: str
 
-    def start(self) -> Position:
+    def start(self) -> WalkState:
         return self.at(self.problem.start)
 
-    def at(self, theta: Vector) -> Position:
+    def at(self, theta: Vector) -> WalkState:
         """The state at theta, or at the nearest point within the bounds."""
-        return Position(self.problem.inside(theta))
+        return WalkState(self.problem.inside(theta))
 
     def theta(self, state: State) -> Vector:
         return np.array(state.theta, dtype=np.float64)
@@ -44,5 +44,5 @@ class Walk:
     def dump(self, state: State) -> dict[str, Any]:
         return {"theta": state.theta.tolist()}
 
-    def load(self, data: Mapping[str, Any]) -> Position:
-        return Position(**restored(self.name, data, shapes(self.start())))
+    def load(self, data: Mapping[str, Any]) -> WalkState:
+        return WalkState(**restored(self.name, data, shapes(self.start())))

@@ -14,15 +14,15 @@ from pathlib import Path
 from queue import PriorityQueue
 
 from spsa.builds.artifacts import sha256_of, verify
-from spsa.builds.cargo.artifact_store import BuiltEngine, Shelf
+from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.cargo.commands import BuildCancelled, Commands
 from spsa.builds.cargo.compiler import Compiled, Compiler
-from spsa.builds.cargo.key import Toolchain, Workshop
+from spsa.builds.cargo.key import BuildEnvironment, Toolchain
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.settings import BuildSettings, Rendered
-from spsa.builds.cargo.smoke import Patience, declared_options, examine
+from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine
 from spsa.builds.cargo.tree import Entry, Tree, disk_faults_told
-from spsa.builds.cargo.work_copy import Side
+from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.core.game_settings import Declarations
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
@@ -31,9 +31,9 @@ __all__ = [
     "BuildSettings",
     "Builder",
     "BuiltEngine",
-    "Patience",
     "Pinned",
     "Rendered",
+    "SmokeTimeouts",
     "adopt",
     "declared",
     "pin",
@@ -65,9 +65,9 @@ class Builder:
         self._pinned = pinned
         self._settings = settings
         self._work = work.resolve()
-        self._shelf = Shelf(engines_path.resolve())
+        self._artifact_store = ArtifactStore(engines_path.resolve())
         self._commands = Commands(seen)
-        self._workshop = Workshop(pinned, settings, self._commands, self._work)
+        self._workshop = BuildEnvironment(pinned, settings, self._commands, self._work)
         self._compiler = Compiler(settings, self._commands)
         self._free: PriorityQueue[int] = PriorityQueue()
         for bench in range(settings.at_once):
@@ -112,7 +112,7 @@ class Builder:
             toolchain = self._workshop.toolchain()
             key = self._workshop.key(rendered, toolchain)
             with _explained(_described(side, rendered)):
-                return self._shelf.find(key) or self._make(
+                return self._artifact_store.find(key) or self._make(
                     self._side(side, bench), key, rendered, toolchain
                 )
 
@@ -127,7 +127,7 @@ class Builder:
 
     def discard(self, keys: Collection[str]) -> None:
         """Remove published engines that nobody will ask for; they can be built again."""
-        self._shelf.discard(keys)
+        self._artifact_store.discard(keys)
 
     def _both(
         self, plus: Future[BuiltEngine], minus: Future[BuiltEngine]
@@ -145,20 +145,24 @@ class Builder:
             if not (plus.done() and minus.done()):
                 self.cancel()
 
-    def _side(self, side: str, bench: int) -> Side:
-        return Side(self._work / (f"{side}-{bench}" if bench else side))
+    def _side(self, side: str, bench: int) -> WorkCopy:
+        return WorkCopy(self._work / (f"{side}-{bench}" if bench else side))
 
-    def _make(self, side: Side, key: str, rendered: Rendered, toolchain: Toolchain) -> BuiltEngine:
+    def _make(
+        self, side: WorkCopy, key: str, rendered: Rendered, toolchain: Toolchain
+    ) -> BuiltEngine:
         with side.locked(self._patience(side)):
-            if found := self._shelf.find(key):  # somebody has built it while this one waited
+            if found := self._artifact_store.find(
+                key
+            ):  # somebody has built it while this one waited
                 return found
             side.lay_out(self._source(), self._placed(rendered))
             compiled = self._compile(side)
-            return self._shelf.put(
+            return self._artifact_store.put(
                 key, compiled.executable, compiled.target or toolchain.host, self._examine
             )
 
-    def _compile(self, side: Side) -> Compiled:
+    def _compile(self, side: WorkCopy) -> Compiled:
         crate = side.tree / self._pinned.prefix
         binary = self._compiler.binary(crate, side.home / "log")
         with side.compiling() as target:
@@ -180,7 +184,7 @@ class Builder:
 
     def _resolved(self, source: Tree) -> Path:
         lock = self._pinned.path.with_name(f"{self._pinned.sha256}.lock")
-        side = Side(self._work / "resolve")
+        side = WorkCopy(self._work / "resolve")
         with side.locked(self._patience(side)):
             if not lock.exists():
                 side.lay_out(source, {})
@@ -189,7 +193,7 @@ class Builder:
                 (crate / "Cargo.lock").replace(lock)
         return lock
 
-    def _patience(self, side: Side) -> Callable[[float], None]:
+    def _patience(self, side: WorkCopy) -> Callable[[float], None]:
         """Wait for another builder, but no longer than a build may take."""
         end = time.monotonic() + self._settings.timeout
 
@@ -201,30 +205,30 @@ class Builder:
         return wait
 
 
-def adopt(engine: Path, engines_path: Path, patience: Patience | None = None) -> BuiltEngine:
+def adopt(engine: Path, engines_path: Path, patience: SmokeTimeouts | None = None) -> BuiltEngine:
     """Publish a binary that is tuned by UCI options, as it is; its key is the hash of its bytes.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is not there.
     """
     binary = engine.resolve()
     key = sha256_of(binary)
-    shelf = Shelf(engines_path.resolve())
+    artifact_store = ArtifactStore(engines_path.resolve())
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, patience or Patience())
+        return examine(copy, None, patience or SmokeTimeouts())
 
     with disk_faults_told(), _explained(str(engine)):
-        return shelf.find(key) or shelf.put(key, binary, _this_machine(), tried)
+        return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
-def declared(engine: Path, patience: Patience | None = None) -> Declarations:
+def declared(engine: Path, patience: SmokeTimeouts | None = None) -> Declarations:
     """The options that a binary declares; it is started for that.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine, patience or Patience())
+        return declared_options(engine, patience or SmokeTimeouts())
 
 
 def _this_machine() -> str:

@@ -19,10 +19,10 @@ from rich.table import Table
 import spsa
 from spsa.builds.rust import element, parse
 from spsa.cli.master_session import (
-    Seat,
+    HeldRun,
+    held_run,
     interruptible,
     play_match,
-    seated,
     tune,
     tuned_against_start,
 )
@@ -132,7 +132,7 @@ def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) 
     migrate.upgrade(config.database_url)
     with open_store(config.database_url) as store, worker_beside(config, folder, slots):
         prepared = prepare(config, store)
-        with seated(store, config, prepared.run, console, stopping) as seat:
+        with held_run(store, config, prepared.run, console, stopping) as seat:
             run = _tuned(seat, prepared)
             match = None if run is None else _measured(seat, run)
     if run is None or match is None:
@@ -140,13 +140,13 @@ def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) 
     return Result(run, match, own, time.monotonic() - began)
 
 
-def _tuned(seat: Seat, prepared: Prepared) -> Run | None:
+def _tuned(seat: HeldRun, prepared: Prepared) -> Run | None:
     if tune(seat, prepared) is None:
         return None
     return seat.store.run(prepared.run.name)
 
 
-def _measured(seat: Seat, run: Run) -> Iteration | None:
+def _measured(seat: HeldRun, run: Run) -> Iteration | None:
     games = seat.config.validation.games
     seat.console.print(f"tuned; now {games} games of the tuned values against those of the start")
     return play_match(seat, run, tuned_against_start(run), games, run.terms)

@@ -23,10 +23,10 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
     migrate.check_complete(url)
     with open_store(url) as store:
         chosen = store.runs() if name is None else [store.run(name)]
-        findings = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
-    for finding in findings:
-        echo(finding)
-    if not findings:
+        violations = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
+    for violation in violations:
+        echo(violation)
+    if not violations:
         names = ", ".join(run.name for run in chosen) or "no run yet"
         echo(f"all is well: {names}")
-    return 1 if findings else 0
+    return 1 if violations else 0

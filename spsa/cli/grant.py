@@ -6,7 +6,7 @@ import click
 
 from spsa.cli.common import config_option, database_option, settings
 from spsa.core import limits
-from spsa.db.grants import CONNECTIONS, Grant, GrantDesk, Role
+from spsa.db.grants import CONNECTIONS, Grant, GrantQueries, Role
 from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
@@ -90,12 +90,12 @@ def grant(
     with open_store(url) as store:
         if store.is_file:
             raise _files_have_modes(store.where)
-    with GrantDesk(url) as desk:
+    with GrantQueries(url) as queries:
         if only_print:
-            echo_raw("".join(f"{statement};\n" for statement in desk.granting(wanted)))
+            echo_raw("".join(f"{statement};\n" for statement in queries.granting(wanted)))
             return
-        desk.grant(wanted)
-        echo(f"{desk.where}: {_told(wanted)}")
+        queries.grant(wanted)
+        echo(f"{queries.where}: {_told(wanted)}")
 
 
 def _usual_login(role: str, machine: str | None) -> str:

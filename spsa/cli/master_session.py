@@ -17,15 +17,15 @@ from rich.console import Console
 
 from spsa.config import Config, project_theta
 from spsa.core.game_settings import Terms
-from spsa.core.params import Played, Space
+from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, Mastership, Run, Store
-from spsa.errors import DatabaseUnreachable, InvalidInput, MastershipLost
+from spsa.db.store import Iteration, MasterLease, Run, Store
+from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.signer import signer
 from spsa.master.start import Prepared, reopened
-from spsa.master.validation import Match, validate
+from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress
 from spsa.report.theta import Theta, chosen_theta
@@ -61,7 +61,7 @@ def interruptible() -> Iterator[threading.Event]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class HeldRun:
     """A master at its run, in front of a terminal, from the first build to the last match.
 
     It is not left between tune and validation: workers would take the run for ended and leave.
@@ -69,7 +69,7 @@ class Seat:
 
     store: Store
     config: Config
-    mastership: Mastership
+    master_lease: MasterLease
     console: Console
     stopping: threading.Event
 
@@ -79,33 +79,33 @@ PATIENCE = LEASE_SECONDS + 2 * POLL_SECONDS
 
 
 @contextmanager
-def seated(
+def held_run(
     store: Store,
     config: Config,
     run: Run,
     console: Console,
     stopping: threading.Event,
     patience: float = PATIENCE,
-) -> Iterator[Seat]:
+) -> Iterator[HeldRun]:
     """The seat of a run's master, after at most `patience` seconds of waiting for another one."""
-    mastership = _acquired(store, run, stopping, patience)
+    master_lease = _acquired(store, run, stopping, patience)
     try:
-        yield Seat(store, config, mastership, console, stopping)
+        yield HeldRun(store, config, master_lease, console, stopping)
     finally:
         try:
-            store.resign(mastership)
+            store.resign(master_lease)
         except DatabaseUnreachable as error:
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
-def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> Mastership:
+def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> MasterLease:
     me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     end = time.monotonic() + patience
     waiting = False
     while not stopping.is_set():
         try:
             return store.acquire(run.id, me, LEASE_SECONDS)
-        except MastershipLost as error:
+        except MasterLeaseLost as error:
             if time.monotonic() > end:
                 raise
             if not waiting:
@@ -119,7 +119,7 @@ def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float
     raise click.Abort
 
 
-def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
+def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
         echo(f"note: {note}", err=True)
@@ -136,7 +136,7 @@ def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
         project(store.run(name))
         ended = Master(
             store=store,
-            mastership=seat.mastership,
+            master_lease=seat.master_lease,
             tuning=prepared.tuning,
             settings=prepared.settings,
             delivery=prepared.delivery,
@@ -149,20 +149,24 @@ def tune(seat: Seat, prepared: Prepared) -> RunStatus | None:
         return ended
 
 
-def tuned_against_start(run: Run, theta: Theta = Theta.FINAL) -> Played:
+def tuned_against_start(run: Run, theta: Theta = Theta.FINAL) -> PlayedValues:
     """The tuned values of a run as plus, those it was started with as minus."""
     space = Space.from_json(run.space)
     tuned, start = chosen_theta(run, theta), run.start_theta
-    return Played(plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start)))
+    return PlayedValues(
+        plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start))
+    )
 
 
-def play_match(seat: Seat, run: Run, sides: Played, games: int, terms: Terms) -> Iteration | None:
+def play_match(
+    seat: HeldRun, run: Run, sides: PlayedValues, games: int, terms: Terms
+) -> Iteration | None:
     """Play any two points of a run's space against each other, or go on with the match left open.
 
     None when it was stopped before the end.
     """
     prepared = reopened(seat.config, run)
-    match = Match(
+    match = ValidationMatch(
         plus=sides.plus,
         minus=sides.minus,
         games=games,
@@ -174,11 +178,11 @@ def play_match(seat: Seat, run: Run, sides: Played, games: int, terms: Terms) ->
     sign = signer(seat.config)
     with progress_of(seat.store, run, seat.console) as shown:
         return validate(
-            seat.store, seat.mastership, prepared.delivery, match, shown, seat.stopping, sign
+            seat.store, seat.master_lease, prepared.delivery, match, shown, seat.stopping, sign
         )
 
 
-def _tell_of_another(store: Store, run: Run, match: Match) -> None:
+def _tell_of_another(store: Store, run: Run, match: ValidationMatch) -> None:
     """A match that was left is gone on with, also if by now other values would be measured."""
     left = (it for it in store.open_iterations(run.id) if it.purpose is Purpose.VALIDATE)
     if any(dict(it.plus_parameters) != dict(match.plus) for it in left):

@@ -16,7 +16,7 @@ from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.precision import Precise, precise
-from spsa.lab.planning.prospect import Design, coarser
+from spsa.lab.planning.prospect import RunDesign, coarser
 from spsa.lab.planning.question import STAKES, Question
 from spsa.lab.planning.speed import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
 from spsa.lab.planning.supply import bearable_depth
@@ -151,13 +151,13 @@ def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
     return replace(shape, depth=min(needed, bearable))
 
 
-def _design(config: Config, space: Space, shape: Shape) -> tuple[Design, int]:
+def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
     """The design to simulate: of a long run, a shorter one of as many games."""
     problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
     shorter, merged = coarser(problem, _MOST_ITERATIONS)
     if _gains_are_given(config):
         shorter, merged = problem, 1
-    design = Design(
+    design = RunDesign(
         algorithm=config.algorithm,
         settings=config.settings,
         problem=shorter,

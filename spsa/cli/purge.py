@@ -20,7 +20,7 @@ from spsa.report.text import terminal
 if TYPE_CHECKING:
     from spsa.config import Config
     from spsa.db.store import Run, Selection, Store
-    from spsa.history.purge import Plan
+    from spsa.history.purge import PurgePlan
 
 
 @click.command()
@@ -117,7 +117,7 @@ def _utc(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _show(plan: "Plan") -> None:
+def _show(plan: "PurgePlan") -> None:
     for sentence in sentences(plan):
         echo(sentence)
     if plan.last is not None:

@@ -15,9 +15,9 @@ from spsa.cli.common import (
     share_option,
 )
 from spsa.cli.master_session import (
+    held_run,
     interruptible,
     play_match,
-    seated,
     tune,
     tuned_against_start,
     validation_terms,
@@ -68,7 +68,7 @@ def run(
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
-        with seated(store, found, prepared.run, console, stopping, patience=inf) as seat:
+        with held_run(store, found, prepared.run, console, stopping, patience=inf) as seat:
             tuned = store.run(prepared.run.name)
             if not has_ended(tuned):  # as it may have while this master stood by
                 ended = tune(seat, prepared)

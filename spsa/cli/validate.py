@@ -10,9 +10,9 @@ from spsa.cli.common import (
     theta_option,
 )
 from spsa.cli.master_session import (
+    held_run,
     interruptible,
     play_match,
-    seated,
     tuned_against_start,
     validation_terms,
 )
@@ -56,7 +56,7 @@ def validate(
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)
         sides = tuned_against_start(chosen, which)
-        with seated(store, found, chosen, console, stopping) as seat:
+        with held_run(store, found, chosen, console, stopping) as seat:
             row = play_match(seat, chosen, sides, _in_pairs(wanted), terms)
     if row is None:
         return 130

@@ -4,12 +4,12 @@ from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config
 from spsa.config.projection import project_theta, says
 from spsa.config.settings import (
-    Build,
+    BuildConfig,
     Config,
-    Delivery,
+    DeliveryConfig,
     DeliveryKind,
     Distribution,
-    Games,
+    GamesConfig,
     Validation,
 )
 from spsa.config.source import check_against_source, read_sources
@@ -17,12 +17,12 @@ from spsa.config.space import load_space
 from spsa.config.starter import starter_config, starter_params
 
 __all__ = [
-    "Build",
+    "BuildConfig",
     "Config",
-    "Delivery",
+    "DeliveryConfig",
     "DeliveryKind",
     "Distribution",
-    "Games",
+    "GamesConfig",
     "Validation",
     "check_against_engine",
     "check_against_source",

@@ -24,7 +24,7 @@ class Distribution(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Games:
+class GamesConfig:
     """How games are cut into iterations and batches; both counts are even, pairs stay whole.
 
     `iterations_in_flight` is "auto" where the master keeps as many as the fleet needs.
@@ -37,7 +37,7 @@ class Games:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class BuildConfig:
     """How binaries are made of the source, where they are kept and how boxes get them.
 
     `flags` go to `cargo build`; `binary` is None for cargo's only one and `target` None for this
@@ -61,7 +61,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class DeliveryConfig:
     """`engine` is the one binary of the delivery over UCI, None for builds."""
 
     kind: DeliveryKind = DeliveryKind.BUILD
@@ -96,12 +96,12 @@ class Config:
     share: float = 1.0
     database_url: str
     terms: Terms
-    games: Games
+    games: GamesConfig
     algorithm: str
     max_iterations: int
     settings: Mapping[str, object] = field(default_factory=dict)
-    build: Build
-    delivery: Delivery
+    build: BuildConfig
+    delivery: DeliveryConfig
     validation: Validation
     signing_key: Path | None = None
 

@@ -8,17 +8,17 @@ from spsa.algorithms import method, settings_faults
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
 from spsa.config.settings import (
-    Build,
-    Delivery,
+    BuildConfig,
+    DeliveryConfig,
     DeliveryKind,
     Distribution,
-    Games,
+    GamesConfig,
     Validation,
 )
 
 DEFAULT_ALGORITHM = "mixture"
 
-_USUAL = Games()
+_USUAL = GamesConfig()
 _MOST_GAMES = 1_000_000
 _MOST_IN_FLIGHT = 1000
 _MOST_ATTEMPTS = 1000
@@ -26,7 +26,7 @@ _MOST_SECONDS = 7 * 86_400
 _MOST_BUILDS = 1000
 
 
-def read_games(section: Section) -> Games:
+def read_games(section: Section) -> GamesConfig:
     """[games] without the book."""
     per_iteration = _even(section, "games_per_iteration", _USUAL.per_iteration)
     batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
@@ -36,7 +36,7 @@ def read_games(section: Section) -> Games:
         found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
         section.fault("batch_size", found, f"use at most {per_iteration}")
     section.close()
-    return Games(
+    return GamesConfig(
         per_iteration=per_iteration,
         batch_size=batch,
         iterations_in_flight=in_flight,
@@ -82,10 +82,10 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
     return settings
 
 
-def read_build(section: Section, folder: Path, *, needed: bool) -> Build:
+def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     """[build]; `needed` when binaries have to be made, and not only kept."""
-    usual = Build(engines_path=folder / "engines")
-    build = Build(
+    usual = BuildConfig(engines_path=folder / "engines")
+    build = BuildConfig(
         source_path=_source(section, folder, needed=needed),
         constants_file=_constants_file(section, usual.constants_file),
         engines_path=section.path("engines_path", folder, "engines"),
@@ -126,7 +126,7 @@ def _constants_file(section: Section, usual: str) -> str:
     return name
 
 
-def read_delivery(section: Section, folder: Path) -> Delivery:
+def read_delivery(section: Section, folder: Path) -> DeliveryConfig:
     """[delivery]."""
     kind = DeliveryKind(section.choice("kind", tuple(DeliveryKind), DeliveryKind.BUILD))
     engine = section.text("engine")
@@ -135,7 +135,7 @@ def read_delivery(section: Section, folder: Path) -> Delivery:
         section.fault("engine", "engine is missing", "name the binary that takes the options")
     if kind is DeliveryKind.BUILD and engine:
         section.fault("engine", 'engine does not go with kind = "build"', 'it needs kind = "uci"')
-    return Delivery(kind=kind, engine=section.path("engine", folder) if engine else None)
+    return DeliveryConfig(kind=kind, engine=section.path("engine", folder) if engine else None)
 
 
 def read_validation(section: Section) -> Validation:

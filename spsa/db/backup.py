@@ -9,7 +9,7 @@ from spsa.db.database import Database
 from spsa.errors import Fault, InvalidInput
 
 
-class CopyDesk(Database):
+class BackupQueries(Database):
     """Where a database is copied from."""
 
     def copy_to(self, file: Path) -> None:

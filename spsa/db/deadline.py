@@ -28,7 +28,7 @@ HURRIED_SECONDS = 2.0
 _GLANCE = 0.2  # seconds between two looks at whether somebody wants to leave
 
 
-class Impatient(extensions.connection):
+class DeadlineConnection(extensions.connection):
     """A connection whose every wait has an end: `patience` seconds, few when `hurried()`."""
 
     def __init__(self, dsn: str, hurried: Callable[[], bool]) -> None:
@@ -37,10 +37,10 @@ class Impatient(extensions.connection):
         super().__init__(dsn)
 
 
-def factory(hurried: Callable[[], bool]) -> Callable[[str], Impatient]:
+def factory(hurried: Callable[[], bool]) -> Callable[[str], DeadlineConnection]:
     """Psycopg2's `connection_factory`; also makes the driver wait as this module does."""
     extensions.set_wait_callback(await_answer)
-    return lambda dsn: Impatient(dsn, hurried)
+    return lambda dsn: DeadlineConnection(dsn, hurried)
 
 
 def rest(connection: Any, _record: object = None) -> None:
@@ -82,7 +82,7 @@ def _give_up_if_late(connection: extensions.connection, waited: float) -> None:
 
 def _limit(connection: extensions.connection) -> float:
     """Seconds that one answer may take; those of other programs' connections are their affair."""
-    if not isinstance(connection, Impatient):
+    if not isinstance(connection, DeadlineConnection):
         return inf
     return (
         min(connection.patience, HURRIED_SECONDS) if connection.hurried() else connection.patience

@@ -60,7 +60,7 @@ class _Place:
     schema: str
 
 
-class GrantDesk(Database):
+class GrantQueries(Database):
     """Where the owner of the tables lets others in."""
 
     def granting(self, grant: Grant) -> list[str]:

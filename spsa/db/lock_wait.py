@@ -39,7 +39,7 @@ def patient_transaction(engine: sa.Engine, tell: Callable[[str], None]) -> Itera
     Raises:
         DatabaseUnreachable: it waited to the end; names the process that held the lock.
     """
-    with _Lookout(engine, tell) as lookout:
+    with _LockWatch(engine, tell) as lookout:
         try:
             with engine.begin() as connection:
                 lookout.follow(connection)
@@ -55,7 +55,7 @@ def _waited_in_vain(error: OperationalError) -> bool:
     return code == _LOCK_NOT_AVAILABLE or str(error.orig).startswith(_BUSY)
 
 
-class _Lookout:
+class _LockWatch:
     """Sees from outside, in a thread, for whom a transaction waits."""
 
     def __init__(self, engine: sa.Engine, tell: Callable[[str], None]) -> None:

@@ -11,7 +11,7 @@ from spsa.db.schema import batches, engines, failures, machines, set_aside, work
 from spsa.errors import NothingToDo
 
 
-class FleetQueries(Database):
+class MachineQueries(Database):
     """Which machines are given no batches."""
 
     def set_aside(

@@ -13,9 +13,9 @@ from sqlalchemy import select, update
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
 from spsa.db.iteration_rows import insert_iteration, keep_engine, number_of
-from spsa.db.master_lease import MastershipDesk
+from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
-from spsa.db.rows import Mastership
+from spsa.db.rows import MasterLease
 from spsa.db.run_status import move_run
 from spsa.db.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
 from spsa.db.totals import credit, grown
@@ -24,11 +24,11 @@ from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
 from spsa.security.signing import Sign
 
 
-class MasterDesk(MastershipDesk):
+class MasterQueries(MasterLeaseQueries):
     """What a master may do with the run it moves."""
 
     def open_iteration(
-        self, mastership: Mastership, new: NewIteration, sign: Sign | None = None
+        self, master_lease: MasterLease, new: NewIteration, sign: Sign | None = None
     ) -> int:
         """Write an iteration with its engines and all its batches; its number.
 
@@ -37,12 +37,12 @@ class MasterDesk(MastershipDesk):
         Doing it again after an unknown outcome finds the row by its k and changes nothing.
 
         Raises:
-            MastershipLost: another master moves this run.
+            MasterLeaseLost: another master moves this run.
             IllegalTransition: the run is halted, or ends before this iteration, or holds other
                 results than it was decided on.
         """
         with self._write() as connection:
-            run = self._lead(connection, mastership)
+            run = self._lead(connection, master_lease)
             known = number_of(connection, run.id, new.k)
             if known is not None:
                 return known
@@ -50,21 +50,21 @@ class MasterDesk(MastershipDesk):
                 _refuse_outdated(run, new)
             for engine in (new.plus, new.minus):
                 keep_engine(connection, engine)
-            return insert_iteration(connection, run, mastership.epoch, new, sign)
+            return insert_iteration(connection, run, master_lease.epoch, new, sign)
 
-    def apply(self, mastership: Mastership, iteration_id: int, step: NewStep) -> None:
+    def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
 
         Raises:
-            MastershipLost: another master moves this run.
+            MasterLeaseLost: another master moves this run.
             IllegalTransition: it is not the run's next iteration, or has not all its games.
         """
         with self._write() as connection:
-            run = self._lead(connection, mastership)
+            run = self._lead(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
             _refuse_purged(run, step.purges)
-            _complete(connection, mastership, iteration_id, step.k, step.gradient, step.elo)
+            _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
             connection.execute(
                 steps.insert().values(
                     run_id=run.id,
@@ -74,36 +74,36 @@ class MasterDesk(MastershipDesk):
                     delta=dict(step.delta),
                     theta_after=dict(step.theta_after),
                     bounded=step.bounded,
-                    epoch=mastership.epoch,
+                    epoch=master_lease.epoch,
                 )
             )
             moved = {**_moved(step), **grown(iteration_id, step.bounded)}
             connection.execute(update(runs).where(runs.c.id == run.id).values(moved))
 
     def complete_validation(
-        self, mastership: Mastership, iteration_id: int, elo: float, purges: int = 0
+        self, master_lease: MasterLease, iteration_id: int, elo: float, purges: int = 0
     ) -> None:
         """Close a validation that has all its games; theta does not move.
 
         `purges` are those of the run when its games were looked at.
         """
         with self._write() as connection:
-            _refuse_purged(self._lead(connection, mastership), purges)
-            _complete(connection, mastership, iteration_id, None, None, elo)
+            _refuse_purged(self._lead(connection, master_lease), purges)
+            _complete(connection, master_lease, iteration_id, None, None, elo)
 
-    def abandon_validation(self, mastership: Mastership, iteration_id: int) -> None:
+    def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
         """Give up a validation that cannot be played; another one may be opened.
 
         Raises:
             IllegalTransition: it is no validation, or has ended.
         """
         with self._write() as connection:
-            self._lead(connection, mastership)
+            self._lead(connection, master_lease)
             abandoned = connection.scalar(
                 update(iterations)
                 .where(
                     iterations.c.id == iteration_id,
-                    iterations.c.run_id == mastership.run_id,
+                    iterations.c.run_id == master_lease.run_id,
                     iterations.c.purpose == Purpose.VALIDATE,
                     may_become(iterations.c.status, ITERATION, IterationStatus.ABANDONED),
                 )
@@ -113,21 +113,21 @@ class MasterDesk(MastershipDesk):
             if abandoned is None:
                 raise IllegalTransition(f"iteration row {iteration_id} cannot be abandoned now")
 
-    def finish(self, mastership: Mastership) -> None:
+    def finish(self, master_lease: MasterLease) -> None:
         """End a run that has applied all its iterations."""
         with self._write() as connection:
-            run = self._lead(connection, mastership)
+            run = self._lead(connection, master_lease)
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
             move_run(connection, run.name, RunStatus.FINISHED, "master")
 
-    def retire_engines(self, mastership: Mastership, k: int) -> list[str]:
+    def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
         """Give up the binaries of the run's iteration k that nothing younger or open names.
 
         Their bytes are forgotten here; the answer are their build keys, for who keeps the files.
         """
         with self._write() as connection:
-            run = self._lead(connection, mastership)
+            run = self._lead(connection, master_lease)
             retired = sa.and_(iterations.c.run_id == run.id, iterations.c.k == k)
             younger = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
             rows = connection.execute(
@@ -181,7 +181,7 @@ def _moved(step: NewStep) -> dict[str, Any]:
 
 def _complete(
     connection: sa.Connection,
-    mastership: Mastership,
+    master_lease: MasterLease,
     iteration_id: int,
     k: int | None,
     gradient: Mapping[str, float] | None,
@@ -191,7 +191,7 @@ def _complete(
         update(iterations)
         .where(
             iterations.c.id == iteration_id,
-            iterations.c.run_id == mastership.run_id,
+            iterations.c.run_id == master_lease.run_id,
             iterations.c.k.is_not_distinct_from(k),
             iterations.c.games_played == iterations.c.target_games,
             may_become(iterations.c.status, ITERATION, IterationStatus.COMPLETE),
@@ -200,7 +200,7 @@ def _complete(
             status=IterationStatus.COMPLETE,
             gradient_estimate=None if gradient is None else dict(gradient),
             elo_diff=elo,
-            completed_by_epoch=mastership.epoch,
+            completed_by_epoch=master_lease.epoch,
             completed_at=seconds_from_now(0),
         )
         .returning(iterations.c.id)

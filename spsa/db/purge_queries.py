@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import select, update
 
 from spsa.db.database import COUNTS, may_become
-from spsa.db.purge_records import StruckLedger, counting, meant, reported
+from spsa.db.purge_records import PurgeRecordQueries, counting, meant, reported
 from spsa.db.purge_values import NewPurge, Purge, Selection
 from spsa.db.row_values import columns_of, purge_of
 from spsa.db.run_status import write_event
@@ -36,7 +36,7 @@ _CLEARED: Mapping[str, Any] = {
 }
 
 
-class PurgeDesk(StruckLedger):
+class PurgeQueries(PurgeRecordQueries):
     """Where a person strikes out results."""
 
     def purge(self, run_id: int, new: NewPurge) -> Purge:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.db.database import Database
-from spsa.db.purge_values import Match, Purge, Selection, Struck, StruckTotals
+from spsa.db.purge_values import Purge, PurgedBatch, PurgedTotals, PurgeMatch, Selection
 from spsa.db.row_values import match_of, purge_of, struck_of
 from spsa.db.schema import (
     IS_OPEN,
@@ -22,7 +22,7 @@ from spsa.db.schema import (
 from spsa.lifecycle import BatchStatus, IterationStatus
 
 
-class StruckLedger(Database):
+class PurgeRecordQueries(Database):
     """What anybody may ask about results that were struck out, or that might be."""
 
     def clock(self) -> datetime:
@@ -30,7 +30,7 @@ class StruckLedger(Database):
         with self._read() as connection:
             return connection.execute(select(seconds_from_now(0))).scalar_one()
 
-    def matching(self, run_id: int, selection: Selection) -> list[Match]:
+    def matching(self, run_id: int, selection: Selection) -> list[PurgeMatch]:
         """The results that count and that a selection means, in order."""
         statement = (
             select(
@@ -54,7 +54,7 @@ class StruckLedger(Database):
         with self._read() as connection:
             return [purge_of(row) for row in connection.execute(statement)]
 
-    def struck(self, run_id: int) -> list[Struck]:
+    def struck(self, run_id: int) -> list[PurgedBatch]:
         """Every result of a run that was struck out, in the order of the purges."""
         statement = (
             select(
@@ -72,7 +72,7 @@ class StruckLedger(Database):
         with self._read() as connection:
             return [struck_of(row) for row in connection.execute(statement)]
 
-    def struck_totals(self, run_id: int) -> StruckTotals:
+    def struck_totals(self, run_id: int) -> PurgedTotals:
         """How much of a run was struck out; looks at nothing but what was struck."""
         again = sa.case((struck.c.played_again, struck.c.games), else_=0)
         sums = (
@@ -93,7 +93,7 @@ class StruckLedger(Database):
         )
         with self._read() as connection:
             row = connection.execute(sums).one()
-            return StruckTotals(
+            return PurgedTotals(
                 games=int(row.games),
                 played_again=int(row.played_again),
                 emptied=connection.scalar(emptied) or 0,

@@ -46,7 +46,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class PurgeMatch:
     """A result that counts and that a selection means; `k` is None in a validation.
 
     `is_open`: its iteration is still being played, so that the batch can be played again.
@@ -65,7 +65,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Struck:
+class PurgedBatch:
     """A result that counts no more, as it was reported; `purge` is the number of what struck it."""
 
     purge: int
@@ -81,7 +81,7 @@ class Struck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class PurgeVerdict:
     """What the games that an applied iteration has left say; None where none are left."""
 
     gradient: Values | None
@@ -104,7 +104,7 @@ class NewPurge:
     theta_after: Values
     estimates: Estimates
     state: Mapping[str, Any]
-    judgements: Mapping[int, Judgement]
+    judgements: Mapping[int, PurgeVerdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StruckTotals:
+class PurgedTotals:
     """How many games of a run were struck, how many of them were free to be played again.
 
     `emptied` applied iterations have no game left.

@@ -37,7 +37,7 @@ from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, Purpose
 
 
-class Ledger(Database):
+class ReadQueries(Database):
     """What anybody may ask."""
 
     def find_run(self, name: str) -> Run | None:

@@ -6,7 +6,7 @@ from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import Terms
 from spsa.core.stored_json import as_written, finite
 from spsa.db.database import tally_of
-from spsa.db.purge_values import Match, Purge, Struck
+from spsa.db.purge_values import Purge, PurgedBatch, PurgeMatch
 from spsa.db.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
@@ -77,17 +77,17 @@ def event_of(row: Any) -> Event:
     return Event(**_named(row, Event))
 
 
-def match_of(row: Any) -> Match:
+def match_of(row: Any) -> PurgeMatch:
     """The value of a row of `spsa_batch` with its iteration's place and its worker's names."""
-    values = _named(row, Match, without={"tally", "purpose", "is_open"})
-    return Match(
+    values = _named(row, PurgeMatch, without={"tally", "purpose", "is_open"})
+    return PurgeMatch(
         tally=tally_of(row), purpose=Purpose(row.purpose), is_open=bool(row.is_open), **values
     )
 
 
-def struck_of(row: Any) -> Struck:
+def struck_of(row: Any) -> PurgedBatch:
     """The value of a row of `spsa_struck` with its purge's number and its worker's name."""
-    return Struck(tally=tally_of(row), **_named(row, Struck, without={"tally"}))
+    return PurgedBatch(tally=tally_of(row), **_named(row, PurgedBatch, without={"tally"}))
 
 
 def purge_of(row: Any) -> Purge:

@@ -88,7 +88,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RunOverview:
     """A run beside the others of its database; `slots` play for it just now."""
 
     name: str
@@ -103,7 +103,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mastership:
+class MasterLease:
     """The right to move a run; `epoch` tells it from that of any other master, past or future."""
 
     run_id: int

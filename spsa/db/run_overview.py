@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from sqlalchemy import and_, case, func, or_, select
 
 from spsa.db.database import Database
-from spsa.db.rows import Standing
+from spsa.db.rows import RunOverview
 from spsa.db.schema import IS_LEASED, IS_OPEN, batches, iterations, runs, seconds_from_now
 from spsa.lifecycle import RunStatus
 
@@ -12,14 +12,14 @@ _IS_IN_USE = and_(IS_LEASED, batches.c.lease_expires_at >= seconds_from_now(0))
 _OWN = ("name", "status", "priority", "share", "applied", "max_iterations")
 
 
-class StandingDesk(Database):
+class RunOverviewQueries(Database):
     """Where several runs are looked at together."""
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[RunOverview]:
         """All runs, in the order in which they are served; what ended longest ago comes last."""
         with self._read() as connection:
             return [
-                Standing(**{**row._mapping, "status": RunStatus(row.status)})
+                RunOverview(**{**row._mapping, "status": RunStatus(row.status)})
                 for row in connection.execute(_standings())
             ]
 

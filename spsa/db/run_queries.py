@@ -18,7 +18,7 @@ STARTING_SECONDS = 10.0
 """How long a run is kept for the master that made it and has not taken it yet."""
 
 
-class OwnerDesk(Database):
+class RunQueries(Database):
     """What the person who owns a run may do with it."""
 
     def create_run(self, new: NewRun, *, replacing: int | None = None) -> Run:

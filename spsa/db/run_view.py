@@ -8,9 +8,9 @@ from sqlalchemy import func, select
 
 from spsa.core import limits
 from spsa.db.exhausted_batches import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
-from spsa.db.master_lease import MastershipDesk
+from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import iteration_of, run_of
-from spsa.db.rows import Failure, Iteration, Mastership, Run, RunView
+from spsa.db.rows import Failure, Iteration, MasterLease, Run, RunView
 from spsa.db.run_status import pause_for_failure
 from spsa.db.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
 from spsa.lifecycle import BatchStatus, RunStatus
@@ -19,20 +19,20 @@ from spsa.lifecycle import BatchStatus, RunStatus
 _SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
 
 
-class ViewDesk(MastershipDesk):
+class RunViewQueries(MasterLeaseQueries):
     """Where a master looks at the run it moves; what it costs does not grow with the run."""
 
-    def tick(self, mastership: Mastership, lease_seconds: float) -> RunView:
+    def tick(self, master_lease: MasterLease, lease_seconds: float) -> RunView:
         """Renew the mastership, give up batches that nobody can play, and look at the run.
 
         A run with such a batch, or with an iteration whose counts are not the sums of its batches,
         is paused with the reason.
         """
         with self._write() as connection:
-            self._lead(connection, mastership, lease_seconds=lease_seconds)
-            fail_exhausted(connection, mastership.run_id)
-            _pause_miscounted(connection, mastership.run_id)
-            return _view(connection, mastership.run_id)
+            self._lead(connection, master_lease, lease_seconds=lease_seconds)
+            fail_exhausted(connection, master_lease.run_id)
+            _pause_miscounted(connection, master_lease.run_id)
+            return _view(connection, master_lease.run_id)
 
 
 def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:

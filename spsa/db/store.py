@@ -1,13 +1,13 @@
 """The one place that speaks SQL to a running tuner: one method is one transaction.
 
-A worker uses the verbs of `worker_queries`, a master those of `mastership`, `view` and `moves`, a
+A worker uses the verbs of `worker_queries`, a master those of `master_lease`, `view` and `moves`, a
 person those of `runs`, `fleet` and `purging`. The `ledger` and the `records` of purges are only
 read.
 """
 
 from collections.abc import Callable
 
-from spsa.db.backup import CopyDesk
+from spsa.db.backup import BackupQueries
 from spsa.db.connection import nobody_leaves, parse_url
 from spsa.db.entries import (
     BatchResult,
@@ -18,11 +18,19 @@ from spsa.db.entries import (
     Values,
     WorkerInfo,
 )
-from spsa.db.machine_queries import FleetQueries
-from spsa.db.master_queries import MasterDesk
-from spsa.db.purge_queries import PurgeDesk
-from spsa.db.purge_values import Judgement, Match, NewPurge, Purge, Selection, Struck, StruckTotals
-from spsa.db.read_queries import Ledger
+from spsa.db.machine_queries import MachineQueries
+from spsa.db.master_queries import MasterQueries
+from spsa.db.purge_queries import PurgeQueries
+from spsa.db.purge_values import (
+    NewPurge,
+    Purge,
+    PurgedBatch,
+    PurgedTotals,
+    PurgeMatch,
+    PurgeVerdict,
+    Selection,
+)
+from spsa.db.read_queries import ReadQueries
 from spsa.db.rows import (
     BatchRow,
     Claim,
@@ -33,33 +41,33 @@ from spsa.db.rows import (
     Failure,
     Iteration,
     MachineFailures,
-    Mastership,
+    MasterLease,
     RegisteredWorker,
     Run,
+    RunOverview,
     RunView,
     SetAside,
-    Standing,
     Step,
     Totals,
     WorkerRow,
 )
-from spsa.db.run_overview import StandingDesk
-from spsa.db.run_queries import OwnerDesk
-from spsa.db.run_view import ViewDesk
+from spsa.db.run_overview import RunOverviewQueries
+from spsa.db.run_queries import RunQueries
+from spsa.db.run_view import RunViewQueries
 from spsa.db.worker_functions import WorkerFunctions
 from spsa.db.worker_queries import WorkerQueries
 
 
 class Store(
     WorkerQueries,
-    ViewDesk,
-    MasterDesk,
-    OwnerDesk,
-    FleetQueries,
-    PurgeDesk,
-    StandingDesk,
-    CopyDesk,
-    Ledger,
+    RunViewQueries,
+    MasterQueries,
+    RunQueries,
+    MachineQueries,
+    PurgeQueries,
+    RunOverviewQueries,
+    BackupQueries,
+    ReadQueries,
 ):
     """All verbs on one database."""
 
@@ -102,26 +110,26 @@ __all__ = [
     "Event",
     "Failure",
     "Iteration",
-    "Judgement",
     "MachineFailures",
-    "Mastership",
-    "Match",
+    "MasterLease",
     "NewEngine",
     "NewIteration",
     "NewPurge",
     "NewRun",
     "NewStep",
     "Purge",
+    "PurgeMatch",
+    "PurgeVerdict",
+    "PurgedBatch",
+    "PurgedTotals",
     "RegisteredWorker",
     "Run",
+    "RunOverview",
     "RunView",
     "Selection",
     "SetAside",
-    "Standing",
     "Step",
     "Store",
-    "Struck",
-    "StruckTotals",
     "Totals",
     "Values",
     "WorkerInfo",

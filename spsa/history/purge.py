@@ -17,10 +17,10 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db.store import (
     Iteration,
-    Judgement,
-    Match,
     NewPurge,
     Purge,
+    PurgeMatch,
+    PurgeVerdict,
     Run,
     Selection,
     Store,
@@ -35,7 +35,7 @@ _LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PurgePlan:
     """A purge before it is done, decided on the run as it stood.
 
     `last` is None where theta holds none of the results: it stays as it is. `drift` is how far, in
@@ -45,9 +45,9 @@ class Plan:
 
     run: Run
     selection: Selection
-    matches: Sequence[Match]
+    matches: Sequence[PurgeMatch]
     last: Moment | None
-    judgements: Mapping[int, Judgement]
+    judgements: Mapping[int, PurgeVerdict]
     drift: float
 
     @property
@@ -61,7 +61,7 @@ class Plan:
         return dict(sorted(apart.items(), key=lambda one: -abs(one[1])))
 
 
-def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> Plan:
+def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:
     """What a purge would do to a run as it stands.
 
     Raises:
@@ -72,12 +72,12 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> Plan:
         raise NothingToDo(f"no result of run {run.name} that counts is meant: nothing to strike")
     held, lost = results_of(store, run, run.applied), _lost(matches)
     if not any(it.id in lost for it in held):
-        return Plan(
+        return PurgePlan(
             run=run, selection=selection, matches=matches, last=None, judgements={}, drift=0.0
         )
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
     last, judgements = _judged(tuning, left, lost)
-    return Plan(
+    return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
@@ -87,7 +87,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> Plan:
     )
 
 
-def carry_out(store: Store, tuning: Tuning, plan_: Plan, actor: str, reason: str) -> Purge:
+def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
     """Do what was planned; on a run that has moved on, what the same selection means now.
 
     Raises:
@@ -153,13 +153,13 @@ def _last(moments: Iterator[Moment]) -> Moment:
 
 def _judged(
     tuning: Tuning, left: Sequence[Iteration], lost: Mapping[int, Tally]
-) -> tuple[Moment, dict[int, Judgement]]:
+) -> tuple[Moment, dict[int, PurgeVerdict]]:
     """The end of the replay, and what is left to be said of each iteration that loses games."""
     moments = replay(tuning, left)
     last, judgements = next(moments), {}
     for it, last in zip(left, moments, strict=True):
         if it.id in lost:
-            judgements[it.id] = Judgement(gradient=last.gradient, elo=last.elo)
+            judgements[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
     return last, judgements
 
 
@@ -168,7 +168,7 @@ def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
     return max((abs(x) for x in steps_apart(run, replayed, run.theta).values()), default=0.0)
 
 
-def _lost(matches: Sequence[Match]) -> dict[int, Tally]:
+def _lost(matches: Sequence[PurgeMatch]) -> dict[int, Tally]:
     """The games of each iteration that are to be struck, by its row's id."""
     lost: dict[int, Tally] = {}
     for match in matches:
@@ -176,7 +176,7 @@ def _lost(matches: Sequence[Match]) -> dict[int, Tally]:
     return lost
 
 
-def _new(tuning: Tuning, plan_: Plan, actor: str, reason: str) -> NewPurge:
+def _new(tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
     run = plan_.run
     known = run.estimates if plan_.last is None else tuning.estimates(plan_.last.state)
     return NewPurge(

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spsa.algorithms.observing import noted, without_notes
-from spsa.algorithms.tuning import Games, Tuning
-from spsa.core.params import Played
+from spsa.algorithms.tuning import PlayedGames, Tuning
+from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, Run, Struck
+from spsa.db.store import Iteration, PurgedBatch, Run
 from spsa.errors import IllegalTransition
 
 
@@ -32,21 +32,21 @@ class Moment:
     elo: float | None = None
 
 
-def games_of(iteration: Iteration) -> Games:
+def games_of(iteration: Iteration) -> PlayedGames:
     """What the row of a tuning iteration says of its games."""
     if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
         raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
-    return Games(
+    return PlayedGames(
         k=iteration.k,
         a_k=iteration.a_k,
         c_k=iteration.c_k,
-        played=Played(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
+        played=PlayedValues(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
         tally=iteration.tally,
     )
 
 
 def counted_after(
-    purges: int, results: Iterable[Iteration], struck: Iterable[Struck]
+    purges: int, results: Iterable[Iteration], struck: Iterable[PurgedBatch]
 ) -> list[Iteration]:
     """The results with the games that counted when theta was without what so many purges struck."""
     back: dict[int, Tally] = {}
@@ -86,7 +86,7 @@ def replay(tuning: Tuning, results: Iterable[Iteration], noted_from: int = 0) ->
     yield _as_kept(moment, noted_from)
 
 
-def _after(tuning: Tuning, before: Moment, games: Games) -> Moment:
+def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
     if not games.tally.pairs:
         return Moment(games.k, before.theta, before.state, dict.fromkeys(before.theta, 0.0))
     answer = tuning.answer(before.state, before.theta, games)

@@ -8,12 +8,12 @@ from itertools import takewhile
 
 from spsa.algorithms.tuning import Proposal
 from spsa.db.store import RunView
-from spsa.master.decide import Making
+from spsa.master.decide import BuildProgress
 from spsa.master.delivery import Sides
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
+class QueuedBuild:
     """The engines of a proposal in the making, and the run that it was made from."""
 
     proposal: Proposal
@@ -22,25 +22,25 @@ class Building:
     sides: Future[Sides]
 
 
-class Builds:
+class BuildQueue:
     """What is to become iterations, first in, first out."""
 
     def __init__(self) -> None:
-        self._line: deque[Building] = deque()
+        self._line: deque[QueuedBuild] = deque()
 
     def __len__(self) -> int:
         return len(self._line)
 
     @property
-    def first(self) -> Building:
+    def first(self) -> QueuedBuild:
         return self._line[0]
 
     @property
-    def making(self) -> Making:
+    def in_build(self) -> BuildProgress:
         built = bool(self._line) and self.first.sides.done()
-        return Making(count=len(self._line), built=built)
+        return BuildProgress(count=len(self._line), built=built)
 
-    def add(self, building: Building) -> None:
+    def add(self, building: QueuedBuild) -> None:
         self._line.append(building)
 
     def leave(self) -> None:
@@ -56,7 +56,7 @@ class Builds:
             self._line.pop().sides.cancel()
 
 
-def _fits(view: RunView, placed: tuple[int, Building]) -> bool:
+def _fits(view: RunView, placed: tuple[int, QueuedBuild]) -> bool:
     """Whether a build is for the k of its place, and on results that the run still holds."""
     (place, building), run = placed, view.run
     in_turn = building.proposal.k == view.opened + place + 1 <= run.max_iterations

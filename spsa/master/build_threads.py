@@ -15,7 +15,7 @@ PRESUMED_SECONDS = 30.0
 _REMEMBERED = 8
 
 
-class Workbench:
+class BuildThreads:
     """As many builds at a time as the delivery bears.
 
     A context manager that gives up what is still in the making.

@@ -15,14 +15,14 @@ from spsa.lifecycle import Purpose, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class StartBuild:
     """Begin to build the engines of iteration k."""
 
     k: int
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenIteration:
     """The engines of iteration k, the next one, are built: hand out its games."""
 
     k: int
@@ -41,16 +41,16 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Idle:
     """Games are being played, engines are being built, or the run is paused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Stop:
     """The run has ended."""
 
 
-Move = Build | Open | Apply | Finish | Wait | Leave
+Decision = StartBuild | OpenIteration | Apply | Finish | Idle | Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ BINARY_BUDGET = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class BuildProgress:
     """Iterations whose engines are being built, those after the newest open one.
 
     `built` is whether the engines of the first of them are ready.
@@ -88,9 +88,9 @@ class InOrder:
 
     waits_for_builds = True
 
-    def due(self, view: RunView, making: int) -> bool:
+    def due(self, view: RunView, in_build: int) -> bool:
         """Whether the iteration after those in the making may be begun."""
-        return view.opened + making + 1 - self.depth <= view.run.applied
+        return view.opened + in_build + 1 - self.depth <= view.run.applied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,41 +108,41 @@ class AsNeeded:
 
     waits_for_builds = False
 
-    def due(self, view: RunView, making: int) -> bool:
+    def due(self, view: RunView, in_build: int) -> bool:
         """Whether the iteration after those in the making is to be begun."""
-        bearable = view.opened + making + 1 - self.depth <= view.run.applied
-        return bearable and making < self.builders and self.short(view, making)
+        bearable = view.opened + in_build + 1 - self.depth <= view.run.applied
+        return bearable and in_build < self.builders and self.short(view, in_build)
 
-    def short(self, view: RunView, making: int) -> bool:
+    def short(self, view: RunView, in_build: int) -> bool:
         """Whether there will not be games enough."""
-        return view.ready_games + making * self.games < self.wanted
+        return view.ready_games + in_build * self.games < self.wanted
 
 
 Pacing = InOrder | AsNeeded
 
 
-def next_move(view: RunView, pacing: Pacing, making: Making | None = None) -> Move:
+def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None = None) -> Decision:
     """The next move of the run's master."""
-    run, making = view.run, making or Making()
+    run, in_build = view.run, in_build or BuildProgress()
     if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
-        return Leave()
+        return Stop()
     running = run.status is RunStatus.RUNNING
-    if making.built and running:
-        return Open(view.opened + 1)
-    k = view.opened + making.count + 1
-    due = k <= run.max_iterations and pacing.due(view, making.count)
+    if in_build.built and running:
+        return OpenIteration(view.opened + 1)
+    k = view.opened + in_build.count + 1
+    due = k <= run.max_iterations and pacing.due(view, in_build.count)
     if due and running:
-        return Build(k)
-    if pacing.waits_for_builds and (due or making.count):
-        return Wait()  # a paused run opens nothing, and so may not apply past its opening either
-    return _after_opening(view, making, running=running)
+        return StartBuild(k)
+    if pacing.waits_for_builds and (due or in_build.count):
+        return Idle()  # a paused run opens nothing, and so may not apply past its opening either
+    return _after_opening(view, in_build, running=running)
 
 
-def _after_opening(view: RunView, making: Making, *, running: bool) -> Move:
+def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
-        return Apply(oldest) if oldest.played_out else Wait()
-    return Finish() if running and not making.count else Wait()
+        return Apply(oldest) if oldest.played_out else Idle()
+    return Finish() if running and not in_build.count else Idle()
 
 
 def machines_to_set_aside(view: RunView) -> list[SetMachineAside]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.builder import Builder, BuildSettings, Patience, Pinned, adopt, pin, resume
+from spsa.builds.builder import Builder, BuildSettings, Pinned, SmokeTimeouts, adopt, pin, resume
 from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
@@ -114,7 +114,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=config.build.bench,
-        patience=Patience(bench=config.build.bench_timeout),
+        patience=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
     )
 

@@ -10,27 +10,27 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 
-from spsa.algorithms.tuning import Answer, Tuning
-from spsa.db.store import Iteration, Mastership, NewIteration, NewStep, Run, RunView, Store
+from spsa.algorithms.tuning import Tuning, Update
+from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, RunView, Store
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose, RunStatus
-from spsa.master.build_queue import Building, Builds
-from spsa.master.build_threads import Workbench
+from spsa.master.build_queue import BuildQueue, QueuedBuild
+from spsa.master.build_threads import BuildThreads
 from spsa.master.decide import (
     Apply,
-    Build,
+    Decision,
     Finish,
-    Leave,
-    Move,
-    Open,
-    Wait,
+    Idle,
+    OpenIteration,
+    StartBuild,
+    Stop,
     machines_to_set_aside,
-    next_move,
+    next_decision,
 )
 from spsa.master.delivery import Delivery
 from spsa.master.pacing import Pacer
-from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, Sitting, Watcher, log, show
+from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, show
 from spsa.master.settings import RunSettings
 from spsa.security.signing import Sign
 from spsa.text import FAILURE_LENGTH, printable
@@ -50,7 +50,7 @@ class Master:
     """
 
     store: Store
-    mastership: Mastership
+    master_lease: MasterLease
     tuning: Tuning
     settings: RunSettings
     delivery: Delivery
@@ -59,40 +59,40 @@ class Master:
     stopping: threading.Event
     sign: Sign | None = None
     tick: float = TICK_SECONDS
-    _sitting: Sitting = field(init=False)
-    _workbench: Workbench = field(init=False)
+    _session: MasterSession = field(init=False)
+    _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
-    _builds: Builds = field(init=False, default_factory=Builds)
+    _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
     _shortage: str | None = field(init=False, default=None)  # what was told of it
-    _answered: tuple[Iteration, Answer] | None = field(init=False, default=None)
+    _answered: tuple[Iteration, Update] | None = field(init=False, default=None)
     # results and purges whose consequences are drawn
     _told: tuple[int, int] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._sitting = Sitting(self.store, self.mastership, self.stopping, self.tick)
-        self._workbench = Workbench(self.delivery)
-        self._pacer = Pacer(self.settings, self._workbench)
+        self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
+        self._build_threads = BuildThreads(self.delivery)
+        self._pacer = Pacer(self.settings, self._build_threads)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; its status, or None when stopped before that.
 
         Raises:
             BuildFailed: an iteration's engines cannot be built; the run stays resumable.
-            MastershipLost: another master moves the run now.
+            MasterLeaseLost: another master moves the run now.
         """
-        with self._workbench:
+        with self._build_threads:
             while not self.stopping.is_set():
-                with self._sitting.patiently():
+                with self._session.through_outages():
                     view = self._look()
-                    move = next_move(view, self._pacer.pacing(view), self._builds.making)
-                    if isinstance(move, Leave):
+                    move = next_decision(view, self._pacer.pacing(view), self._builds.in_build)
+                    if isinstance(move, Stop):
                         return view.run.status
                     if not self._act(view, move):
                         self._rest(view.run)
         return None
 
     def _look(self) -> RunView:
-        view = self._sitting.look()
+        view = self._session.look()
         if (view.run.applied, view.run.purges) != self._told:
             self._draw_consequences(view.run)
         self._builds.drop_outdated(view)
@@ -101,18 +101,18 @@ class Master:
         show(self.watcher.saw, view)
         return view
 
-    def _act(self, view: RunView, move: Move) -> bool:
+    def _act(self, view: RunView, move: Decision) -> bool:
         """Do a move; whether there may be another one at once."""
         match move:
-            case Build(k):
+            case StartBuild(k):
                 self._build(view.run, k)
-            case Open():
+            case OpenIteration():
                 self._open(view)
             case Apply(iteration):
                 self._apply(view.run, iteration)
             case Finish():
-                self.store.finish(self.mastership)
-            case Wait() | Leave():
+                self.store.finish(self.master_lease)
+            case Idle() | Stop():
                 return False
         return True
 
@@ -121,21 +121,21 @@ class Master:
         if self._builds and run.status is RunStatus.RUNNING:
             wait([self._builds.first.sides], timeout=self.tick)
         else:
-            self._sitting.rest()
+            self._session.rest()
 
     def _build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._workbench.begin(proposal.played.plus, proposal.played.minus)
-        self._builds.add(Building(proposal, run.applied, run.purges, sides))
+        sides = self._build_threads.begin(proposal.played.plus, proposal.played.minus)
+        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
         building = self._builds.first
         new = self._iteration(building, view)
-        number = self.store.open_iteration(self.mastership, new, self.sign)
+        number = self.store.open_iteration(self.master_lease, new, self.sign)
         self._builds.leave()
         show(self.watcher.opened, number, building.proposal)
 
-    def _iteration(self, building: Building, view: RunView) -> NewIteration:
+    def _iteration(self, building: QueuedBuild, view: RunView) -> NewIteration:
         proposal, sides = building.proposal, building.sides.result()
         return NewIteration(
             purpose=Purpose.TUNE,
@@ -163,7 +163,7 @@ class Master:
         answer = self.tuning.answer(run.state, run.theta, games_of(iteration))
         self._answered = (iteration, answer)
         self.store.apply(
-            self.mastership,
+            self.master_lease,
             iteration.id,
             NewStep(
                 k=run.applied + 1,
@@ -186,7 +186,9 @@ class Master:
         self._answered = None
         self._project(run)
         if run.applied > KEPT_ITERATIONS:
-            self._discard(self.store.retire_engines(self.mastership, run.applied - KEPT_ITERATIONS))
+            self._discard(
+                self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
+            )
         self._told = (run.applied, run.purges)
 
     def _tell_of_shortage(self, view: RunView) -> None:

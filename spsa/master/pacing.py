@@ -6,7 +6,7 @@ from spsa.algorithms import method
 from spsa.db.store import RunView
 from spsa.lab.planning.speed import USUAL_PLIES, game_seconds
 from spsa.lab.planning.supply import Demand, bearable_depth, cut, depth_after, evenly
-from spsa.master.build_threads import Workbench
+from spsa.master.build_threads import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
 
@@ -22,7 +22,7 @@ class Pacer:
     """
 
     settings: RunSettings
-    workbench: Workbench
+    build_threads: BuildThreads
 
     def pacing(self, view: RunView) -> Pacing:
         fixed = self.settings.iterations_in_flight
@@ -32,7 +32,7 @@ class Pacer:
             depth=min(self._bearable(view), depth_after(view.run.applied)),
             wanted=self._demand(view, self._hands(view)).wanted,
             games=self.settings.games_per_iteration,
-            builders=self.workbench.places,
+            builders=self.build_threads.places,
         )
 
     def batches(self, view: RunView) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ class Pacer:
 
         Before the first result only the shortest games are known, and of builds nothing.
         """
-        known = view.run.applied and self.workbench.proved
+        known = view.run.applied and self.build_threads.proved
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
         demand, bearable = self._demand(view, view.active_slots), self._bearable(view)
@@ -76,8 +76,8 @@ class Pacer:
             game_seconds=view.game_seconds or self._presumed_seconds(),
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,
-            build_seconds=self.workbench.seconds,
-            builders=self.workbench.places,
+            build_seconds=self.build_threads.seconds,
+            builders=self.build_threads.places,
         )
 
     def _presumed_seconds(self) -> float:

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol
 
-from spsa.algorithms.tuning import Answer, Proposal
-from spsa.db.store import Iteration, Mastership, RunView, Store
+from spsa.algorithms.tuning import Proposal, Update
+from spsa.db.store import Iteration, MasterLease, RunView, Store
 from spsa.errors import DatabaseUnreachable, IllegalTransition
 
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
-PATIENCE_SECONDS = 10.0
+RETRY_SECONDS = 10.0
 
 log = logging.getLogger("spsa.master")
 Said = ParamSpec("Said")
@@ -28,7 +28,7 @@ class Watcher(Protocol):
 
     def saw(self, view: RunView) -> None: ...
     def opened(self, number: int, proposal: Proposal) -> None: ...
-    def applied(self, iteration: Iteration, answer: Answer) -> None: ...
+    def applied(self, iteration: Iteration, answer: Update) -> None: ...
 
 
 def show(tell: Callable[Said, None], *args: Said.args, **kwargs: Said.kwargs) -> None:
@@ -38,11 +38,11 @@ def show(tell: Callable[Said, None], *args: Said.args, **kwargs: Said.kwargs) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class MasterSession:
     """One master at one run, until it is told to stop; it looks at it every `tick` seconds."""
 
     store: Store
-    mastership: Mastership
+    master_lease: MasterLease
     stopping: threading.Event
     tick: float = TICK_SECONDS
 
@@ -50,16 +50,16 @@ class Sitting:
         """The run as it stands, the mastership renewed.
 
         Raises:
-            MastershipLost: another master moves the run now.
+            MasterLeaseLost: another master moves the run now.
         """
-        return self.store.tick(self.mastership, LEASE_SECONDS)
+        return self.store.tick(self.master_lease, LEASE_SECONDS)
 
     def rest(self) -> None:
         """Wait until it is time for the next look."""
         self.stopping.wait(self.tick)
 
     @contextmanager
-    def patiently(self) -> Iterator[None]:
+    def through_outages(self) -> Iterator[None]:
         """Outlast a database that does not answer, and a decision that came too late.
 
         Whether it did what it was asked for is unknown then; the next look at the run tells.
@@ -68,7 +68,7 @@ class Sitting:
             yield
         except DatabaseUnreachable as error:
             log.warning("the database does not answer, waiting: %s", error)
-            self.stopping.wait(PATIENCE_SECONDS)
+            self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, looking again: %s", error)
             self.rest()

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from spsa.core.game_settings import Terms
 from spsa.core.scoring import elo
-from spsa.db.store import Iteration, Mastership, NewIteration, Run, RunView, Store, Values
+from spsa.db.store import Iteration, MasterLease, NewIteration, Run, RunView, Store, Values
 from spsa.errors import NothingToDo, TuningError
 from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.build_threads import Workbench
+from spsa.master.build_threads import BuildThreads
 from spsa.master.delivery import Delivery, Sides
-from spsa.master.session import TICK_SECONDS, Sitting, Watcher, show
+from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, show
 from spsa.security.signing import Sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class ValidationMatch:
     """What is measured: plus (the tuned values) against minus (those the run started from)."""
 
     plus: Values
@@ -30,9 +30,9 @@ class Match:
 
 def validate(
     store: Store,
-    mastership: Mastership,
+    master_lease: MasterLease,
     delivery: Delivery,
-    match: Match,
+    match: ValidationMatch,
     watcher: Watcher,
     stopping: threading.Event,
     sign: Sign | None = None,
@@ -46,30 +46,30 @@ def validate(
         NothingToDo: the run is paused, so none of its games are handed out.
         TuningError: a batch cannot be played, or the run's owner stopped it.
     """
-    sitting = Sitting(store, mastership, stopping)
-    with Workbench(delivery) as workbench:
-        return _Validation(sitting, workbench, match, watcher, sign).play()
+    session = MasterSession(store, master_lease, stopping)
+    with BuildThreads(delivery) as build_threads:
+        return _Validation(session, build_threads, match, watcher, sign).play()
 
 
 @dataclass(slots=True)
 class _Validation:
-    sitting: Sitting
-    workbench: Workbench
-    match: Match
+    session: MasterSession
+    build_threads: BuildThreads
+    match: ValidationMatch
     watcher: Watcher
     sign: Sign | None = None
     number: int | None = None  # of the iteration that is the match, once it was seen open
     building: Future[Sides] | None = None
 
     def play(self) -> Iteration | None:
-        while not self.sitting.stopping.is_set():
-            with self.sitting.patiently():
-                view = self.sitting.look()
+        while not self.session.stopping.is_set():
+            with self.session.through_outages():
+                view = self.session.look()
                 show(self.watcher.saw, view)
                 ended = self._move(view)
                 if ended is not None:
                     return ended
-                self.sitting.rest()
+                self.session.rest()
         return None
 
     def _move(self, view: RunView) -> Iteration | None:
@@ -86,28 +86,28 @@ class _Validation:
     def _open(self, run: Run) -> None:
         _refuse_paused(run)
         if self.building is None:
-            self.building = self.workbench.begin(self.match.plus, self.match.minus)
+            self.building = self.build_threads.begin(self.match.plus, self.match.minus)
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
             new = _iteration(self.match, run, self.building.result())
-            sitting = self.sitting
-            self.number = sitting.store.open_iteration(sitting.mastership, new, self.sign)
+            session = self.session
+            self.number = session.store.open_iteration(session.master_lease, new, self.sign)
 
     def _close(self, view: RunView, row: Iteration) -> None:
         """Complete the match if it was played, give it up if it cannot be."""
-        store, mastership = self.sitting.store, self.sitting.mastership
+        store, master_lease = self.session.store, self.session.master_lease
         broken = [failure.error for failure in view.failures if failure.iteration_id == row.id]
         if row.played_out:
             purges = view.run.purges
-            store.complete_validation(mastership, row.id, elo(row.tally).value, purges)
+            store.complete_validation(master_lease, row.id, elo(row.tally).value, purges)
         elif broken:
-            store.abandon_validation(mastership, row.id)
+            store.abandon_validation(master_lease, row.id)
             raise TuningError(f"the validation cannot be played: {'; '.join(broken)}")
         else:
             _refuse_paused(view.run)
 
     def _ended(self, run: Run) -> Iteration:
-        played = self.sitting.store.iterations(run.id, purpose=Purpose.VALIDATE)
+        played = self.session.store.iterations(run.id, purpose=Purpose.VALIDATE)
         row = next(it for it in played if it.iteration_number == self.number)
         if row.status is not IterationStatus.COMPLETE:
             raise TuningError(
@@ -124,7 +124,7 @@ def _refuse_paused(run: Run) -> None:
         )
 
 
-def _iteration(match: Match, run: Run, sides: Sides) -> NewIteration:
+def _iteration(match: ValidationMatch, run: Run, sides: Sides) -> NewIteration:
     return NewIteration(
         purpose=Purpose.VALIDATE,
         k=None,

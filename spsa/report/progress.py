@@ -48,7 +48,7 @@ class Opened(Protocol):
     def a_k(self) -> float: ...
 
 
-class Pace:
+class RunPace:
     """Games per second over the last two minutes, from (time, games) as they are seen."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Progress:
         self._console = console
         self._applied = games
         self._steps = steps
-        self._pace = Pace()
+        self._pace = RunPace()
         self._last_line = 0.0
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._is_live = console.is_terminal and not console.is_dumb_terminal
@@ -174,8 +174,8 @@ class Progress:
                 f"{iteration.games_played}/{iteration.target_games}",
                 score(iteration.tally) if iteration.tally.games else "waiting for a worker",
             )
-        making = view.run.status is RunStatus.RUNNING and not view.open
-        below = Text("making the next two engines") if making else rows
+        in_build = view.run.status is RunStatus.RUNNING and not view.open
+        below = Text("making the next two engines") if in_build else rows
         return Group(sentence(self._headline(view, tally)), below)
 
 

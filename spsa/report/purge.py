@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.store import Match, Purge
-from spsa.history.purge import Plan
+from spsa.db.store import Purge, PurgeMatch
+from spsa.history.purge import PurgePlan
 from spsa.report.status import finite
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural
@@ -13,7 +13,7 @@ from spsa.report.text import number, plural
 _VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 
 
-def sentences(plan: Plan) -> Iterator[str]:
+def sentences(plan: PurgePlan) -> Iterator[str]:
     """What a purge would strike, and what becomes of it."""
     run, matches = plan.run, plan.matches
     tally, count = _total(matches), len(_by_iteration(matches))
@@ -31,7 +31,7 @@ def sentences(plan: Plan) -> Iterator[str]:
     yield from _on_theta(plan)
 
 
-def _on_theta(plan: Plan) -> Iterator[str]:
+def _on_theta(plan: PurgePlan) -> Iterator[str]:
     if plan.last is None:
         yield "  theta holds none of them, and stays as it is"
         return
@@ -43,7 +43,7 @@ def _on_theta(plan: Plan) -> Iterator[str]:
         )
 
 
-def moves_table(plan: Plan) -> FittedTable:
+def moves_table(plan: PurgePlan) -> FittedTable:
     """How theta would move, the parameter that moves the farthest first."""
     table = FittedTable(
         "theta",
@@ -59,7 +59,7 @@ def moves_table(plan: Plan) -> FittedTable:
     return table
 
 
-def to_json(plan: Plan, purge: Purge | None) -> dict[str, Any]:
+def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
     """The same for programs; `purge` is what was done, None where nothing was."""
     matches = plan.matches
     tally = _total(matches)
@@ -89,15 +89,15 @@ def to_json(plan: Plan, purge: Purge | None) -> dict[str, Any]:
     return {name: finite(value) for name, value in told.items()}
 
 
-def _total(matches: Sequence[Match]) -> Tally:
+def _total(matches: Sequence[PurgeMatch]) -> Tally:
     return sum((match.tally for match in matches), Tally())
 
 
-def _by_iteration(matches: Sequence[Match]) -> set[int]:
+def _by_iteration(matches: Sequence[PurgeMatch]) -> set[int]:
     return {match.iteration_number for match in matches}
 
 
-def _by_worker(matches: Sequence[Match]) -> Mapping[str, int]:
+def _by_worker(matches: Sequence[PurgeMatch]) -> Mapping[str, int]:
     """The games of each worker, the most first."""
     games: dict[str, int] = {}
     for match in matches:

@@ -4,21 +4,21 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from spsa.db.store import Standing
+from spsa.db.store import RunOverview
 from spsa.report.table import Column, FittedTable
 
 
-def live(standings: Iterable[Standing]) -> tuple[Standing, ...]:
+def live(standings: Iterable[RunOverview]) -> tuple[RunOverview, ...]:
     """Those that may still want games."""
     return tuple(one for one in standings if one.live)
 
 
-def to_json(standings: Iterable[Standing]) -> list[dict[str, Any]]:
+def to_json(standings: Iterable[RunOverview]) -> list[dict[str, Any]]:
     """For programs."""
     return [asdict(one) for one in standings]
 
 
-def standings_table(standings: Iterable[Standing]) -> FittedTable:
+def standings_table(standings: Iterable[RunOverview]) -> FittedTable:
     """A line a run, those that are served first on top."""
     table = FittedTable(
         "runs",

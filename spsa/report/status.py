@@ -9,7 +9,7 @@ from spsa.algorithms.observing import noted
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
-from spsa.db.store import Iteration, Run, Standing, Store, StruckTotals, WorkerRow
+from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lifecycle import Purpose
 from spsa.report.runs import live, to_json
 
@@ -21,7 +21,7 @@ PRESENT_SECONDS = 120.0
 
 AT_BOUND_STEPS = 0.5
 
-_NOTHING_STRUCK = StruckTotals(games=0, played_again=0, emptied=0)
+_NOTHING_STRUCK = PurgedTotals(games=0, played_again=0, emptied=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
-    struck: StruckTotals = _NOTHING_STRUCK
-    beside: tuple[Standing, ...] = ()  # all runs that want games, where there are several
+    struck: PurgedTotals = _NOTHING_STRUCK
+    beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
 
     @property
     def noted(self) -> int:

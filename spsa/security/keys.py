@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from spsa.errors import Fault, InvalidInput, NotSigned, TuningError
 from spsa.security.regular_file import MOST_TEXT, content
-from spsa.security.signing import Order
+from spsa.security.signing import SignedOrder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -76,7 +76,7 @@ class SigningKey:
     def public(self) -> "TrustKey":
         return TrustKey(self._key.public_key())
 
-    def sign(self, order: Order) -> str:
+    def sign(self, order: SignedOrder) -> str:
         """The signature of an order, in base64."""
         return b64encode(self._key.sign(order.to_bytes())).decode("ascii")
 
@@ -106,7 +106,7 @@ class TrustKey:
     def __str__(self) -> str:
         return b64encode(self._key.public_bytes_raw()).decode("ascii")
 
-    def check(self, order: Order, signature: str | None) -> None:
+    def check(self, order: SignedOrder, signature: str | None) -> None:
         """Return if the owner of this key signed just this order.
 
         Raises:

@@ -19,7 +19,7 @@ FIRST_LINE = b"spsa-tuner order 1\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class SignedSide:
     """One program: the hash of its bytes in hexadecimal, and the values that are sent to it."""
 
     sha256: str
@@ -30,7 +30,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SignedOrder:
     """Everything of an iteration that decides what is executed, and under which terms.
 
     Where a program's bytes are to be found is not part of it: the hash decides, not the place.
@@ -40,8 +40,8 @@ class Order:
     run_seed: int
     iteration: int
     purpose: Purpose
-    plus: Side
-    minus: Side
+    plus: SignedSide
+    minus: SignedSide
     terms: Terms
 
     def to_bytes(self) -> bytes:
@@ -59,5 +59,5 @@ class Order:
         return FIRST_LINE + text.encode("ascii")
 
 
-Sign = Callable[[Order], str]
+Sign = Callable[[SignedOrder], str]
 """Gives the signature of an order, as it stands in `spsa_iteration.signature`: base64."""

@@ -6,7 +6,7 @@ from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Bspsas, Prior, Vector, create, sigma_of
 from spsa.core.scoring import score_of_elo
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race, final
 
 PAIR_WON = (0, 0, 0, 1, 0)  # w = 1
@@ -169,7 +169,7 @@ def test_with_the_truth_told_theta_comes_as_close_as_was_believed() -> None:
     start = np.zeros((200, N))
     engine = Quadratic(optimum=rng.normal(0, s, start.shape), curvature=np.full(N, h))
     rule = told(Prior(sigma=sigma_of(h), distance=s), start)
-    race = Race(problem=rule.problem, engine=engine, games=Games(draw_rate=0.6))
+    race = Race(problem=rule.problem, engine=engine, games=SimulatedGames(draw_rate=0.6))
     belief = rule.belief(final(race, rule, rng))
     z = (engine.optimum - belief.mean) / belief.deviation
     assert np.mean(belief.deviation) < 0.5 * s

@@ -13,7 +13,7 @@ from outcomes import START, N, generator, outcome, problem, tallies, walked
 from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
 from spsa.algorithms.memory import alike, packed
 from spsa.algorithms.rule import State
-from spsa.algorithms.tuning import Games, tuning
+from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
@@ -359,7 +359,9 @@ def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
         plus, minus = proposal.played.plus, proposal.played.minus
         wins = (plus["x"] > minus["x"]) - (plus["y"] > minus["y"])
         tally = better if wins > 0 else -better if wins < 0 else Tally(pentanomial=(0, 9, 32, 9, 0))
-        games = Games(k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally)
+        games = PlayedGames(
+            k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
+        )
         answer = tuned.answer(state, theta, games)
         state, theta = answer.state, dict(answer.theta)
         thetas.append(tuned.space.steps(theta).tobytes())

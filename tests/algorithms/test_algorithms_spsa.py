@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector, create
-from spsa.algorithms.tuning import Games, Tuning, tuning
+from spsa.algorithms.tuning import PlayedGames, Tuning, tuning
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally, elo, null_error
 
@@ -240,7 +240,9 @@ def run(space: Space, iterations: int = 40) -> tuple[Tuning, list[dict[str, floa
         plus, minus = proposal.played.plus, proposal.played.minus
         wins = (plus["x"] > minus["x"]) - (plus["y"] > minus["y"])
         tally = BETTER if wins > 0 else -BETTER if wins < 0 else Tally(pentanomial=(0, 9, 32, 9, 0))
-        games = Games(k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally)
+        games = PlayedGames(
+            k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
+        )
         answer = tuned.answer(state, theta, games)
         state, theta = answer.state, dict(answer.theta)
         path.append(theta)

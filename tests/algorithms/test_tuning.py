@@ -13,7 +13,7 @@ from masters import parameter
 
 from spsa.algorithms import algorithms
 from spsa.algorithms.observing import without_notes
-from spsa.algorithms.tuning import Estimates, Games, tuning
+from spsa.algorithms.tuning import Estimates, PlayedGames, tuning
 from spsa.core.params import Constraint, Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
@@ -44,7 +44,7 @@ def tuned(space=SPACE, seed=5, algorithm="spsa", **settings):
 
 
 def games_of(proposal, tally):
-    return Games(
+    return PlayedGames(
         k=proposal.k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
     )
 

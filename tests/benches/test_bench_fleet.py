@@ -19,7 +19,7 @@ from spsa.db import migrate
 from spsa.lab.simulation.race import Race
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
-from worker.uci.engine import EngineSpec, Patience
+from worker.uci.engine import EngineSpec, UciTimeouts
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
 
@@ -34,7 +34,7 @@ def job(key: str) -> Job:
     conditions = Conditions(
         time_control=TimeControl(low=1, high=1),
         adjudication=None,
-        patience=Patience(),  # type: ignore[arg-type]
+        patience=UciTimeouts(),  # type: ignore[arg-type]
     )
     return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
 

@@ -17,13 +17,13 @@ from spsa.builds.builder import (
     Builder,
     BuildSettings,
     BuiltEngine,
-    Patience,
     Rendered,
+    SmokeTimeouts,
     adopt,
     pin,
     source_sha256,
 )
-from spsa.builds.cargo.artifact_store import Shelf
+from spsa.builds.cargo.artifact_store import ArtifactStore
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
@@ -173,26 +173,26 @@ def test_a_damaged_engine_is_built_again(shared: Bench) -> None:
 
 
 def test_only_what_is_named_is_discarded(own: Bench) -> None:
-    shelf = Shelf(own.engines)
+    artifact_store = ArtifactStore(own.engines)
     binary = own.write("one", "1")
     keys = ["a" * 64, "b" * 64]
     for key in keys:
-        shelf.put(key, binary, "triple", lambda _: None)
+        artifact_store.put(key, binary, "triple", lambda _: None)
     (own.engines / "notes").mkdir()
-    shelf.discard([keys[0], "c" * 64, "notes", "../engines"])
+    artifact_store.discard([keys[0], "c" * 64, "notes", "../engines"])
     assert {path.name for path in own.engines.iterdir()} == {keys[1], "notes"}
 
 
 def test_of_many_publishers_one_is_first_and_all_agree(own: Bench) -> None:
-    shelf = Shelf(own.engines)
+    artifact_store = ArtifactStore(own.engines)
 
     def publish(number: int) -> BuiltEngine:
         binary = own.write(f"{number}/engine", str(number))
-        return shelf.put("c" * 64, binary, "triple", lambda _: number)
+        return artifact_store.put("c" * 64, binary, "triple", lambda _: number)
 
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(publish, range(16)))
-    assert found == {shelf.find("c" * 64)}
+    assert found == {artifact_store.find("c" * 64)}
     assert [path.name for path in own.engines.iterdir()] == ["c" * 64]
 
 
@@ -251,7 +251,7 @@ def test_a_target_is_named(own: Bench) -> None:
 def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
     own.write("src/main.rs", 'mod constants; fn main() { println!("{}", constants::MARGIN) }')
     with pytest.raises(SmokeTestFailed) as failure:
-        own.builder(patience=Patience(handshake=5)).build_one("plus", rendered(12345))
+        own.builder(patience=SmokeTimeouts(handshake=5)).build_one("plus", rendered(12345))
     assert "the plus engine, with margin = 12345" in str(failure.value)
     assert "  | 12345" in str(failure.value)
     assert not list(own.engines.iterdir())

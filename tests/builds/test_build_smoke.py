@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import Patience, examine, node_count
+from spsa.builds.cargo.smoke import SmokeTimeouts, examine, node_count
 from spsa.errors import SmokeTestFailed
 
-PATIENT = Patience(handshake=10, bench=10)
+PATIENT = SmokeTimeouts(handshake=10, bench=10)
 LISTEN = """
 while read -r line; do
   case "$line" in
@@ -48,7 +48,7 @@ def test_an_engine_that_must_have_a_bench_and_has_none(tmp_path: Path) -> None:
 
 def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
     body = f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}'
-    patience = Patience(handshake=10, bench=0.2)
+    patience = SmokeTimeouts(handshake=10, bench=0.2)
     assert examine(script(tmp_path, body), None, patience) is None
 
 
@@ -64,7 +64,7 @@ def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
 )
 def test_an_engine_that_does_not_answer(body: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(script(tmp_path, body), None, Patience(handshake=1.0))
+        examine(script(tmp_path, body), None, SmokeTimeouts(handshake=1.0))
     assert "did not answer in time (1 s)" in str(failure.value)
     assert words in str(failure.value)
 

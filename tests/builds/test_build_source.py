@@ -10,7 +10,7 @@ import pytest
 from spsa.builds.builder import pin, resume, source_sha256
 from spsa.builds.cargo.checkout import checkout
 from spsa.builds.cargo.tree import Entry, differences, digest, manifest, tree_at
-from spsa.builds.cargo.work_copy import Side
+from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.errors import InvalidInput, SourceChanged, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
@@ -210,15 +210,15 @@ def test_differences_say_what_happened() -> None:
 
 
 @pytest.fixture
-def side(tmp_path: Path) -> Side:
-    return Side(tmp_path / "plus")
+def side(tmp_path: Path) -> WorkCopy:
+    return WorkCopy(tmp_path / "plus")
 
 
-def dates(side: Side) -> dict[str, int]:
+def dates(side: WorkCopy) -> dict[str, int]:
     return {name: e.path.lstat().st_mtime_ns for name, e in tree_at(side.tree).items()}
 
 
-def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Side) -> None:
+def test_only_what_differs_is_written_and_dated_forward(source: Path, side: WorkCopy) -> None:
     tree = checkout(source).tree()
     side.lay_out(tree, {"src/constants.rs": "one"})
     first = dates(side)
@@ -229,7 +229,7 @@ def test_only_what_differs_is_written_and_dated_forward(source: Path, side: Side
     assert second["src/constants.rs"] >= first["src/constants.rs"] + 2_000_000_000
 
 
-def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side: Side) -> None:
+def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side: WorkCopy) -> None:
     tree = checkout(source).tree()
     side.lay_out(tree, {"src/constants.rs": "one"})
     tomorrow = time.time() + 86_400
@@ -238,7 +238,7 @@ def test_a_file_is_dated_forward_when_the_clock_was_set_back(source: Path, side:
     assert (side.tree / "src/constants.rs").stat().st_mtime > tomorrow
 
 
-def test_a_half_written_tree_is_put_right(source: Path, side: Side) -> None:
+def test_a_half_written_tree_is_put_right(source: Path, side: WorkCopy) -> None:
     tree = checkout(source).tree()
     side.lay_out(tree, {})
     write(side.tree / "src" / "main.rs", "fn ma")
@@ -253,13 +253,13 @@ def test_a_half_written_tree_is_put_right(source: Path, side: Side) -> None:
     assert (source / "Cargo.toml").is_file()
 
 
-def test_a_file_may_take_the_place_of_a_directory(source: Path, side: Side) -> None:
+def test_a_file_may_take_the_place_of_a_directory(source: Path, side: WorkCopy) -> None:
     write(side.tree / "src" / "main.rs" / "deep" / "x")
     side.lay_out(checkout(source).tree(), {})
     assert (side.tree / "src" / "main.rs").is_file()
 
 
-def test_links_and_modes_are_laid_out(source: Path, side: Side) -> None:
+def test_links_and_modes_are_laid_out(source: Path, side: WorkCopy) -> None:
     (source / "alias.rs").symlink_to("src/main.rs")
     write(source / "gen.sh").chmod(0o755)
     side.lay_out(checkout(source).tree(), {})
@@ -270,11 +270,11 @@ def test_links_and_modes_are_laid_out(source: Path, side: Side) -> None:
     assert dates(side) == before
 
 
-def test_one_builder_at_a_time(side: Side) -> None:
+def test_one_builder_at_a_time(side: WorkCopy) -> None:
     def give_up(seconds: float) -> None:
         raise TimeoutError
 
-    with side.locked(give_up), pytest.raises(TimeoutError), Side(side.home).locked(give_up):
+    with side.locked(give_up), pytest.raises(TimeoutError), WorkCopy(side.home).locked(give_up):
         pass
     with side.locked(give_up):
         pass

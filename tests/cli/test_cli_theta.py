@@ -15,7 +15,7 @@ from spsa.builds.builder import pin
 from spsa.cli import execute
 from spsa.config import load_space
 from spsa.core.estimates import Estimates
-from spsa.core.params import Played
+from spsa.core.params import PlayedValues
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
 from spsa.report.text import estimated
@@ -141,14 +141,14 @@ def test_the_theta_that_is_asked_for_is_validated(
     tuned: Stage, options: tuple[str, ...], plus: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuned.store.resign(tuned.master)
-    asked: list[Played] = []
+    asked: list[PlayedValues] = []
 
-    def play_match(_seat: Any, _run: Any, sides: Played, *_: Any) -> None:
+    def play_match(_seat: Any, _run: Any, sides: PlayedValues, *_: Any) -> None:
         asked.append(sides)
 
     monkeypatch.setattr("spsa.cli.validate.play_match", play_match)
     assert execute(["validate", *options]) == 130
-    assert asked == [Played(plus=plus, minus={"margin": 200, "depth": 3})]
+    assert asked == [PlayedValues(plus=plus, minus={"margin": 200, "depth": 3})]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from spsa.cli import execute
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
 from spsa.db.database import COUNTS
-from spsa.db.grants import Grant, GrantDesk, Role
+from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
@@ -141,11 +141,11 @@ def logins(postgresql_server: str, postgresql_template: str) -> Iterator[Logins]
         assert claim is not None
         store.report(claim, result_of(claim))
         run.claim("held")
-    with GrantDesk(url) as desk:
+    with GrantQueries(url) as queries:
         for role, user in users.items():
             grant = Grant(role=Role(role), user=user, connections=9, password="it's")
-            desk.grant(grant)
-            desk.grant(grant)
+            queries.grant(grant)
+            queries.grant(grant)
     yield Logins(url, users)
     with server.connect() as connection:
         connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
@@ -188,18 +188,18 @@ def test_a_worker_has_the_whole_life_of_a_worker(logins: Logins) -> None:
 
 def test_a_login_that_rules_is_nobodys_part(logins: Logins) -> None:
     grant = Grant(role=Role.WORKER, user="postgres", connections=9)
-    with GrantDesk(logins.url) as desk, pytest.raises(NotPermitted, match="another --user"):
-        desk.grant(grant)
-    with GrantDesk(logins.url_of("viewer")) as desk, pytest.raises(NotPermitted):
-        desk.grant(Grant(role=Role.WORKER, user="somebody", connections=9))
+    with GrantQueries(logins.url) as queries, pytest.raises(NotPermitted, match="another --user"):
+        queries.grant(grant)
+    with GrantQueries(logins.url_of("viewer")) as queries, pytest.raises(NotPermitted):
+        queries.grant(Grant(role=Role.WORKER, user="somebody", connections=9))
 
 
 def test_a_run_is_tuned_and_looked_at_by_logins_of_their_own(
     tmp_path: Path, logins: Logins, postgresql_url: str
 ) -> None:
-    with GrantDesk(postgresql_url) as desk:
+    with GrantQueries(postgresql_url) as queries:
         for role, user in logins.users.items():
-            desk.grant(Grant(role=Role(role), user=user, connections=9))
+            queries.grant(Grant(role=Role(role), user=user, connections=9))
     theirs = Logins(postgresql_url, logins.users)
     tuner = uci_tuner(tmp_path / "run", theirs.url_of("master"), iterations=1)
     moving = tuner.master()
@@ -387,12 +387,12 @@ def rivals(postgresql_url: str) -> Iterator[dict[str, str]]:
     """URLs of a run's database for its owner and for two workers, each with a machine's login."""
     marks = uuid.uuid4().hex[:12]
     users = {name: f"spsa_rival_{marks}_{name}" for name in ("mine", "theirs", "shared")}
-    with GrantDesk(postgresql_url) as desk:
+    with GrantQueries(postgresql_url) as queries:
         for name, user in users.items():
             machine = None if name == "shared" else name
             grant = Grant(role=Role.WORKER, user=user, connections=9, machine=machine)
-            desk.grant(grant)
-            desk.grant(grant)
+            queries.grant(grant)
+            queries.grant(grant)
     yield {"owner": postgresql_url} | {
         name: postgresql_url.replace("//postgres@", f"//{user}@") for name, user in users.items()
     }
@@ -454,13 +454,13 @@ def test_two_logins_cannot_speak_for_each_other(rivals: dict[str, str]) -> None:
 
 def test_a_machine_has_one_login_and_a_login_one_machine(rivals: dict[str, str]) -> None:
     mine = str(parse_url(rivals["mine"]).username)
-    with GrantDesk(rivals["owner"]) as desk:
+    with GrantQueries(rivals["owner"]) as queries:
         for user, machine, words in (
             ("spsa_eve", "mine", f"'mine' belongs to the login '{mine}': choose another --machine"),
             (mine, "other", "belongs to the machine 'mine': choose another --user"),
         ):
             with pytest.raises(NotPermitted, match=words):
-                desk.grant(Grant(role=Role.WORKER, user=user, connections=9, machine=machine))
+                queries.grant(Grant(role=Role.WORKER, user=user, connections=9, machine=machine))
 
 
 def test_a_machines_statement_can_be_read_too(tmp_path: Path, postgresql_url: str) -> None:

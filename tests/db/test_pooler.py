@@ -19,7 +19,7 @@ from shell import Shell
 from uci_tuner import uci_tuner
 
 from spsa.db.connection import create_engine, parse_url
-from spsa.db.grants import CONNECTIONS, Grant, GrantDesk, Role
+from spsa.db.grants import CONNECTIONS, Grant, GrantQueries, Role
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
@@ -104,7 +104,7 @@ def test_a_new_database_gets_its_tables_through_a_pooler(empty_postgresql_url: s
 def logins(postgresql_url: str) -> Iterator[dict[Role, str]]:
     """Names of users who may do the part of a master, and of a worker."""
     names = {role: f"{role}_{uuid.uuid4().hex[:8]}" for role in (Role.MASTER, Role.WORKER)}
-    with GrantDesk(postgresql_url) as owner:
+    with GrantQueries(postgresql_url) as owner:
         for role, user in names.items():
             owner.grant(Grant(role=role, user=user, connections=CONNECTIONS[role]))
     yield names

@@ -18,7 +18,7 @@ from shell import Shell
 from test_protocol import STORIES, tell
 
 from spsa.db import sql_files
-from spsa.db.grants import Grant, GrantDesk, Role
+from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.schema import metadata
 from spsa.db.store import RegisteredWorker
 
@@ -64,7 +64,7 @@ class OnServer(Protocol):
 def machine(postgresql_url):
     """The model on a server, with a login for each machine."""
     logins = {name: f"spsa_{name}_{uuid.uuid4().hex[:8]}" for name in MACHINES}
-    with GrantDesk(postgresql_url) as owner:
+    with GrantQueries(postgresql_url) as owner:
         for login in logins.values():
             owner.grant(Grant(role=Role.WORKER, user=login, connections=9))
     stores = {

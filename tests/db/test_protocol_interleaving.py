@@ -33,12 +33,12 @@ from invariants import broken
 from shell import Shell
 
 from spsa.core.seeds import derived_seed
-from spsa.db.store import Claim, Mastership, RunView, Store, open_store
-from spsa.errors import IllegalTransition, LeaseLost, MastershipLost
+from spsa.db.store import Claim, MasterLease, RunView, Store, open_store
+from spsa.errors import IllegalTransition, LeaseLost, MasterLeaseLost
 from spsa.lifecycle import RunStatus
 
 ATTEMPTS = 1_000
-REFUSALS = (IllegalTransition, LeaseLost, MastershipLost)
+REFUSALS = (IllegalTransition, LeaseLost, MasterLeaseLost)
 TABLES = ("spsa_run", "spsa_iteration", "spsa_batch", "spsa_step")
 OUR_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'spsa_%'"
 Rows = tuple[tuple[str, tuple[tuple[object, ...], ...]], ...]
@@ -50,12 +50,12 @@ class Hand:
     """What a process knows: the last answers it was given."""
 
     claim: Claim | None = None
-    mastership: Mastership | None = None
+    master_lease: MasterLease | None = None
     view: RunView | None = None
 
     def leads(self, epoch: int) -> bool | None:
         """Whether it has the present mastership; None if it never had one."""
-        return None if self.mastership is None else self.mastership.epoch == epoch
+        return None if self.master_lease is None else self.master_lease.epoch == epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ class World:
             yield lambda: self._done(hand, lambda: self.store.report(claim, result_of(claim)))
 
     def _master(self, place: int, hand: Hand) -> Iterator[Callable[[], Hand]]:
-        lead = hand.mastership
+        lead = hand.master_lease
         if lead is None:
             yield lambda: replace(
-                hand, mastership=self.store.acquire(self.run.id, f"m{place}", LEASE)
+                hand, master_lease=self.store.acquire(self.run.id, f"m{place}", LEASE)
             )
             return
         yield lambda: replace(hand, view=self.store.tick(lead, LEASE))
@@ -160,7 +160,7 @@ class World:
             yield lambda run=run: self.sql.expire(run_id=run)
 
 
-def move(store: Store, lead: Mastership, view: RunView) -> None:
+def move(store: Store, lead: MasterLease, view: RunView) -> None:
     """What a master does that saw this, perhaps long ago."""
     if view.opened == 0:
         new = new_iteration(target_games=2, batch_games=2, max_attempts=ATTEMPTS)

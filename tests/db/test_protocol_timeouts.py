@@ -15,11 +15,11 @@ from fleet import NAME, Leader, Player, is_over, start
 
 from spsa.db.store import Store, open_store
 from spsa.errors import DatabaseUnreachable
-from worker.batches.backoff import Pace
+from worker.batches.backoff import BackoffTimes
 
 CALLS = 10_000 if LONG else 600
 PART = 0.2
-NO_WAIT = Pace(first=0.0, growth=1.0, cap=0.0, jitter=0.0)
+NO_WAIT = BackoffTimes(first=0.0, growth=1.0, cap=0.0, jitter=0.0)
 
 
 class Liar:

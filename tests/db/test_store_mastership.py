@@ -14,7 +14,7 @@ from builders import (
 )
 
 from spsa.core.seeds import derived_seed
-from spsa.errors import IllegalTransition, LeaseLost, MastershipLost
+from spsa.errors import IllegalTransition, LeaseLost, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 
 
@@ -24,7 +24,7 @@ def iterations(run):
 
 def test_only_one_master_at_a_time(store, expire):
     run = stage(store)
-    with pytest.raises(MastershipLost, match="m1"):
+    with pytest.raises(MasterLeaseLost, match="m1"):
         store.acquire(run.run.id, "m2", LEASE)
     expire(run_id=run.run.id)
     second = store.acquire(run.run.id, "m2", LEASE)
@@ -45,7 +45,7 @@ def test_a_master_that_was_replaced_can_change_nothing(store, expire):
         lambda: store.complete_validation(run.master, iterations(run)[0].id, 0.0),
         lambda: store.finish(run.master),
     ):
-        with pytest.raises(MastershipLost):
+        with pytest.raises(MasterLeaseLost):
             attempt()
     store.resign(run.master)
     assert run.now().master_id == "m2"
@@ -62,7 +62,7 @@ def test_a_paused_master_goes_on_while_nobody_has_taken_over(store, expire):
 def test_the_same_master_comes_back_at_once_and_fences_its_former_self(store):
     run = stage(store)
     again = store.acquire(run.run.id, "m1", LEASE)
-    with pytest.raises(MastershipLost):
+    with pytest.raises(MasterLeaseLost):
         store.tick(run.master, LEASE)
     store.resign(again)
     assert store.acquire(run.run.id, "m2", LEASE).epoch == again.epoch + 1

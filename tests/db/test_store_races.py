@@ -10,7 +10,7 @@ from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.store import open_store
-from spsa.errors import IllegalTransition, MastershipLost
+from spsa.errors import IllegalTransition, MasterLeaseLost
 from worker.batches.backoff import RECONNECT
 from worker.batches.database_client import DatabaseClient
 
@@ -66,7 +66,7 @@ def test_one_of_many_masters_gets_the_run(database_url):
         def acquire(name):
             try:
                 return store.acquire(run.id, name, LEASE).master_id
-            except MastershipLost:
+            except MasterLeaseLost:
                 return None
 
         names = in_parallel([lambda n=n: acquire(f"m{n}") for n in range(6)])

@@ -6,7 +6,7 @@ from invariants import broken
 
 from spsa.core.game_settings import Terms, TimeControl, TimeKind
 from spsa.db.store import NewPurge, Selection
-from spsa.errors import IllegalTransition, MastershipLost
+from spsa.errors import IllegalTransition, MasterLeaseLost
 
 NAMED = ("ancient", "old", "kept", "young", "theirs")
 TABLES = {
@@ -186,7 +186,7 @@ def test_a_validation_is_abandoned_by_its_master_only(two):
     with pytest.raises(IllegalTransition):
         two.store.abandon_validation(two.one.master, tuned.id)
     acquire(two)
-    with pytest.raises(MastershipLost):
+    with pytest.raises(MasterLeaseLost):
         two.store.abandon_validation(two.one.master, row.id)
 
 

@@ -26,7 +26,7 @@ from spsa.db.store import Iteration, Run, open_store
 PLANNED = 5_000
 DEEDS = {"kill a worker": 14, "crash the server": 4, "kill a master": 1}
 """How often each is done; a master's death costs half a minute until its lease has run out."""
-PATIENCE_SECONDS = 600
+RETRY_SECONDS = 600
 Process = subprocess.Popen[bytes]
 
 
@@ -81,7 +81,7 @@ def say(text: str) -> None:
 
 def finish(tuner: Tuner, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Wait until a run has ended by itself."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + RETRY_SECONDS
     while tuner.status().get("status") != "finished":
         if time.monotonic() > end:
             raise click.ClickException(f"the run did not end: {tuner.words()[-3000:]}")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.artifact_store import Shelf
+from spsa.builds.cargo.artifact_store import ArtifactStore
 from spsa.builds.cargo.checkout import checkout
 from spsa.builds.cargo.commands import Commands
 from spsa.builds.cargo.pinned import pin
-from spsa.builds.cargo.work_copy import Side
+from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.core.game_settings import Book
 from spsa.errors import SourceChanged
 from worker.runner.openings import load
@@ -34,17 +34,17 @@ def theirs(tmp_path: Path) -> Iterator[Path]:
     assert (folder / "precious").read_text() == "as it was"
 
 
-def patiently(seconds: float) -> None: ...
+def through_outages(seconds: float) -> None: ...
 
 
 @pytest.mark.parametrize("name", [".", "tree", "lock", "draft", "unfinished", "target-0"])
 def test_in_a_private_work_tree(name: str, theirs: Path, tmp_path: Path) -> None:
-    side = Side(tmp_path / "work" / "plus")
+    side = WorkCopy(tmp_path / "work" / "plus")
     planted = side.home / name
     planted.parent.mkdir(parents=True, exist_ok=True)
     planted.symlink_to(theirs if name in (".", "tree", "target-0") else theirs / "precious")
     source = checkout(CRATE).tree()
-    with side.locked(patiently):
+    with side.locked(through_outages):
         side.lay_out(source, {})
         with side.compiling() as target:
             target.mkdir(exist_ok=True)
@@ -72,34 +72,34 @@ def test_in_the_place_of_the_pinned_source(theirs: Path, tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "moved")
 
 
-def put(shelf: Shelf, key: str, binary: Path) -> Path:
-    return shelf.put(key, binary, "here", lambda path: None).path
+def put(artifact_store: ArtifactStore, key: str, binary: Path) -> Path:
+    return artifact_store.put(key, binary, "here", lambda path: None).path
 
 
 def test_in_the_place_of_a_published_engine(theirs: Path, tmp_path: Path) -> None:
     """A folder of others with a manifest that is right in every way."""
-    shelf, key = Shelf(tmp_path / "engines"), "0" * 64
+    artifact_store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
     binary = Path(shutil.copy("/bin/true", tmp_path / "engine"))
-    put(shelf, key, binary)
-    (shelf.directory / key).rename(tmp_path / "elsewhere")
-    (shelf.directory / key).symlink_to(tmp_path / "elsewhere")
-    assert shelf.find(key) is None
-    path = put(shelf, key, binary)
+    put(artifact_store, key, binary)
+    (artifact_store.directory / key).rename(tmp_path / "elsewhere")
+    (artifact_store.directory / key).symlink_to(tmp_path / "elsewhere")
+    assert artifact_store.find(key) is None
+    path = put(artifact_store, key, binary)
     assert not path.parent.is_symlink() and path.read_bytes() == binary.read_bytes()
     assert (tmp_path / "elsewhere" / "manifest.json").is_file()
-    shelf.discard([key])
-    (shelf.directory / key).symlink_to(theirs)
-    shelf.discard([key])
-    assert not list(shelf.directory.iterdir())
+    artifact_store.discard([key])
+    (artifact_store.directory / key).symlink_to(theirs)
+    artifact_store.discard([key])
+    assert not list(artifact_store.directory.iterdir())
 
 
 def test_a_manifest_that_names_a_file_elsewhere(tmp_path: Path) -> None:
-    shelf, key = Shelf(tmp_path / "engines"), "0" * 64
-    path = put(shelf, key, Path(shutil.copy("/bin/true", tmp_path / "engine")))
+    artifact_store, key = ArtifactStore(tmp_path / "engines"), "0" * 64
+    path = put(artifact_store, key, Path(shutil.copy("/bin/true", tmp_path / "engine")))
     manifest = path.parent / "manifest.json"
     fields = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(fields | {"path": str(tmp_path / "engine")}))
-    found = shelf.find(key)
+    found = artifact_store.find(key)
     assert found is None or found.path == path
 
 

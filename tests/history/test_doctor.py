@@ -9,9 +9,9 @@ import pytest
 from builders import LEASE, new_engine, new_validation, result_of, stage, step_from
 
 from spsa.algorithms.observing import without_notes
-from spsa.algorithms.tuning import Games, tuning
+from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.estimates import NOTHING_KNOWN
-from spsa.core.params import Constant, Location, Parameter, Played, Space
+from spsa.core.params import Constant, Location, Parameter, PlayedValues, Space
 from spsa.db.sql_files import triggers
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
@@ -62,12 +62,12 @@ def break_by(sql):
     return unchecked
 
 
-def findings(run):
-    return [str(finding) for finding in check_run(run.store, run.now())]
+def violations(run):
+    return [str(violation) for violation in check_run(run.store, run.now())]
 
 
 def test_a_sound_run_has_no_findings(run):
-    assert findings(run) == []
+    assert violations(run) == []
 
 
 @pytest.mark.parametrize("end", ["stop", "pause", "finish", "fail", "validate"])
@@ -90,7 +90,7 @@ def test_however_a_run_comes_to_rest_it_is_sound(run, end):
             store.open_iteration(
                 run.master, new_validation(plus=run_engine(run), minus=run_engine(run))
             )
-    assert findings(run) == []
+    assert violations(run) == []
 
 
 def run_engine(run):
@@ -213,7 +213,7 @@ BROKEN = {
 def test_what_was_broken_is_named(run, break_by, name):
     statement, words = BROKEN[name]
     break_by(statement)
-    assert any(re.search(words, finding) for finding in findings(run)), findings(run)
+    assert any(re.search(words, violation) for violation in violations(run)), violations(run)
 
 
 @pytest.mark.parametrize(
@@ -231,13 +231,13 @@ def test_a_hair_of_theta_is_enough(run, sql, table, column, words):
     values = json.loads(row[0])
     values["ratio"] += 2**-50
     sql(f"UPDATE {table} SET {column} = :values WHERE id = 1", values=json.dumps(values))  # noqa: S608
-    assert any(words in finding for finding in findings(run)), findings(run)
+    assert any(words in violation for violation in violations(run)), violations(run)
 
 
 def test_a_parameter_that_is_gone_is_missed(run, sql):
     sql("UPDATE spsa_run SET theta = json_remove(theta, '$.ratio')")
-    (finding,) = findings(run)
-    assert finding == (
+    (violation,) = violations(run)
+    assert violation == (
         "run first: the run's theta has ['depth', 'margin']; "
         "the parameters are ['depth', 'margin', 'ratio']"
     )
@@ -245,22 +245,22 @@ def test_a_parameter_that_is_gone_is_missed(run, sql):
 
 def test_an_engine_that_was_changed_is_found_while_it_is_played(run, tmp_path):
     (tmp_path / "plus").write_text("something else")
-    (finding,) = findings(run)
-    assert "run first iteration 3" in finding
-    assert new_engine("plus").sha256 in finding
+    (violation,) = violations(run)
+    assert "run first iteration 3" in violation
+    assert new_engine("plus").sha256 in violation
 
 
 def test_an_engine_that_is_gone_is_no_fault_once_its_games_are_over(run, tmp_path):
     (tmp_path / "minus").unlink()
-    assert len(findings(run)) == 1
+    assert len(violations(run)) == 1
     run.store.stop("first", "me", "enough")
-    assert findings(run) == []
+    assert violations(run) == []
 
 
 def test_an_engine_in_the_database_need_not_be_on_the_disk(run, tmp_path, sql):
     (tmp_path / "plus").unlink()
     sql("UPDATE spsa_engine SET bytes = :b WHERE sha256 = :s", b=b"plus", s=new_engine().sha256)
-    assert findings(run) == []
+    assert violations(run) == []
 
 
 def tuned(store, algorithm="spsa"):
@@ -297,11 +297,11 @@ def _propose(run, rule, k):
 
 def _answer(run, rule):
     now, row = run.now(), run.store.open_iterations(run.run.id)[0]
-    games = Games(
+    games = PlayedGames(
         k=row.k,
         a_k=row.a_k,
         c_k=row.c_k,
-        played=Played(dict(row.plus_parameters), dict(row.minus_parameters)),
+        played=PlayedValues(dict(row.plus_parameters), dict(row.minus_parameters)),
         tally=row.tally,
     )
     answer = rule.answer(now.state, now.theta, games)
@@ -311,7 +311,7 @@ def _answer(run, rule):
 
 
 def replayed(run, rule):
-    found = [finding.found for finding in check_run(run.store, run.now(), rule)]
+    found = [violation.found for violation in check_run(run.store, run.now(), rule)]
     # the made-up engines of these rows are nowhere
     return [words for words in found if "/engines/" not in words]
 
@@ -407,10 +407,10 @@ def test_what_the_rule_would_not_have_done_is_found(sqlite_url, break_by, statem
 
 def test_every_run_is_checked_by_itself(run):
     other = stage(run.store, name="second")
-    assert [str(finding) for finding in check_run(run.store, other.now())] == []
+    assert [str(violation) for violation in check_run(run.store, other.now())] == []
 
 
 def test_the_doctor_reads_both_databases(store):
     run = stage(store)
     run.whole_iteration()
-    assert findings(run) == []
+    assert violations(run) == []

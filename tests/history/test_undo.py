@@ -47,15 +47,15 @@ def pure(house, k=None):
     return last
 
 
-def findings(store, run, tuning=None):
+def violations(store, run, tuning=None):
     """What the doctor says, but that the made-up engines of these rows are nowhere."""
-    found = (str(finding) for finding in check_run(store, run, tuning))
+    found = (str(violation) for violation in check_run(store, run, tuning))
     return [words for words in found if "/engines/" not in words]
 
 
 def healthy(house, sql):
     run = house.now()
-    assert findings(house.store, run, house.tuning) == []
+    assert violations(house.store, run, house.tuning) == []
     assert broken(sql) == []
     last = pure(house)
     assert bits(run.theta) == bits(last.theta)
@@ -269,7 +269,7 @@ def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
         assert (row.games_played, row.games_played + row.struck_games) == (games, 8)
     assert row.elo_diff is None
     assert broken(sql) == []
-    assert findings(store, run.now()) == []
+    assert violations(store, run.now()) == []
 
 
 def test_times_are_those_of_the_reports(store, sql):

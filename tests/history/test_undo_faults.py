@@ -20,11 +20,11 @@ from invariants import broken
 from masters import House
 from protocol import CUTS, OPEN, Plan, Protocol, refuse
 from sqlalchemy import event
-from test_undo import BAD, findings, healthy, moved
+from test_undo import BAD, healthy, moved, violations
 
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.scoring import Tally
-from spsa.db.store import Judgement, NewPurge, Selection, open_store
+from spsa.db.store import NewPurge, PurgeVerdict, Selection, open_store
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NothingToDo
 from spsa.history.purge import carry_out, plan
 from spsa.master.start import tuning_of
@@ -125,7 +125,7 @@ class Purged(Protocol):
     def _new(self, selection, iteration, hit):
         applied = iteration.status == "complete" and bool(hit)
         (row,) = (i for i in self.store.iterations(self.run_id) if i.k == iteration.k)
-        judgements = {row.id: Judgement(gradient=None, elo=None)} if applied else {}
+        judgements = {row.id: PurgeVerdict(gradient=None, elo=None)} if applied else {}
         theta = {name: x + 1.0 for name, x in self.theta.items()} if applied else self.theta
         return NewPurge(
             selection=selection,
@@ -181,12 +181,12 @@ def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch)
     moved(house)
     other = replace(house.tuning, space=replace(house.tuning.space))
     monkeypatch.setattr("spsa.algorithms.mixture._DEVIATION", 1.5)
-    (finding,) = findings(store, house.now(), house.tuning)
-    assert "iteration 1: delta of step k=1 has margin = " in finding
-    assert "more from there on come out otherwise, theta in the end by up to " in finding
-    assert "another version of its rule" in finding
+    (violation,) = violations(store, house.now(), house.tuning)
+    assert "iteration 1: delta of step k=1 has margin = " in violation
+    assert "more from there on come out otherwise, theta in the end by up to " in violation
+    assert "another version of its rule" in violation
     planned = plan(store, house.now(), house.tuning, Selection(worker=BAD))
     assert planned.drift > 0.01
     monkeypatch.undo()
-    assert findings(store, house.now(), other) == []
+    assert violations(store, house.now(), other) == []
     assert plan(store, house.now(), house.tuning, Selection(worker=BAD)).drift == 0.0

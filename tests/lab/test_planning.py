@@ -14,10 +14,10 @@ from spsa.lab.planning.depth import busy_depth, of_depth
 from spsa.lab.planning.plan import plan
 from spsa.lab.planning.plan_warnings import of_space
 from spsa.lab.planning.precision import precise
-from spsa.lab.planning.prospect import Design, Prospect, coarser, recovery
+from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery
 from spsa.lab.planning.question import Question, noise
 from spsa.lab.planning.speed import Fleet, Shape, depth_without_idling, game_seconds, pace
-from spsa.lab.simulation.engine import Games
+from spsa.lab.simulation.engine import SimulatedGames
 from spsa.lab.theory.process import Process, noise_of_game
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
@@ -38,8 +38,8 @@ def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
     )
 
 
-def design(**over: object) -> Design:
-    usual = Design(algorithm="mixture", settings={}, problem=problem(), depth=1)
+def design(**over: object) -> RunDesign:
+    usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), depth=1)
     return replace(usual, **over)  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() ->
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
     rng = np.random.default_rng(5)
-    pentanomials = Games(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
+    pentanomials = SimulatedGames(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
     seen = [elo(Tally(pentanomial=tuple(counts))).value for counts in pentanomials]
     assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.algorithms import Belief, Move, Outcome, Perturbation, Problem, State, Vector
+from spsa.algorithms import Belief, Outcome, Perturbation, Problem, RuleUpdate, State, Vector
 from spsa.core.params.perturbation import Grid, straddle
-from spsa.lab.simulation.engine import Engine, Games, Quadratic
+from spsa.lab.simulation.engine import Engine, Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race, final
 
 DRAWS = 20_000
@@ -44,7 +44,7 @@ def test_pairs_follow_the_law_of_two_independent_games(
     pairs: int, elo: float, draw_rate: float, bias: float
 ) -> None:
     rng = np.random.default_rng(3)
-    games = Games(draw_rate, bias)
+    games = SimulatedGames(draw_rate, bias)
     played = games.play(np.full((DRAWS, 1), elo), pairs, rng)
     assert (played.sum(axis=-1) == pairs).all()
     sides = [np.clip(score_of(elo) + b, 0.0, 1.0) for b in (bias, -bias)]
@@ -54,13 +54,13 @@ def test_pairs_follow_the_law_of_two_independent_games(
 
 def test_replicas_may_have_draw_rates_of_their_own() -> None:
     rates = np.array([[0.0], [1.0]])
-    played = Games(rates).play(np.zeros((2, 1)), 1, np.random.default_rng(1))
+    played = SimulatedGames(rates).play(np.zeros((2, 1)), 1, np.random.default_rng(1))
     assert played[1].tolist() == [0, 0, 1, 0, 0]
     assert played[0, [1, 3]].sum() == 0
 
 
 def test_a_hopeless_side_loses_every_game() -> None:
-    played = Games(0.9).play(np.array([-9000.0]), 1, np.random.default_rng(1))
+    played = SimulatedGames(0.9).play(np.array([-9000.0]), 1, np.random.default_rng(1))
     assert played.tolist() == [1, 0, 0, 0, 0]
 
 
@@ -94,10 +94,10 @@ class Fixed:
         self.asked.append((k, state))
         return Perturbation(centre=self.centre, offset=self.offset, a_k=float(k), c_k=2.0)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]:
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         self.told.append(outcome)
         none = np.zeros(1)
-        return state + 1, Move(theta=self.centre, gradient=none, elo=none, bounded=none > 0)
+        return state + 1, RuleUpdate(theta=self.centre, gradient=none, elo=none, bounded=none > 0)
 
     def belief(self, state: State) -> Belief | None:
         return None
@@ -139,7 +139,7 @@ def race(
         iterations=iterations,
         pairs=pairs,
     )
-    return Race(problem=problem, engine=engine or Noted(), games=Games(0.5), depth=depth)
+    return Race(problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), depth=depth)
 
 
 @pytest.mark.parametrize("depth", [1, 3, 9])

@@ -7,7 +7,7 @@ from math import isclose
 import numpy as np
 import pytest
 
-from spsa.lab.simulation.comparison import Cell, Contest, Sheet, gainful, ranks, sheets
+from spsa.lab.simulation.comparison import ComparisonCell, Contest, Sheet, gainful, ranks, sheets
 from spsa.lab.simulation.entrants import ENTRANTS
 from spsa.lab.simulation.families import FAMILIES
 from spsa.lab.simulation.suite import HALVES, SIZES, Heat, Size, Suite, together
@@ -149,7 +149,7 @@ def test_recovered_is_0_at_the_start_1_at_the_optimum_and_negative_beyond() -> N
     assert np.all(field.recovered(drawn.start + 2 * (drawn.start - drawn.optimum))[:6] < 0.0)
 
 
-CELL, IDLE = (Cell(family=f, parameters=4, budget=9) for f in ("iso", "settled"))
+CELL, IDLE = (ComparisonCell(family=f, parameters=4, budget=9) for f in ("iso", "settled"))
 
 
 def sheet(rule: str, *gained: float) -> Sheet:

@@ -7,8 +7,8 @@ import pytest
 
 from spsa.algorithms import Outcome, Vector
 from spsa.lab.simulation.blocks import Block, Bowl
-from spsa.lab.simulation.engine import Games
-from spsa.lab.simulation.table1 import PARAMETERS, PUBLISHED, Cell, Row
+from spsa.lab.simulation.engine import SimulatedGames
+from spsa.lab.simulation.table1 import PARAMETERS, PUBLISHED, Row, Table1Cell
 
 EXACT = {
     Row.SPSA: (0.000670, 0.007917, 0.090286, 0.738820),
@@ -23,15 +23,15 @@ PAPERS = [Row.SPSA, Row.BSPSAS, Row.BSPSA, Row.TOLD]
 @pytest.mark.parametrize("row", EXACT)
 @pytest.mark.parametrize("i", [0, 3])
 def test_expected_losses_and_limits_are_the_known_ones(row: Row, i: int) -> None:
-    cell = Cell(row=row, n=PARAMETERS[i])
+    cell = Table1Cell(row=row, n=PARAMETERS[i])
     assert cell.expected is not None and round(cell.expected, 6) == EXACT[row][i]
     assert round(cell.limit, 6) == LIMIT[i]
 
 
 def test_only_full_runs_of_the_papers_rows_have_published_figures() -> None:
-    assert Cell(row=Row.SPSA, n=4).published == PUBLISHED[Row.SPSA, 4]
-    assert Cell(row=Row.SPSA, n=4, iterations=SHORT).published is None
-    assert Cell(row=Row.TOLD, n=4).published is None
+    assert Table1Cell(row=Row.SPSA, n=4).published == PUBLISHED[Row.SPSA, 4]
+    assert Table1Cell(row=Row.SPSA, n=4, iterations=SHORT).published is None
+    assert Table1Cell(row=Row.TOLD, n=4).published is None
     assert PUBLISHED[Row.BSPSA, 64].error == pytest.approx(0.1054 / sqrt(50))
 
 
@@ -49,7 +49,7 @@ def told(block: Block, j: int, k: int, centre: Vector, c_k: float) -> Outcome:
 @pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("row", PAPERS)
 def test_blocks_move_as_the_rules_do_step_by_step(row: Row, n: int) -> None:
-    cell = Cell(row=row, n=n, iterations=50)
+    cell = Table1Cell(row=row, n=n, iterations=50)
     rng = np.random.default_rng(1)
     rule = cell.rule(cell.problem(3))
     state, theta, k = rule.start(), cell.problem(3).start, 0
@@ -77,11 +77,11 @@ def fields(outcome: Outcome) -> dict[str, object]:
 def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate: float) -> None:
     runs = 20_000
     bowl = Bowl(curvature=5.0, draw_rate=draw_rate)
-    cell = Cell(row=Row.SPSA, n=1)
+    cell = Table1Cell(row=Row.SPSA, n=1)
     begin = np.full((runs, 1), start)
     _, block = next(bowl.play(begin, np.ones(1), cell.gains(runs), np.random.default_rng(2)))
     better = -4 * 5.0 * block.offset[:, 0] * start
-    games = Games(draw_rate).play(better, 1, np.random.default_rng(3))
+    games = SimulatedGames(draw_rate).play(better, 1, np.random.default_rng(3))
     signs = np.sign(block.offset[:, 0, 0])
     for sign in (-1.0, 1.0):
         mine = block.results[signs == sign, 0]
@@ -94,7 +94,7 @@ def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate:
 @pytest.mark.parametrize("n", [1, 16])
 @pytest.mark.parametrize("row", PAPERS)
 def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:
-    cell = Cell(row=row, n=n, iterations=SHORT)
+    cell = Table1Cell(row=row, n=n, iterations=SHORT)
     losses = cell.losses(300, np.random.default_rng(4))
     assert cell.expected is not None
     error = losses.std() / sqrt(300)
@@ -104,22 +104,22 @@ def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:
 
 def test_told_the_truth_bspsa_is_at_the_limit() -> None:
     for n in (1, 4):
-        told_truth = Cell(row=Row.TOLD, n=n, iterations=SHORT)
+        told_truth = Table1Cell(row=Row.TOLD, n=n, iterations=SHORT)
         assert told_truth.expected == pytest.approx(told_truth.limit, rel=0.03)
-        other = Cell(row=Row.SPSA, n=n, iterations=SHORT)
+        other = Table1Cell(row=Row.SPSA, n=n, iterations=SHORT)
         assert other.expected is not None and other.expected > 1.5 * other.limit
 
 
 @pytest.mark.parametrize("row", [Row.SPSA, Row.BSPSAS, Row.BSPSA])
 def test_the_rules_themselves_lose_as_much_as_the_blocks(row: Row) -> None:
-    cell = Cell(row=row, n=4, iterations=800)
+    cell = Table1Cell(row=row, n=4, iterations=800)
     losses = cell.losses_by_rule(250, np.random.default_rng(5))
     assert cell.expected is not None
     assert losses.mean() == pytest.approx(cell.expected, abs=3.5 * losses.std() / sqrt(250))
 
 
 def test_the_mixture_is_told_nothing_and_gains() -> None:
-    cell = Cell(row=Row.MIXTURE, n=4, iterations=800)
+    cell = Table1Cell(row=Row.MIXTURE, n=4, iterations=800)
     assert cell.expected is None
     losses = cell.losses(60, np.random.default_rng(6))
     assert 0 < losses.mean() < 1
@@ -127,4 +127,4 @@ def test_the_mixture_is_told_nothing_and_gains() -> None:
 
 def test_runs_that_come_to_their_bounds_are_refused() -> None:
     with pytest.raises(ValueError, match="bounds"):
-        Cell(row=Row.SPSA, n=1, iterations=2_000_000).losses(1, np.random.default_rng(1))
+        Table1Cell(row=Row.SPSA, n=1, iterations=2_000_000).losses(1, np.random.default_rng(1))

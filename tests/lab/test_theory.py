@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.simulation.engine import Games
+from spsa.lab.simulation.engine import SimulatedGames
 from spsa.lab.theory import (
     FORGOTTEN,
-    Design,
+    GainDesign,
     Goal,
     Landscape,
     Process,
@@ -82,7 +82,7 @@ def test_a_design_meets_its_goal_in_the_end_and_nearly_after_its_games() -> None
     land, goal = landscape(9), Goal(precision=0.3, confidence=0.8)
     design = cautious(goal, land)
     assert design.process.loss_quantile(0.8) == pytest.approx(0.3)
-    later = Design(r=design.r, games=20 * design.games, process=design.process)
+    later = GainDesign(r=design.r, games=20 * design.games, process=design.process)
     assert later.success(goal, start(land, 2.0)) == pytest.approx(0.8, abs=1e-9)
     assert 0.75 < design.success(goal, start(land, 2.0)) < 0.8
 
@@ -128,7 +128,7 @@ def test_bias_of_the_openings_takes_noise_away() -> None:
 
 def test_pairs_of_biased_openings_have_the_noise_that_is_left() -> None:
     draw_rate, bias, pairs = 0.5, 0.2, 400_000
-    played = Games(draw_rate, bias).play(np.zeros((pairs, 1)), 1, np.random.default_rng(4))
+    played = SimulatedGames(draw_rate, bias).play(np.zeros((pairs, 1)), 1, np.random.default_rng(4))
     result = played @ np.arange(-2.0, 3.0)
     expected = 2 * noise_of_game(draw_rate, bias)
     assert result.var() == pytest.approx(expected, rel=5 * sqrt(4 / pairs))

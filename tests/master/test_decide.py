@@ -18,18 +18,18 @@ from spsa.master.decide import (
     FAILURE_BUDGET,
     Apply,
     AsNeeded,
-    Build,
+    BuildProgress,
+    Decision,
     Finish,
+    Idle,
     InOrder,
-    Leave,
-    Making,
-    Move,
-    Open,
+    OpenIteration,
     Pacing,
     SetMachineAside,
-    Wait,
+    StartBuild,
+    Stop,
     machines_to_set_aside,
-    next_move,
+    next_decision,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,45 +112,49 @@ def view(
 
 def test_a_new_run_opens_as_many_iterations_as_may_be_in_flight() -> None:
     two = InOrder(2)
-    assert next_move(view(0, []), two) == Build(1)
-    assert next_move(view(0, []), two, Making(count=1)) == Build(2)
-    assert next_move(view(0, []), two, Making(count=2)) == Wait()
-    assert next_move(view(0, []), two, Making(count=2, built=True)) == Open(1)
-    assert next_move(view(0, [iteration(1)]), two) == Build(2)
-    assert next_move(view(0, [iteration(1), iteration(2)]), two) == Wait()
+    assert next_decision(view(0, []), two) == StartBuild(1)
+    assert next_decision(view(0, []), two, BuildProgress(count=1)) == StartBuild(2)
+    assert next_decision(view(0, []), two, BuildProgress(count=2)) == Idle()
+    assert next_decision(view(0, []), two, BuildProgress(count=2, built=True)) == OpenIteration(1)
+    assert next_decision(view(0, [iteration(1)]), two) == StartBuild(2)
+    assert next_decision(view(0, [iteration(1), iteration(2)]), two) == Idle()
 
 
 def test_results_are_applied_in_order_even_if_a_later_one_is_in_first() -> None:
     late, early = iteration(1, games=8), iteration(2, games=10)
-    assert next_move(view(0, [late, early]), InOrder(2)) == Wait()
+    assert next_decision(view(0, [late, early]), InOrder(2)) == Idle()
 
 
 def test_the_next_iteration_is_opened_before_the_next_result_is_applied() -> None:
     done, two = iteration(2, games=10), InOrder(2)
-    assert next_move(view(1, [done]), two) == Build(3)
-    assert next_move(view(1, [done]), two, Making(count=1)) == Wait()
-    assert next_move(view(1, [done]), two, Making(count=1, built=True)) == Open(3)
-    assert next_move(view(1, [done, iteration(3)]), two) == Apply(done)
+    assert next_decision(view(1, [done]), two) == StartBuild(3)
+    assert next_decision(view(1, [done]), two, BuildProgress(count=1)) == Idle()
+    assert next_decision(view(1, [done]), two, BuildProgress(count=1, built=True)) == OpenIteration(
+        3
+    )
+    assert next_decision(view(1, [done, iteration(3)]), two) == Apply(done)
 
 
 def test_the_last_iterations_are_applied_and_then_the_run_is_finished() -> None:
     for pacing in (InOrder(2), needed(wanted=99)):
-        assert next_move(view(9, [iteration(10, games=10)]), pacing) == Apply(iteration(10, 10))
-        assert next_move(view(10, []), pacing) == Finish()
+        assert next_decision(view(9, [iteration(10, games=10)]), pacing) == Apply(iteration(10, 10))
+        assert next_decision(view(10, []), pacing) == Finish()
 
 
 @pytest.mark.parametrize("status", [RunStatus.FINISHED, RunStatus.STOPPED])
 def test_a_run_that_has_ended_is_left_alone(status: RunStatus) -> None:
     ended = view(3, [iteration(4, games=10)], status=status)
-    assert next_move(ended, InOrder(2), Making(count=1, built=True)) == Leave()
+    assert next_decision(ended, InOrder(2), BuildProgress(count=1, built=True)) == Stop()
 
 
 def test_a_paused_run_opens_nothing_and_applies_nothing_past_the_next_opening() -> None:
     paused, two = RunStatus.PAUSED, InOrder(2)
-    assert next_move(view(1, [iteration(2, games=10)], status=paused), two) == Wait()
+    assert next_decision(view(1, [iteration(2, games=10)], status=paused), two) == Idle()
     both = [iteration(2, games=10), iteration(3)]
-    assert next_move(view(1, both, status=paused), two) == Apply(both[0])
-    assert next_move(view(1, [], status=paused), two, Making(count=2, built=True)) == Wait()
+    assert next_decision(view(1, both, status=paused), two) == Apply(both[0])
+    assert (
+        next_decision(view(1, [], status=paused), two, BuildProgress(count=2, built=True)) == Idle()
+    )
 
 
 def needed(**over: Any) -> AsNeeded:
@@ -159,24 +163,24 @@ def needed(**over: Any) -> AsNeeded:
 
 def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -> None:
     seen = view(0, [iteration(1)], ready=4)
-    assert next_move(seen, needed()) == Build(2)
-    assert next_move(seen, needed(), Making(count=1)) == Build(3)
-    assert next_move(seen, needed(), Making(count=2)) == Wait()
-    assert next_move(view(0, [iteration(1)], ready=15), needed()) == Wait()
+    assert next_decision(seen, needed()) == StartBuild(2)
+    assert next_decision(seen, needed(), BuildProgress(count=1)) == StartBuild(3)
+    assert next_decision(seen, needed(), BuildProgress(count=2)) == Idle()
+    assert next_decision(view(0, [iteration(1)], ready=15), needed()) == Idle()
 
 
 def test_as_needed_no_more_is_begun_than_can_be_built_or_borne() -> None:
     seen = view(0, [iteration(1)], ready=4)
-    assert next_move(seen, needed(builders=1), Making(count=1)) == Wait()
-    assert next_move(seen, needed(depth=2), Making(count=1)) == Wait()
+    assert next_decision(seen, needed(builders=1), BuildProgress(count=1)) == Idle()
+    assert next_decision(seen, needed(depth=2), BuildProgress(count=1)) == Idle()
 
 
 def test_as_needed_results_are_applied_while_engines_are_built() -> None:
     done = iteration(2, games=10)
-    assert next_move(view(1, [done]), needed(builders=1), Making(count=1)) == Apply(done)
+    assert next_decision(view(1, [done]), needed(builders=1), BuildProgress(count=1)) == Apply(done)
     paused = view(1, [done], status=RunStatus.PAUSED)
-    assert next_move(paused, needed(), Making(count=1, built=True)) == Apply(done)
-    assert next_move(view(2, []), needed(builders=1), Making(count=1)) == Wait()
+    assert next_decision(paused, needed(), BuildProgress(count=1, built=True)) == Apply(done)
+    assert next_decision(view(2, []), needed(builders=1), BuildProgress(count=1)) == Idle()
 
 
 class Rehearsal:
@@ -192,18 +196,18 @@ class Rehearsal:
         while True:
             ready = sum(10 for it in self.open_ones if not it.games_played)
             seen = view(self.applied, self.open_ones, most=self.most, ready=ready)
-            making = Making(count=len(self.made_on), built=self.built > 0)
-            move = next_move(seen, self.pacing, making)
+            in_build = BuildProgress(count=len(self.made_on), built=self.built > 0)
+            move = next_decision(seen, self.pacing, in_build)
             if isinstance(move, Finish):
                 return self.opened_on
             self.make(move)
 
-    def make(self, move: Move) -> None:
+    def make(self, move: Decision) -> None:
         match move:
-            case Build(k):
+            case StartBuild(k):
                 assert k == self.applied + len(self.open_ones) + len(self.made_on) + 1
                 self.made_on.append(self.applied)
-            case Open(k):
+            case OpenIteration(k):
                 self.opened_on[k] = self.made_on.popleft()
                 self.built -= 1
                 self.open_ones.append(iteration(k))

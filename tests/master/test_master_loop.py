@@ -16,7 +16,7 @@ from spsa.errors import (
     DatabaseUnreachable,
     Fault,
     InvalidInput,
-    MastershipLost,
+    MasterLeaseLost,
     TuningError,
     UnusableState,
 )
@@ -107,11 +107,11 @@ class MortalStore(CutStore):
             raise
 
 
-def brought_to_an_end(house, desk):
+def brought_to_an_end(house, queries):
     """The run, moved by as many masters as it takes."""
     while True:
         try:
-            return house.master(Rests(lambda: play(house.store)), desk).run()
+            return house.master(Rests(lambda: play(house.store)), queries).run()
         except Killed:
             continue
 
@@ -121,16 +121,16 @@ def brought_to_an_end(house, desk):
 @pytest.mark.timeout(900)
 def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, sql, cut, dies):
     """The short form leaves most calls out, by SPSA_TEST_SEED; SPSA_TEST_LONG=1 takes them all."""
-    with MortalStore(database_url) as desk:
+    with MortalStore(database_url) as queries:
         house = House(store, "undisturbed", iterations=3)
-        assert brought_to_an_end(house, desk) is RunStatus.FINISHED
-        undisturbed, calls = house.outcome(), desk.writes
+        assert brought_to_an_end(house, queries) is RunStatus.FINISHED
+        undisturbed, calls = house.outcome(), queries.writes
         assert calls > 10
-        desk.dies = dies
+        queries.dies = dies
         for at in range(1 + SEED % EVERY_CALL, calls + 1, EVERY_CALL):
             house = House(store, f"cut at {at}", iterations=3)
-            desk.writes, desk.at, desk.cut = 0, at, cut
-            assert brought_to_an_end(house, desk) is RunStatus.FINISHED
+            queries.writes, queries.at, queries.cut = 0, at, cut
+            assert brought_to_an_end(house, queries) is RunStatus.FINISHED
             assert house.outcome() == undisturbed, at
             assert house.masters == 1 + dies
             assert house.projected[-1].theta == house.now().theta
@@ -263,7 +263,7 @@ def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
             return super().prepare(plus, minus)
 
     delivery = Replaced()
-    with pytest.raises(MastershipLost):
+    with pytest.raises(MasterLeaseLost):
         house.master(Rests(lambda: play(store)), delivery=delivery).run()
     assert delivery.cancelled
     assert store.iterations(house.run.id) == []
@@ -273,7 +273,7 @@ def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
     house = House(store)
     first = house.master(Rests(lambda: play(store)))
     second = house.master(Rests(lambda: play(store)))
-    with pytest.raises(MastershipLost):
+    with pytest.raises(MasterLeaseLost):
         first.run()
     assert second.run() is RunStatus.FINISHED
 

@@ -13,7 +13,7 @@ from test_master_loop import Killed, MortalStore
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.build_threads import PRESUMED_SECONDS, Workbench
+from spsa.master.build_threads import PRESUMED_SECONDS, BuildThreads
 from spsa.master.pacing import Pacer
 from spsa.master.settings import AUTO
 
@@ -46,22 +46,22 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
-    with open_store(sqlite_url, durable=False) as store, MortalStore(sqlite_url) as desk:
-        desk.dies = True
+    with open_store(sqlite_url, durable=False) as store, MortalStore(sqlite_url) as queries:
+        queries.dies = True
         for at in range(1, 30, 4):
             house = House(store, f"cut at {at}", in_flight=AUTO, iterations=4)
-            desk.writes, desk.at, desk.cut = 0, at, cut
-            assert brought_to_an_end(house, desk) is RunStatus.FINISHED
+            queries.writes, queries.at, queries.cut = 0, at, cut
+            assert brought_to_an_end(house, queries) is RunStatus.FINISHED
             run = house.now()
             assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
         assert house.masters == 2
 
 
-def brought_to_an_end(house, desk):
+def brought_to_an_end(house, queries):
     rests = Rests(lambda: play_some(house.store))
     while True:
         try:
-            return house.master(rests, desk, settings=long_run()).run()
+            return house.master(rests, queries, settings=long_run()).run()
         except Killed:
             continue
 
@@ -89,7 +89,7 @@ def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
     assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
 
 
-class Bench(Workbench):
+class Bench(BuildThreads):
     """Its builds have lasted so many seconds."""
 
     def __init__(self, seconds):
@@ -118,9 +118,9 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
 
 
 def test_nothing_is_known_of_builds_before_the_first(store):
-    unproved = Workbench(FixedDelivery(source_sha256="0" * 64))
+    unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
     assert unproved.seconds == PRESUMED_SECONDS
-    assert Workbench(FixedDelivery()).seconds == 0.0
+    assert BuildThreads(FixedDelivery()).seconds == 0.0
     assert Pacer(long_run(), unproved).shortage(seen(store, active_slots=9999)) is None
 
 

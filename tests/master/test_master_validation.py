@@ -8,11 +8,11 @@ from builders import TERMS, new_worker
 from cutting import CutStore
 from masters import FixedDelivery, House, Rests, Watched, play
 
-from spsa.errors import BuildFailed, DatabaseUnreachable, MastershipLost, NothingToDo, TuningError
+from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.validation import Match, validate
+from spsa.master.validation import ValidationMatch, validate
 
-MATCH = Match(
+MATCH = ValidationMatch(
     plus={"margin": 60.0},
     minus={"margin": 50.0},
     games=12,
@@ -32,9 +32,9 @@ def house(store):
 
 def validated(house, rests=None, store=None, match=MATCH, delivery=None):
     store = store or house.store
-    mastership = house.store.acquire(house.run.id, "m", 1000)
+    master_lease = house.store.acquire(house.run.id, "m", 1000)
     rests = rests or Rests(lambda: play(house.store))
-    return validate(store, mastership, delivery or FixedDelivery(), match, Watched(), rests)
+    return validate(store, master_lease, delivery or FixedDelivery(), match, Watched(), rests)
 
 
 def one_move():
@@ -92,15 +92,15 @@ class SilentStore(CutStore):
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store, house, cut):
-    with SilentStore(database_url) as desk:
-        desk.writes = 0
-        validated(house, store=desk)
-        calls = desk.writes
+    with SilentStore(database_url) as queries:
+        queries.writes = 0
+        validated(house, store=queries)
+        calls = queries.writes
         assert calls > 3
         for at in range(1, calls + 1):
             before = len(matches(house))
-            desk.writes, desk.at, desk.cut = 0, at, cut
-            assert validated(house, store=desk).status is IterationStatus.COMPLETE
+            queries.writes, queries.at, queries.cut = 0, at, cut
+            assert validated(house, store=queries).status is IterationStatus.COMPLETE
             assert len(matches(house)) == before + 1, at
 
 
@@ -114,11 +114,11 @@ def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, house, c
             house.store.fail(claim, "the engine crashed")
 
     rests = Rests(fail)
-    with AbandonCut(database_url) as desk:
-        desk.lost = cut
+    with AbandonCut(database_url) as queries:
+        queries.lost = cut
         words = "given up" if cut else "cannot be played: the engine crashed"
         with pytest.raises(TuningError, match=words):
-            validated(house, rests, desk)
+            validated(house, rests, queries)
     assert [row.status for row in matches(house)] == [IterationStatus.ABANDONED]
     assert house.now().status is RunStatus.FINISHED
     assert [e.kind for e in house.store.events(house.run.id)][-1] == "failed"
@@ -195,8 +195,8 @@ def test_the_mastership_is_renewed_while_engines_are_built(house):
 
 
 def test_a_master_that_was_replaced_leaves_the_match_alone(house):
-    mastership = house.store.acquire(house.run.id, "m", 1000)
+    master_lease = house.store.acquire(house.run.id, "m", 1000)
     house.store.acquire(house.run.id, "m", 1000)
-    with pytest.raises(MastershipLost):
-        validate(house.store, mastership, FixedDelivery(), MATCH, Watched(), Rests(lambda: None))
+    with pytest.raises(MasterLeaseLost):
+        validate(house.store, master_lease, FixedDelivery(), MATCH, Watched(), Rests(lambda: None))
     assert matches(house) == []

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from spsa.core.scoring import Tally
-from spsa.report.progress import Pace, Progress
+from spsa.report.progress import Progress, RunPace
 from spsa.report.status import finite
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import duration, elo_text, number, plural, score
@@ -111,7 +111,7 @@ def test_an_interrupt_is_no_fault_of_the_display() -> None:
 
 
 def test_the_pace_is_that_of_the_last_two_minutes() -> None:
-    pace = Pace()
+    pace = RunPace()
     pace.saw(0.0, 0)
     assert pace.games_per_second is None
     pace.saw(60.0, 30)

@@ -21,30 +21,30 @@ from spsa.db.store import NewEngine, Store
 from spsa.errors import InvalidInput, NotSigned, TuningError
 from spsa.lifecycle import Purpose
 from spsa.security.keys import SigningKey, TrustKey, public_file
-from spsa.security.signing import FIRST_LINE, Order, Side
-from worker.batches.backoff import Pace
+from spsa.security.signing import FIRST_LINE, SignedOrder, SignedSide
+from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.loop import Habits, Worker
+from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
 
 KEY = SigningKey.new()
-QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 
 
-def an_order(**over: Any) -> Order:
+def an_order(**over: Any) -> SignedOrder:
     facts = {
         "run": "first",
         "run_seed": 42,
         "iteration": 1,
         "purpose": Purpose.TUNE,
-        "plus": Side(sha256="a" * 64, options={"Margin": "220", "Depth": "4"}),
-        "minus": Side(sha256="b" * 64, options={"Margin": "180"}),
+        "plus": SignedSide(sha256="a" * 64, options={"Margin": "220", "Depth": "4"}),
+        "minus": SignedSide(sha256="b" * 64, options={"Margin": "180"}),
         "terms": Terms(time_control=TimeControl(low=0.1 + 0.2, high=1)),
     }
-    return Order(**facts | over)
+    return SignedOrder(**facts | over)
 
 
 OTHERS = {
@@ -52,10 +52,10 @@ OTHERS = {
     "seed": an_order(run_seed=43),
     "iteration": an_order(iteration=2),
     "purpose": an_order(purpose=Purpose.VALIDATE),
-    "hash": an_order(plus=Side(sha256="c" * 64, options={"Margin": "220", "Depth": "4"})),
+    "hash": an_order(plus=SignedSide(sha256="c" * 64, options={"Margin": "220", "Depth": "4"})),
     "sides": an_order(plus=an_order().minus, minus=an_order().plus),
-    "option": an_order(minus=Side(sha256="b" * 64, options={"Margin": "181"})),
-    "no option": an_order(minus=Side(sha256="b" * 64)),
+    "option": an_order(minus=SignedSide(sha256="b" * 64, options={"Margin": "181"})),
+    "no option": an_order(minus=SignedSide(sha256="b" * 64)),
     "book": an_order(terms=Terms(time_control=an_order().terms.time_control, book=Book(name="/x"))),
     "time": an_order(terms=Terms(time_control=TimeControl(low=0.3, high=1))),
     "common option": an_order(
@@ -92,7 +92,7 @@ def test_another_masters_signature_is_refused() -> None:
 
 def test_the_bytes_that_are_signed_are_these() -> None:
     """Spelled out: another program may have to check them."""
-    order = an_order(terms=Terms(time_control=NODES), minus=Side(sha256="b" * 64))
+    order = an_order(terms=Terms(time_control=NODES), minus=SignedSide(sha256="b" * 64))
     head, _, text = order.to_bytes().partition(b"\n")
     assert head + b"\n" == FIRST_LINE == b"spsa-tuner order 1\n"
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")).encode()
@@ -117,12 +117,12 @@ def test_a_trip_through_json_changes_no_byte(
     low: float, high: float, options: dict[str, str], common: dict[str, str], run: str
 ) -> None:
     terms = Terms(time_control=TimeControl(low=low, high=high), engine_options=common)
-    order = an_order(run=run, terms=terms, plus=Side(sha256="a" * 64, options=options))
+    order = an_order(run=run, terms=terms, plus=SignedSide(sha256="a" * 64, options=options))
     told = Terms.from_json(json.loads(json.dumps(terms.to_json())))
     back = an_order(
         run=run,
         terms=told,
-        plus=Side(sha256="a" * 64, options=json.loads(json.dumps(options))),
+        plus=SignedSide(sha256="a" * 64, options=json.loads(json.dumps(options))),
     )
     assert back.to_bytes() == order.to_bytes()
 
@@ -247,8 +247,8 @@ def work(store: Store, folder: Path, key: TrustKey | None, batches: int = 1) -> 
     with Pool(1, PATIENT) as pool:
         cache = EngineCache(folder / "cache", store.engine_bytes, key)
         client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
-        habits = Habits(poll=QUICK, max_batches=batches)
-        return Worker(client, pool, cache, habits, Interrupts()).run()
+        options = WorkerOptions(poll=QUICK, max_batches=batches)
+        return Worker(client, pool, cache, options, Interrupts()).run()
 
 
 def test_what_is_signed_is_played(

@@ -8,7 +8,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import (
     BatchResult,
     Claim,
-    Mastership,
+    MasterLease,
     NewEngine,
     NewIteration,
     NewRun,
@@ -138,7 +138,7 @@ class Stage:
 
     store: Store
     run: Run
-    master: Mastership
+    master: MasterLease
     worker: RegisteredWorker
 
     def now(self) -> Run:

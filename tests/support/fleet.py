@@ -27,10 +27,10 @@ from builders import (
 from spsa.core.scoring import Tally
 from spsa.core.seeds import derived_seed
 from spsa.db import deadline
-from spsa.db.store import Claim, Mastership, Run, Store, open_store
-from spsa.errors import DatabaseUnreachable, IllegalTransition, MastershipLost
+from spsa.db.store import Claim, MasterLease, Run, Store, open_store
+from spsa.errors import DatabaseUnreachable, IllegalTransition, MasterLeaseLost
 from spsa.lifecycle import RunStatus
-from worker.batches.backoff import Pace, Pauses
+from worker.batches.backoff import Backoff, BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 
 NAME, SEED = "fleet", 2026
@@ -38,7 +38,7 @@ GAMES, BATCH, IN_FLIGHT = 24, 4, 2
 ENDLESS = 1_000_000
 LEASE_SECONDS = 0.4
 IDLE_SECONDS = 0.03  # without it one busy master keeps everybody else from an SQLite file
-AT_ONCE = Pace(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
+AT_ONCE = BackoffTimes(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Post:
 
     url: str
     pause: float = 0.02
-    retry: Pace = AT_ONCE
+    retry: BackoffTimes = AT_ONCE
     durable: bool = True
     journal: Path | None = None
     deadlines: tuple[float, float] | None = None
@@ -70,7 +70,7 @@ def is_over(store: Store) -> bool:
 class Player:
     """A worker: every `step` delivers what it has played and asks for the next batch."""
 
-    def __init__(self, store: Any, retry: Pace, pause: float = 0.0) -> None:
+    def __init__(self, store: Any, retry: BackoffTimes, pause: float = 0.0) -> None:
         self.store, self._pause, self._chance = store, pause, Random()
         self.client = DatabaseClient(store, new_worker(uuid.uuid4().hex), LEASE_SECONDS, retry)
         self.over = False
@@ -99,10 +99,12 @@ class Player:
 class Leader:
     """A master; every `step` is one look at the run and what follows. Another one may lead."""
 
-    def __init__(self, store: Any, name: str, retry: Pace, pause: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self, store: Any, name: str, retry: BackoffTimes, pause: float = IDLE_SECONDS
+    ) -> None:
         self.store, self._name, self._pause = store, name, pause
-        self._retries = Pauses(retry, Random())
-        self._mastership: Mastership | None = None
+        self._retries = Backoff(retry, Random())
+        self._master_lease: MasterLease | None = None
         self.over = False
         self.silence = 0.0
 
@@ -111,8 +113,8 @@ class Leader:
         try:
             self._lead()
             self._retries.reset()
-        except (MastershipLost, IllegalTransition):
-            self._mastership = None
+        except (MasterLeaseLost, IllegalTransition):
+            self._master_lease = None
             self._retries.reset()  # an answer, too
             self.silence = self._pause
         except DatabaseUnreachable:
@@ -123,20 +125,20 @@ class Leader:
         self.over = run.status is RunStatus.FINISHED
         if self.over:
             return
-        if self._mastership is None:
-            self._mastership = self.store.acquire(run.id, self._name, LEASE_SECONDS)
-        self._move(self._mastership)
+        if self._master_lease is None:
+            self._master_lease = self.store.acquire(run.id, self._name, LEASE_SECONDS)
+        self._move(self._master_lease)
 
-    def _move(self, mastership: Mastership) -> None:
-        view = self.store.tick(mastership, LEASE_SECONDS)
+    def _move(self, master_lease: MasterLease) -> None:
+        view = self.store.tick(master_lease, LEASE_SECONDS)
         run, k = view.run, view.opened + 1
         if k <= run.max_iterations and k - IN_FLIGHT <= run.applied:
-            self.store.open_iteration(mastership, iteration(k, run.applied))
+            self.store.open_iteration(master_lease, iteration(k, run.applied))
         elif view.open and view.open[0].played_out:
             oldest = view.open[0]
-            self.store.apply(mastership, oldest.id, step_from(run, oldest.tally))
+            self.store.apply(master_lease, oldest.id, step_from(run, oldest.tally))
         elif not view.open:
-            self.store.finish(mastership)
+            self.store.finish(master_lease)
         else:
             self.silence = self._pause
 
@@ -174,7 +176,7 @@ def _work(hand: Player | Leader) -> None:
 def _reached(post: Post, name: str) -> Any:
     if post.deadlines is not None:
         deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS = post.deadlines
-    pauses = Pauses(post.retry, Random())
+    pauses = Backoff(post.retry, Random())
     while True:
         try:
             store = open_store(post.url, durable=post.durable)

@@ -3,9 +3,9 @@
 `python -m hasty_master run`; everything else is the product's.
 """
 
-from spsa.master import session as sitting
+from spsa.master import session as session
 
-sitting.PATIENCE_SECONDS = 0.5
+session.RETRY_SECONDS = 0.5
 
 from spsa.cli import main  # noqa: E402
 

@@ -162,10 +162,10 @@ class House:
 
     def master(self, rests: Rests, store: Store | None = None, **over) -> Master:
         """Another master of the run; the one before it can do nothing any more."""
-        desk = store or self.store
+        queries = store or self.store
         self.masters += 1
         facts = {
-            "store": desk,
+            "store": queries,
             "mastership": self.store.acquire(self.run.id, "m", 1000),
             "tuning": self.tuning,
             "settings": settings(self.in_flight, self.iterations),

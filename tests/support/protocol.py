@@ -23,12 +23,12 @@ from invariants import broken, miscounted
 from shell import Shell
 
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult, Claim, Mastership, RegisteredWorker, RunView
+from spsa.db.store import BatchResult, Claim, MasterLease, RegisteredWorker, RunView
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
     LeaseLost,
-    MastershipLost,
+    MasterLeaseLost,
     OutOfRange,
     ReportConflict,
     TuningError,
@@ -161,8 +161,8 @@ class Protocol(RuleBasedStateMachine):
         self.epoch, self.master, self.master_expired = 0, None, False
         self.asked: list[str] = []
         self.claims: dict[str, Claim] = {}
-        self.masterships: dict[str, Mastership] = {}
-        self.replaced: list[Mastership] = []
+        self.masterships: dict[str, MasterLease] = {}
+        self.replaced: list[MasterLease] = []
         self.views: dict[str, RunView] = {}
 
     def registered(self, i: int) -> RegisteredWorker:
@@ -419,7 +419,7 @@ class Protocol(RuleBasedStateMachine):
         epoch = self.epoch + 1
         got = self.do(
             lambda: self.store.acquire(self.run_id, name, LEASE),
-            Plan(lambda got: got.epoch == epoch, effect) if free else refuse(MastershipLost),
+            Plan(lambda got: got.epoch == epoch, effect) if free else refuse(MasterLeaseLost),
             cut,
         )
         if got is not None:
@@ -435,7 +435,7 @@ class Protocol(RuleBasedStateMachine):
         name = NAMES[pick % 3]
         if name not in self.masterships:
             return
-        plan = Plan(self._shows, self._tick) if self._leads(name) else refuse(MastershipLost)
+        plan = Plan(self._shows, self._tick) if self._leads(name) else refuse(MasterLeaseLost)
         view = self.do(lambda: self.store.tick(self.masterships[name], LEASE), plan, cut)
         if view is not None:
             self.views[name] = view
@@ -500,7 +500,7 @@ class Protocol(RuleBasedStateMachine):
 
     def _planned_opening(self, name: str, k: int, opened_on: int) -> Plan:
         if not self._leads(name):
-            return refuse(MastershipLost)
+            return refuse(MasterLeaseLost)
         if k <= len(self.iterations):
             return Plan(lambda got: got == k)
         decided_well = max(0, k - IN_FLIGHT) <= opened_on <= self.applied
@@ -531,7 +531,7 @@ class Protocol(RuleBasedStateMachine):
 
     def _planned_step(self, name, view, k, step) -> Plan:
         if not self._leads(name):
-            return refuse(MastershipLost)
+            return refuse(MasterLeaseLost)
         iteration = self.iterations[k - 1]
         next_in_turn = view.run.applied == self.applied == k - 1
         if not (next_in_turn and iteration.played_out and iteration.status == "in_progress"):
@@ -564,14 +564,14 @@ class Protocol(RuleBasedStateMachine):
         if pick % 2:
             self.do(lambda: self.store.resign(old), Plan(), cut)
         else:
-            self.do(lambda: self.store.tick(old, LEASE), refuse(MastershipLost), cut)
+            self.do(lambda: self.store.tick(old, LEASE), refuse(MasterLeaseLost), cut)
 
     def finish(self, pick, cut=None):
         name = NAMES[pick % 3]
         if name not in self.masterships:
             return
         if not self._leads(name):
-            plan = refuse(MastershipLost)
+            plan = refuse(MasterLeaseLost)
         elif self.applied < ITERATIONS or self.status != "running":
             plan = refuse(IllegalTransition)
         else:

@@ -23,14 +23,14 @@ from spsa.errors import InvalidInput, TuningError
 from spsa.text import NAME_LENGTH
 from worker import cli
 from worker.batches.service import Service
-from worker.match.command import Arena
-from worker.match.games import Match, Played
+from worker.match.command import MatchCommand
+from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
-from worker.runner.clock import timekeeper
+from worker.runner.clock import game_clock
 from worker.runner.moves import WHITE
 from worker.runner.openings import OpeningBook, load
 from worker.runner.rules import Position
-from worker.uci.engine import Patience
+from worker.uci.engine import UciTimeouts
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
@@ -88,16 +88,16 @@ def value(chance: Chance) -> str:
             return chance.number()
 
 
-def ready(typed: Sequence[str]) -> Arena | Service | None:
+def ready(typed: Sequence[str]) -> MatchCommand | Service | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
         context = cli.compete.make_context("compete", list(typed))
     except click.exceptions.Exit:  # --help, --version
         return None
-    given: dict[str, Any] = dict(context.params, isolation=None, warden=None, folders=None)
+    given: dict[str, Any] = dict(context.params, isolation=None, orphan_reaper=None, folders=None)
     engines = given.pop("engines")
     cli.check(engines, given)
-    return cli.service(given) if given["spsa"] else Arena.of(*engines, given)
+    return cli.service(given) if given["spsa"] else MatchCommand.of(*engines, given)
 
 
 @given(typed=made(words))
@@ -118,7 +118,7 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
     except (click.ClickException, TuningError) as error:
         assert error.exit_code == 2
         return
-    if isinstance(found, Arena):
+    if isinstance(found, MatchCommand):
         check_match(found.match, found.concurrency)
         check_memory(found.confinement.limits())
         assert 1 <= found.progress <= 10**9
@@ -141,10 +141,10 @@ def check_match(match: Match, concurrency: int) -> None:
     for spec in (match.first, match.second):
         assert all(text.isprintable() for pair in spec.options.items() for text in pair)
     job = match.job(match.pairs - 1)
-    limit = timekeeper(control, job.pairings[0].time, Patience()).limit(WHITE)
+    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(WHITE)
     assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
     for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
-        played = Played()
+        played = PlayedMatch()
         played.count.tally = tally
         as_json(match, played)
         assert all(line.isprintable() for line in report_lines(match, played))
@@ -158,8 +158,8 @@ def check_service(service: Service) -> None:
     assert 1 <= service.concurrency <= 4096 and 1 <= service.lease <= 86_400
     assert service.name is None or 1 <= len(service.name) <= NAME_LENGTH
     assert service.name is None or service.name.isprintable()
-    assert 0 <= service.habits.drain < 10**8
-    assert service.habits.idle_timeout is None or 0 < service.habits.idle_timeout < 10**8
+    assert 0 <= service.options.drain < 10**8
+    assert service.options.idle_timeout is None or 0 < service.options.idle_timeout < 10**8
     check_memory(service.confinement.limits())
 
 
@@ -309,12 +309,12 @@ def check_book(book: OpeningBook) -> None:
 
 def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "0", "1", "0", "--resign", "1", "1"])
-    assert isinstance(found, Arena)
+    assert isinstance(found, MatchCommand)
     assert found.match.bounds == (-5, 5)
     found = ready(
         [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
     )
-    assert isinstance(found, Arena) and found.match.first.options == {"Hash": "ß \u265e"}
+    assert isinstance(found, MatchCommand) and found.match.first.options == {"Hash": "ß \u265e"}
     assert found.match.conditions.time_control == TimeControl(
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )

@@ -38,7 +38,7 @@ from worker.runner.openings import Opening
 from worker.runner.rules import Termination, drawn
 from worker.uci.engine import Limit, UciEngine
 from worker.uci.process import Alarm
-from worker.uci.search_reply import Answer, last_info
+from worker.uci.search_reply import SearchReply, last_info
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
 OPTION = "option name type default min max var Hash Threads spin check combo button string true"
@@ -110,10 +110,10 @@ def test_numbers_of_a_search_stay_in_their_ranges(said: str, move: str) -> None:
     heard = bytearray(b"\n" + said.encode(errors="replace") + b"\n")
     last = last_info(heard, len(heard))
     try:
-        answer = Answer.of(move.encode(errors="replace"), last, 0.5)
+        answer = SearchReply.of(move.encode(errors="replace"), last, 0.5)
     except EngineFault as fault:
         refused_in_print(fault)
-        answer = Answer.of(b"bestmove e2e4", last, 0.5)
+        answer = SearchReply.of(b"bestmove e2e4", last, 0.5)
     assert re.fullmatch(r"[a-h][1-8][a-h][1-8][qrbn]?", answer.move)
     score = answer.score
     assert score is None or -MATE <= score <= MATE
@@ -128,7 +128,7 @@ def refused_in_print(fault: EngineFault) -> None:
     assert fault.reason.isprintable() and len(fault.reason) <= VOID_REASON_LENGTH
 
 
-def assert_can_be_written_down(answer: Answer) -> None:
+def assert_can_be_written_down(answer: SearchReply) -> None:
     """In a PGN, and in the columns of a batch."""
     pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
     game = Game(drawn(Termination.DRAW), (answer,), WHITE)
@@ -162,7 +162,9 @@ def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[i
     count = Count()
     for reason in reasons:
         count.add_void(reason)
-    moves = tuple(Answer("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes)
+    moves = tuple(
+        SearchReply("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes
+    )
     game = Game(drawn(Termination.DRAW), moves, WHITE)
     for _ in range(2):
         count.add(Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game))
@@ -250,7 +252,7 @@ class Parrot:
         self._alarm = Alarm()
         self._engine: UciEngine | None = None
 
-    def __call__(self, said: bytes) -> Answer | EngineFault:
+    def __call__(self, said: bytes) -> SearchReply | EngineFault:
         self._engine = self._engine or started(self._spec, self._alarm, PATIENT)
         try:
             echo = b"echo " + said.hex().encode() + b"\nposition startpos"

@@ -22,7 +22,7 @@ from spsa.core.game_settings import Book, Terms
 from spsa.db.store import open_store
 from spsa.errors import EngineFault
 from worker.uci.isolation import Isolation, isolation
-from worker.uci.spawning import Confinement, spawn
+from worker.uci.spawning import EngineLimits, spawn
 
 NOBODY = 65534
 
@@ -75,7 +75,7 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
-def said(path: str, confinement: Confinement) -> str:
+def said(path: str, confinement: EngineLimits) -> str:
     process = spawn(path, confinement)
     text, _ = process.communicate(timeout=240)
     return text.decode().strip()
@@ -94,8 +94,8 @@ except OSError as error:
 def test_an_engine_reaches_nobody(folder: Path, port: int) -> None:
     path = program(folder, CALL.format(port=port))
     with isolation() as found:
-        assert said(path, Confinement(isolation=found)).startswith("refused")
-    assert said(path, Confinement()) == "reached"
+        assert said(path, EngineLimits(isolation=found)).startswith("refused")
+    assert said(path, EngineLimits()) == "reached"
 
 
 def test_an_engine_is_who_it_was_and_has_its_files(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_engine_is_who_it_was_and_has_its_files(folder: Path) -> None:
     (folder / "net.nnue").chmod(0o600)
     look = f"import os; print(os.getuid(), os.getgid(), open({str(folder / 'net.nnue')!r}).read())"
     with isolation() as found:
-        confined = said(program(folder, look), Confinement(isolation=found))
+        confined = said(program(folder, look), EngineLimits(isolation=found))
     assert confined == f"{os.getuid()} {os.getgid()} weights"
 
 
@@ -116,7 +116,7 @@ def test_nothing_stays_open(folder: Path) -> None:
     before = open_descriptors()
     with isolation() as found:
         path = program(folder, listing)
-        assert said(path, Confinement(isolation=found)) == said(path, Confinement())
+        assert said(path, EngineLimits(isolation=found)) == said(path, EngineLimits())
     assert open_descriptors() == before
 
 
@@ -145,14 +145,14 @@ def test_without_the_wish_there_is_none() -> None:
 def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
     path = program(folder, f"open({str(folder / 'ran')!r}, 'w')")
     with Path("/dev/null").open() as no_namespace, pytest.raises(EngineFault, match="cannot start"):
-        spawn(path, Confinement(isolation=Isolation((no_namespace.fileno(),))))
+        spawn(path, EngineLimits(isolation=Isolation((no_namespace.fileno(),))))
     assert not (folder / "ran").exists()
 
 
 def test_a_confinement_says_what_it_is() -> None:
     with isolation() as found:
-        assert str(Confinement(isolation=found)) == "no network, rlimits"
-    assert str(Confinement()) == "rlimits"
+        assert str(EngineLimits(isolation=found)) == "no network, rlimits"
+    assert str(EngineLimits()) == "rlimits"
 
 
 WORKER = """
@@ -192,7 +192,7 @@ def test_an_engine_dies_with_a_worker_that_is_killed(folder: Path, user: str, wa
     process = a_worker(folder, "import time; time.sleep(60)", user, wanted)
     assert process.stdout is not None
     pid, _, how = process.stdout.readline().strip().partition(" ")
-    assert how == str(Confinement()) if not wanted else how == "no network, rlimits"
+    assert how == str(EngineLimits()) if not wanted else how == "no network, rlimits"
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()

@@ -10,10 +10,10 @@ from cutting import CutStore
 
 from spsa.db.store import BatchResult
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
-from worker.batches.backoff import Pace
+from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 
-QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 BOX = new_worker("box-1")
 
 
@@ -265,7 +265,7 @@ def test_a_report_is_due_at_once_unless_the_database_is_silent(client, run, monk
 def test_it_waits_longer_after_each_failure_and_begins_anew_after_an_answer(
     store, run, monkeypatch
 ):
-    pace = Pace(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
+    pace = BackoffTimes(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
     client = DatabaseClient(store, BOX, LEASE, pace)
     monkeypatch.setattr(time, "monotonic", lambda: 5e9)
 

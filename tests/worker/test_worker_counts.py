@@ -9,7 +9,7 @@ from engines.zoo import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db.store import open_store
-from worker.batches.active_batch import InPlay
+from worker.batches.active_batch import ActiveBatch
 from worker.batches.database_client import PendingReport
 from worker.batches.job import Binaries, job_of
 from worker.runner.count import Count, Speeds
@@ -18,13 +18,13 @@ from worker.runner.openings import OpeningBook, drawn_time
 from worker.runner.openings.formats import Opening
 from worker.runner.pool import JobDone, JobFailed, JobStopped
 from worker.runner.rules import Termination, drawn, won_by
-from worker.uci.search_reply import Answer
+from worker.uci.search_reply import SearchReply
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)
 
 
 def answer(nodes, seconds):
-    return Answer("e2e4", 3, seconds, b"info depth 1 nodes %d score cp 3" % nodes)
+    return SearchReply("e2e4", 3, seconds, b"info depth 1 nodes %d score cp 3" % nodes)
 
 
 def pair():
@@ -83,7 +83,7 @@ def test_speeds_are_of_each_slot():
 
 
 def test_a_batch_knows_its_last_pair(claim):
-    batch = InPlay(claim, started=0.0)
+    batch = ActiveBatch(claim, started=0.0)
     assert not batch.on_last_pair
     batch.count.add(pair())
     assert batch.on_last_pair
@@ -91,7 +91,7 @@ def test_a_batch_knows_its_last_pair(claim):
 
 
 def test_a_batch_that_was_played_is_reported_with_its_costs(claim, monkeypatch):
-    batch = InPlay(claim, started=100.0, slot=3)
+    batch = ActiveBatch(claim, started=100.0, slot=3)
     batch.count.add(pair())
     batch.count.add_void("crash")
     monkeypatch.setattr(time, "monotonic", lambda: 107.5)
@@ -106,7 +106,7 @@ def test_a_batch_that_was_played_is_reported_with_its_costs(claim, monkeypatch):
 
 @pytest.mark.parametrize("culprit", ["plus", "minus", ""])
 def test_a_batch_that_failed_says_why_and_whose_fault_it_is(claim, culprit):
-    batch = InPlay(claim, started=0.0, culprit=culprit)
+    batch = ActiveBatch(claim, started=0.0, culprit=culprit)
     for _ in range(3):
         batch.count.add_void("crash")
     report = batch.report(JobFailed(claim.claim_id, "x" * 3000))
@@ -117,7 +117,7 @@ def test_a_batch_that_failed_says_why_and_whose_fault_it_is(claim, culprit):
 
 
 def test_a_batch_that_was_stopped_says_nothing(claim):
-    assert InPlay(claim, started=0.0).report(JobStopped(claim.claim_id)) == PendingReport(
+    assert ActiveBatch(claim, started=0.0).report(JobStopped(claim.claim_id)) == PendingReport(
         claim=claim
     )
 
@@ -134,4 +134,4 @@ def test_a_job_follows_from_the_claim_alone(claim):
         assert pairing.time == drawn_time(claim.terms.time_control, claim.seed, index)
     conditions = job.conditions
     assert conditions.time_control == claim.terms.time_control
-    assert (conditions.adjudication, conditions.patience) == (claim.terms.adjudication, PATIENT)
+    assert (conditions.adjudication, conditions.timeouts) == (claim.terms.adjudication, PATIENT)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
-from worker.runner.adjudication import Judge
-from worker.runner.clock import ChessClock, timekeeper
+from worker.runner.adjudication import Adjudicator
+from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
 from worker.runner.openings import Opening
 from worker.runner.rules import Ending, Position, Termination
-from worker.uci.engine import Limit, Patience
-from worker.uci.search_reply import Answer
+from worker.uci.engine import Limit, UciTimeouts
+from worker.uci.search_reply import SearchReply
 
 NONE = Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)
@@ -47,18 +47,18 @@ class Scripted:
     def await_ready(self) -> None:
         pass
 
-    def search(self, position: bytes, limit: Limit) -> Answer:
+    def search(self, position: bytes, limit: Limit) -> SearchReply:
         self.asked.append(limit)
         ply = len(position.partition(b"moves")[2].split())
         if ply == self.fault_at:
             raise EngineFault("hang", "it was told to")
         seconds = self.seconds[ply // 2] if self.seconds else 0.01
         info = f"info depth 5 nodes {self.nodes + ply}".encode()
-        return Answer(self.moves[ply], self.score, seconds, info)
+        return SearchReply(self.moves[ply], self.score, seconds, info)
 
 
 def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> Conditions:
-    return Conditions(time_control=time_control, adjudication=adjudication, patience=Patience())
+    return Conditions(time_control=time_control, adjudication=adjudication, timeouts=UciTimeouts())
 
 
 def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
@@ -180,18 +180,18 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
 def test_other_limits_are_the_same_every_move_and_nobody_flags(
     terms: TimeControl, value: float, go: bytes, seconds: float
 ) -> None:
-    keeper = timekeeper(terms, value, Patience())
+    keeper = game_clock(terms, value, UciTimeouts())
     assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
     assert not keeper.flag_falls(chess.BLACK, 1e9)
 
 
 def judged(terms: Adjudication, scores: list[int | None], opening: Opening = START) -> list[object]:
     """The rulings on a game of knight moves whose movers see these scores."""
-    judge, position, rulings = Judge(terms), Position(opening), []
+    adjudicator, position, rulings = Adjudicator(terms), Position(opening), []
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
         assert position.make(shuffle[ply % 4])
-        rulings.append(judge.hear(position, score))
+        rulings.append(adjudicator.hear(position, score))
     return rulings
 
 

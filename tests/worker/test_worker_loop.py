@@ -30,16 +30,16 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import BatchStatus, RunStatus
-from worker.batches.backoff import Pace
+from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport, WorkerStore
 from worker.batches.engine_cache import EngineCache
 from worker.batches.job import Binaries, job_of
-from worker.batches.loop import NOTHING_TO_DO, Habits, Worker
+from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
 from worker.runner.openings import drawn_time, load
 from worker.runner.pool import Pool
 
-QUICK = Pace(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
+QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
 PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
@@ -92,18 +92,18 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
 
 @contextmanager
 def hired(
-    desk: Any, folder: Path, size: int = 2, **habits: Any
+    queries: Any, folder: Path, size: int = 2, **options: Any
 ) -> Iterator[tuple[Worker, Interrupts]]:
     interrupts = Interrupts()
     with Pool(size, PATIENT) as pool:
-        client = DatabaseClient(desk, new_worker("me"), habits.pop("lease", LEASE), QUICK)
-        cache = EngineCache(folder / "cache", desk.engine_bytes)
-        chosen = Habits(poll=QUICK, after_failure=QUICK, **habits)
+        client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
+        cache = EngineCache(folder / "cache", queries.engine_bytes)
+        chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
         yield Worker(client, pool, cache, chosen, interrupts), interrupts
 
 
-def work(desk: Any, folder: Path, **habits: Any) -> int:
-    with hired(desk, folder, **habits) as (worker, _):
+def work(queries: Any, folder: Path, **options: Any) -> int:
+    with hired(queries, folder, **options) as (worker, _):
         return worker.run()
 
 
@@ -232,9 +232,9 @@ def test_a_lost_lease_ends_the_games_and_nothing_is_reported(
     staged: Stage, offer: Callable[..., int], tmp_path: Path
 ) -> None:
     offer(LONG, fault="hang", at_ply=1)
-    desk = Watched(staged.store, renew=lambda claims, lease: frozenset())
-    assert work(desk, tmp_path, lease=0.2, max_batches=1) == 0
-    assert "report" not in desk.calls
+    queries = Watched(staged.store, renew=lambda claims, lease: frozenset())
+    assert work(queries, tmp_path, lease=0.2, max_batches=1) == 0
+    assert "report" not in queries.calls
     assert not children()
 
 
@@ -249,14 +249,14 @@ def at_work(worker: Worker) -> Iterator[list[int]]:
 
 
 def interrupt_when_playing(
-    desk: Watched,
+    queries: Watched,
     folder: Path,
     times: int,
     playing: Callable[[], bool] = lambda: True,
-    **habits: Any,
+    **options: Any,
 ) -> list[int]:
-    with hired(desk, folder, **habits) as (worker, interrupts), at_work(worker) as codes:
-        wait_until(lambda: "claim" in desk.calls and playing())
+    with hired(queries, folder, **options) as (worker, interrupts), at_work(worker) as codes:
+        wait_until(lambda: "claim" in queries.calls and playing())
         for _ in range(times):
             interrupts.note(signal.SIGINT)
     return codes
@@ -468,9 +468,9 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(
         return content
 
     minus.unlink()
-    desk = Watched(staged.store, engine_bytes=stored)
-    assert work(desk, tmp_path, max_batches=2) == 0
-    assert desk.calls.count("release") == 2
+    queries = Watched(staged.store, engine_bytes=stored)
+    assert work(queries, tmp_path, max_batches=2) == 0
+    assert queries.calls.count("release") == 2
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE] * 2
 
 
@@ -478,11 +478,11 @@ def test_the_next_batch_is_claimed_while_a_slot_is_on_its_last_pair(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
     offer(LONG, fault="hang", at_ply=1, only_once=tmp_path / "marker", skip=1)
-    desk = Watched(shared)
-    with hired(desk, tmp_path, size=1) as (worker, interrupts), at_work(worker):
-        wait_until(lambda: desk.calls.count("claim") == 2)
+    queries = Watched(shared)
+    with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: queries.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)
-        wait_until(lambda: desk.calls.count("release") == 1)
+        wait_until(lambda: queries.calls.count("release") == 1)
         assert [row.status for row in batches(sql)] == [BatchStatus.LEASED, BatchStatus.READY]
         interrupts.note(signal.SIGTERM)
     assert [(row.status, row.attempt) for row in batches(sql)] == [(BatchStatus.READY, 0)] * 2
@@ -492,9 +492,9 @@ def test_batches_of_one_pair_are_claimed_ahead_too(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, shared: Store, sql: Any
 ) -> None:
     offer(LONG, batch_games=2, fault="hang", at_ply=1)
-    desk = Watched(shared)
-    with hired(desk, tmp_path, size=1, drain=0.0) as (worker, interrupts), at_work(worker):
-        wait_until(lambda: desk.calls.count("claim") == 2)
+    queries = Watched(shared)
+    with hired(queries, tmp_path, size=1, drain=0.0) as (worker, interrupts), at_work(worker):
+        wait_until(lambda: queries.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)
-    assert desk.calls.count("claim") == 2
+    assert queries.calls.count("claim") == 2
     assert [row.status for row in batches(sql)] == [BatchStatus.READY] * 4

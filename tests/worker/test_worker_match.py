@@ -23,7 +23,7 @@ from spsa.lifecycle import BatchStatus
 from worker import address, cores
 from worker.options import confinement
 from worker.runner.openings import permutation
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 ROOT = Path(__file__).parents[2]
 DECLARED = "Margin type spin default 0 min -9 max 9"
@@ -381,16 +381,16 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
     assert cores.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
-    confinement = Confinement(cores=(0, 2, 1, 3))
+    confinement = EngineLimits(cores=(0, 2, 1, 3))
     assert [confinement.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
-    assert Confinement().of_slot(3).cores == ()
+    assert EngineLimits().of_slot(3).cores == ()
 
 
 def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     box = cores.memory()
     assert box is not None
 
-    def allowed(**given: Any) -> Confinement:
+    def allowed(**given: Any) -> EngineLimits:
         return confinement({"isolation": None, "warden": None, "folders": None, **given})
 
     assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)

@@ -48,7 +48,7 @@ def pool() -> Iterator[Pool]:
 def job(plus: Path, minus: Path, key: str = "job", pairs: int = 1, **over) -> Job:
     time_control = over.pop("time_control", NODES)
     conditions = Conditions(
-        time_control=time_control, adjudication=Adjudication(), patience=PATIENT
+        time_control=time_control, adjudication=Adjudication(), timeouts=PATIENT
     )
     return Job(
         key=key,
@@ -145,8 +145,8 @@ def test_what_never_plays_fails_and_counts_for_nobody(
 ) -> None:
     files = open_files()
     minus = engine(tmp_path, "minus", moves=LOSER, fault=fault, at_ply=ply)
-    patience = IMPATIENT if fault.startswith("no-") else PATIENT
-    with Pool(1, patience) as slots:
+    timeouts = IMPATIENT if fault.startswith("no-") else PATIENT
+    with Pool(1, timeouts) as slots:
         slots.submit(job(winner, minus, max_void=1))
         *voids, end = until_the_end(slots)
     assert [(void.culprit, void.reason) for void in voids] == [("minus", reason)] * 2

@@ -13,7 +13,7 @@ from engines.zoo import started as begun
 
 from spsa.errors import EngineFault
 from worker.uci import spawning
-from worker.uci.engine import Limit, Patience, UciEngine
+from worker.uci.engine import Limit, UciEngine, UciTimeouts
 from worker.uci.process import Alarm, Stopped
 from worker.uci.search_reply import MATE
 from worker.uci.spawning import clean_environment
@@ -36,10 +36,10 @@ def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
     started: list[UciEngine] = []
 
     def begin(
-        options: dict[str, str] | None = None, patience: Patience = PATIENT, **switches: object
+        options: dict[str, str] | None = None, timeouts: UciTimeouts = PATIENT, **switches: object
     ) -> UciEngine:
         path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(begun(spec(path, **options or {}), alarm, patience))
+        started.append(begun(spec(path, **options or {}), alarm, timeouts))
         return started[-1]
 
     yield begin
@@ -109,7 +109,7 @@ def test_a_missing_program_cannot_start(tmp_path: Path, alarm: Alarm) -> None:
 
 
 def test_no_readyok_is_a_hang(start: Starts) -> None:
-    running = start(fault="no-readyok", patience=IMPATIENT)
+    running = start(fault="no-readyok", timeouts=IMPATIENT)
     running.prepare()
     with pytest.raises(EngineFault, match="readyok"):
         running.await_ready()

@@ -25,9 +25,9 @@ from engines.zoo import (
 
 from worker.uci.engine import UciEngine
 from worker.uci.isolation import isolation
-from worker.uci.orphan_reaper import VARIABLE, Warden, warden
+from worker.uci.orphan_reaper import VARIABLE, OrphanReaper, orphan_reaper
 from worker.uci.process import Alarm
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
@@ -69,14 +69,14 @@ def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object
     return engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
-def with_a_stray(folder: Path, alarm: Alarm, watched: Warden | None) -> UciEngine:
-    return started(spec(animal(folder)), alarm, PATIENT, Confinement(warden=watched))
+def with_a_stray(folder: Path, alarm: Alarm, watched: OrphanReaper | None) -> UciEngine:
+    return started(spec(animal(folder)), alarm, PATIENT, EngineLimits(orphan_reaper=watched))
 
 
 def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
-    with warden(None) as watched:
+    with orphan_reaper(None) as watched:
         first = with_a_stray(tmp_path, alarm, watched)
         wait_until(lambda: len(strays()) == 1)
         second = with_a_stray(tmp_path, alarm, watched)
@@ -102,7 +102,7 @@ def test_leaving_waits_until_nothing_is_left(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
     files, family = open_files(), children()
-    with warden(None) as watched:
+    with orphan_reaper(None) as watched:
         first = with_a_stray(tmp_path, alarm, watched)
         wait_until(lambda: len(strays()) == 1 and marked(strays()[0]))
     assert not alive(strays()[0])
@@ -116,7 +116,7 @@ def test_it_touches_nobody_else(tmp_path: Path) -> None:
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     plain = subprocess.Popen(sleep)
     dead = subprocess.Popen([sys.executable, "-S", "-c", ""])
-    with warden(None) as other, warden(None) as watched:
+    with orphan_reaper(None) as other, orphan_reaper(None) as watched:
         assert other is not None and watched is not None
         mark = other.mark()
         foreign = subprocess.Popen(sleep, env={VARIABLE: mark})
@@ -138,7 +138,7 @@ def test_a_warden_that_was_killed_costs_nothing_but_itself(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
     before = children()
-    with warden(None) as watched:
+    with orphan_reaper(None) as watched:
         (pid,) = children() - before
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not alive(pid))
@@ -148,7 +148,7 @@ def test_a_warden_that_was_killed_costs_nothing_but_itself(
 
 def test_signals_of_the_terminal_and_of_services_do_not_end_it(tmp_path: Path) -> None:
     before = children()
-    with warden(None):
+    with orphan_reaper(None):
         (pid,) = children() - before
         wait_until(lambda: os.getsid(pid) == pid and _ignores(pid, signal.SIGQUIT))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

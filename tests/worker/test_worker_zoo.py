@@ -31,16 +31,16 @@ from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from worker.runner.game import Conditions, Pairing
 from worker.runner.openings import Opening
 from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
-from worker.uci.engine import Patience
-from worker.uci.orphan_reaper import warden
-from worker.uci.spawning import Confinement
+from worker.uci.engine import UciTimeouts
+from worker.uci.orphan_reaper import orphan_reaper
+from worker.uci.spawning import EngineLimits
 from worker.uci.working_folders import working_folders
 
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=BUDGET, high=BUDGET, margin=0.05)
-PATIENCE = Patience(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
+PATIENCE = UciTimeouts(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
 LEFT = ("child", "stray", "log")  # switches that name a file
 GRACE = 2.0  # seconds beyond its budget in which every misbehaviour has to be over
 SLACK = 4.0  # seconds for what a busy machine takes to start two interpreters
@@ -106,7 +106,7 @@ ANIMALS = {
 }
 
 
-def prepared(animal: Animal, folder: Path, patience: Patience = PATIENCE) -> Job:
+def prepared(animal: Animal, folder: Path, timeouts: UciTimeouts = PATIENCE) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
     switches = dict(animal.switches) | files
@@ -119,7 +119,7 @@ def prepared(animal: Animal, folder: Path, patience: Patience = PATIENCE) -> Job
             Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=animal.time_control.low),
         ),
         conditions=Conditions(
-            time_control=animal.time_control, adjudication=Adjudication(), patience=patience
+            time_control=animal.time_control, adjudication=Adjudication(), timeouts=timeouts
         ),
         max_void=0,
     )
@@ -135,11 +135,11 @@ def events(pool: Pool, job: Job) -> Iterator[Event]:
 
 
 @contextmanager
-def cage(slots: int, patience: Patience) -> Iterator[Pool]:
+def cage(slots: int, timeouts: UciTimeouts) -> Iterator[Pool]:
     """A pool whose engines have little and leave nothing."""
-    with working_folders(most_bytes=2**20) as folders, warden(None, folders) as watched:
-        limits = Confinement(memory=2**28, file_size=2**20, warden=watched, folders=folders)
-        with Pool(slots, patience, limits) as pool:
+    with working_folders(most_bytes=2**20) as folders, orphan_reaper(None, folders) as watched:
+        limits = EngineLimits(memory=2**28, file_size=2**20, orphan_reaper=watched, folders=folders)
+        with Pool(slots, timeouts, limits) as pool:
             yield pool
         assert folders is not None and not list(folders.root.iterdir())
 
@@ -232,7 +232,7 @@ def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
-    confinement = Confinement(memory=2**30, cores=(core, core))
+    confinement = EngineLimits(memory=2**30, cores=(core, core))
     with Pool(1, PATIENCE, confinement) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))

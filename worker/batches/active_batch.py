@@ -12,7 +12,7 @@ from worker.runner.pool import Ended, JobDone, JobFailed
 
 
 @dataclass(slots=True)
-class InPlay:
+class ActiveBatch:
     """A claimed batch while its games are played."""
 
     claim: Claim

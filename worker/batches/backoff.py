@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class BackoffTimes:
     """Seconds: the n-th wait is about first * growth^n, at most `cap`, give or take `jitter`."""
 
     first: float
@@ -14,20 +14,20 @@ class Pace:
     jitter: float
 
 
-POLL = Pace(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
+POLL = BackoffTimes(first=0.25, growth=1.5, cap=2.0, jitter=0.2)
 """Between two questions for work that were answered with none."""
 
-FAILURE = Pace(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
+FAILURE = BackoffTimes(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
 """After a batch that could not be played."""
 
-RECONNECT = Pace(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
+RECONNECT = BackoffTimes(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two tries to reach a database; 30 s at most."""
 
 
-class Pauses:
+class Backoff:
     """The waits of one thing that is tried again and again."""
 
-    def __init__(self, pace: Pace, rng: random.Random) -> None:
+    def __init__(self, pace: BackoffTimes, rng: random.Random) -> None:
         self._pace = pace
         self._rng = rng
         self._tries = 0

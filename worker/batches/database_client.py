@@ -24,7 +24,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.backoff import Pace, Pauses
+from worker.batches.backoff import Backoff, BackoffTimes
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +70,14 @@ class PendingReport:
 class DatabaseClient:
     """One worker's side of the conversation; times are of the monotonic clock."""
 
-    def __init__(self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: Pace) -> None:
+    def __init__(
+        self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: BackoffTimes
+    ) -> None:
         self._store = store
         self._info = info
         self._lease = lease
         self._reports: deque[PendingReport] = deque()
-        self._retries = Pauses(reconnect, Random())
+        self._retries = Backoff(reconnect, Random())
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None

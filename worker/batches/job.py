@@ -9,7 +9,7 @@ from worker.runner.count import Count
 from worker.runner.game import Conditions, Pairing
 from worker.runner.openings import OpeningBook, drawn_time
 from worker.runner.pool import Job
-from worker.uci.engine import EngineSpec, Patience
+from worker.uci.engine import EngineSpec, UciTimeouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Binaries:
     minus: Path
 
 
-def job_of(claim: Claim, binaries: Binaries, book: OpeningBook, patience: Patience) -> Job:
+def job_of(claim: Claim, binaries: Binaries, book: OpeningBook, timeouts: UciTimeouts) -> Job:
     """What a slot has to play; it follows from the claim alone, on any box."""
     terms = claim.terms
     return Job(
@@ -29,7 +29,7 @@ def job_of(claim: Claim, binaries: Binaries, book: OpeningBook, patience: Patien
         minus=_spec("minus", binaries.minus, terms.engine_options, claim.minus),
         pairings=tuple(_pairing(claim, index, book) for index in range(claim.pairs)),
         conditions=Conditions(
-            time_control=terms.time_control, adjudication=terms.adjudication, patience=patience
+            time_control=terms.time_control, adjudication=terms.adjudication, timeouts=timeouts
         ),
     )
 

@@ -18,8 +18,8 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.active_batch import InPlay
-from worker.batches.backoff import FAILURE, POLL, Pace, Pauses
+from worker.batches.active_batch import ActiveBatch
+from worker.batches.backoff import FAILURE, POLL, Backoff, BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 from worker.batches.engine_cache import EngineCache
 from worker.batches.job import job_of
@@ -33,7 +33,7 @@ NOTHING_TO_DO = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class WorkerOptions:
     """How a worker comes and goes. Times in seconds; None is never or without limit.
 
     `drain` is how long batches in play may go on after the first interrupt. `once` ends the worker
@@ -44,8 +44,8 @@ class Habits:
     once: bool = False
     idle_timeout: float | None = None
     max_batches: int | None = None
-    poll: Pace = POLL
-    after_failure: Pace = FAILURE
+    poll: BackoffTimes = POLL
+    after_failure: BackoffTimes = FAILURE
 
 
 class Worker:
@@ -56,25 +56,25 @@ class Worker:
         client: DatabaseClient,
         pool: Pool,
         engines: EngineCache,
-        habits: Habits,
+        options: WorkerOptions,
         interrupts: Interrupts,
     ) -> None:
         self._client = client
         self._pool = pool
         self._engines = engines
-        self._habits = habits
+        self._options = options
         self._interrupts = interrupts
-        self._in_play: dict[str, InPlay] = {}
+        self._active: dict[str, ActiveBatch] = {}
         self._books: dict[Book, OpeningBook] = {}
         self._claimed = 0
         self._nps: float | None = None
         self._played = False
         self._trouble: TuningError | None = None  # the last batch that could not be played
-        self._failures = Pauses(habits.after_failure, Random())
+        self._failures = Backoff(options.after_failure, Random())
         self._no_work = False
         self._idle = False
         self._stop_at: float | None = None
-        self._polls = Pauses(habits.poll, Random())
+        self._polls = Backoff(options.poll, Random())
         self._idle_since = self._ask_at = time.monotonic()
 
     def run(self) -> int:
@@ -101,7 +101,7 @@ class Worker:
         return 0 if self._claimed else NOTHING_TO_DO
 
     def _finished(self) -> bool:
-        if self._in_play:
+        if self._active:
             return False
         if self._client.unreported:
             return self._breaking_off
@@ -110,7 +110,9 @@ class Worker:
     @property
     def _leaving(self) -> bool:
         """Whether no more batches are to be claimed."""
-        enough = self._habits.max_batches is not None and self._claimed >= self._habits.max_batches
+        enough = (
+            self._options.max_batches is not None and self._claimed >= self._options.max_batches
+        )
         return bool(self._interrupts.count) or enough
 
     @property
@@ -121,29 +123,29 @@ class Worker:
 
     @property
     def _nothing_to_stay_for(self) -> bool:
-        patience = self._habits.idle_timeout
+        timeouts = self._options.idle_timeout
         idle = time.monotonic() - self._idle_since
-        return self._no_work or (patience is not None and idle >= patience)
+        return self._no_work or (timeouts is not None and idle >= timeouts)
 
     def _obey(self) -> None:
         if self._interrupts.count and self._stop_at is None:
-            self._stop_at = time.monotonic() + self._habits.drain
+            self._stop_at = time.monotonic() + self._options.drain
             self._pool.recall()
             log.info("no more claims; interrupt again to stop at once")
         if self._breaking_off:
-            for key in self._in_play:
+            for key in self._active:
                 self._pool.stop(key)
 
     def _speak(self) -> None:
         if self._client.silent and not self._breaking_off:
             return
         with self._client.retrying():
-            self._drop(self._client.renew(self._in_play, self._nps))
+            self._drop(self._client.renew(self._active, self._nps))
             self._report_and_claim()
 
     def _drop(self, lost: frozenset[str]) -> None:
         for key in lost:
-            log.warning("%s: lease lost, its games are dropped", self._in_play[key])
+            log.warning("%s: lease lost, its games are dropped", self._active[key])
             self._pool.stop(key)
 
     def _report_and_claim(self) -> None:
@@ -161,11 +163,11 @@ class Worker:
 
     def _come_back_later(self) -> None:
         """Nothing more is free."""
-        if not (self._idle or self._in_play):
+        if not (self._idle or self._active):
             log.info("nothing to play now, waiting for work")
-        self._idle = not self._in_play
+        self._idle = not self._active
         self._ask_at = time.monotonic() + self._polls.next()
-        if self._habits.once and not self._in_play:
+        if self._options.once and not self._active:
             useless = self._trouble is not None and not self._played
             self._no_work = useless or not self._client.work_left()
 
@@ -182,17 +184,17 @@ class Worker:
         if self._leaving:
             return 0
         slots = len(self._pool)
-        ending = sum(batch.on_last_pair for batch in self._in_play.values())
-        wanted = slots + min(ending, 1 + slots // 4) - len(self._in_play)
-        if self._habits.max_batches is not None:
-            wanted = min(wanted, self._habits.max_batches - self._claimed)
+        ending = sum(batch.on_last_pair for batch in self._active.values())
+        wanted = slots + min(ending, 1 + slots // 4) - len(self._active)
+        if self._options.max_batches is not None:
+            wanted = min(wanted, self._options.max_batches - self._claimed)
         return max(0, wanted)
 
     def _begin(self, claim: Claim) -> None:
-        batch = InPlay(claim, time.monotonic())
+        batch = ActiveBatch(claim, time.monotonic())
         try:
             binaries = self._engines.binaries(claim)
-            job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.patience)
+            job = job_of(claim, binaries, self._book(claim.terms.book), self._pool.timeouts)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             self._client.enqueue(PendingReport(claim=claim))
             raise
@@ -203,7 +205,7 @@ class Worker:
                 PendingReport(claim=claim, failure=printable(str(error), FAILURE_LENGTH)), error
             )
             return
-        self._in_play[claim.claim_id] = batch
+        self._active[claim.claim_id] = batch
         self._pool.submit(job)
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
 
@@ -226,7 +228,7 @@ class Worker:
             event = self._pool.next_event(0)
 
     def _hear(self, event: Event) -> None:
-        batch = self._in_play[event.key]
+        batch = self._active[event.key]
         match event:
             case PairPlayed(pair=pair, slot=slot):
                 batch.count.add(pair)
@@ -236,9 +238,9 @@ class Worker:
                 batch.count.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
             case _:
-                self._end(event, self._in_play.pop(event.key))
+                self._end(event, self._active.pop(event.key))
 
-    def _end(self, event: Ended, batch: InPlay) -> None:
+    def _end(self, event: Ended, batch: ActiveBatch) -> None:
         self._idle_since = self._ask_at = time.monotonic()
         if isinstance(event, JobFailed):
             log.error("%s: failed, %s", batch, event.reason)
@@ -265,6 +267,6 @@ class Worker:
             duties.append(self._ask_at)
         if self._stop_at is not None and not self._breaking_off:
             duties.append(self._stop_at)
-        if self._habits.idle_timeout is not None and not self._in_play:
-            duties.append(self._idle_since + self._habits.idle_timeout)
+        if self._options.idle_timeout is not None and not self._active:
+            duties.append(self._idle_since + self._options.idle_timeout)
         return duties

@@ -16,18 +16,18 @@ from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing,
 from spsa.security.keys import TrustKey
 from spsa.security.private_folder import private_folder
 from spsa.text import NAME_LENGTH, printable
-from worker.batches.backoff import RECONNECT, Pauses
+from worker.batches.backoff import RECONNECT, Backoff
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
-from worker.batches.loop import Habits, Worker
+from worker.batches.loop import Worker, WorkerOptions
 from worker.batches.machine_secret import machine_secret
 from worker.cores import usable_cores
 from worker.runner.cache_folder import cache_folder
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool
 from worker.runner.promptness import be_prompt
-from worker.uci.engine import Patience
-from worker.uci.spawning import Confinement
+from worker.uci.engine import UciTimeouts
+from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ class Service:
     lease: float = 60.0
     engines_cache: Path | None = None
     trust_key: TrustKey | None = None
-    habits: Habits = field(default_factory=Habits)
-    patience: Patience = field(default_factory=Patience)
-    confinement: Confinement = field(default_factory=Confinement)
+    options: WorkerOptions = field(default_factory=WorkerOptions)
+    timeouts: UciTimeouts = field(default_factory=UciTimeouts)
+    confinement: EngineLimits = field(default_factory=EngineLimits)
 
 
 def serve(service: Service) -> int:
@@ -72,7 +72,7 @@ def _cache(service: Service) -> Path:
 
 
 def _pool(service: Service) -> Pool:
-    return Pool(service.concurrency, service.patience, service.confinement)
+    return Pool(service.concurrency, service.timeouts, service.confinement)
 
 
 def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
@@ -80,20 +80,20 @@ def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Wo
         DatabaseClient(store, _info(service), service.lease, RECONNECT),
         pool,
         EngineCache(_cache(service), store.engine_bytes, service.trust_key),
-        service.habits,
+        service.options,
         heard,
     )
 
 
 def _reached(service: Service, heard: Interrupts) -> Store | None:
     """The store, waited for; None when the wait was interrupted."""
-    pauses = Pauses(RECONNECT, Random())
+    pauses = Backoff(RECONNECT, Random())
     began = time.monotonic()
     while not heard.count:
         try:
             return open_store(service.database_url, durable=False, hurried=lambda: heard.count > 0)
         except (DatabaseUnreachable, TablesMissing) as error:
-            if service.habits.once or _waited_enough(service.habits, began):
+            if service.options.once or _waited_enough(service.options, began):
                 raise
             pause = pauses.next()
             log.warning("%s; asking again in %.1f s", error, pause)
@@ -101,8 +101,8 @@ def _reached(service: Service, heard: Interrupts) -> Store | None:
     return None
 
 
-def _waited_enough(habits: Habits, began: float) -> bool:
-    limit = habits.idle_timeout
+def _waited_enough(options: WorkerOptions, began: float) -> bool:
+    limit = options.idle_timeout
     return limit is not None and time.monotonic() - began >= limit
 
 

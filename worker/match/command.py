@@ -27,20 +27,20 @@ from worker.options import (
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.openings import Order, load
+from worker.runner.openings import BookOrder, load
 from worker.runner.pool import PairVoid, Pool
 from worker.runner.promptness import be_prompt
-from worker.uci.engine import EngineSpec, Patience
-from worker.uci.spawning import Confinement
+from worker.uci.engine import EngineSpec, UciTimeouts
+from worker.uci.spawning import EngineLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arena:
+class MatchCommand:
     """A match, and what is said and kept of it."""
 
     match: Match
     concurrency: int
-    confinement: Confinement
+    confinement: EngineLimits
     pgn: Path | None
     as_json: bool
     progress: int
@@ -59,15 +59,15 @@ class Arena:
         )
 
 
-def hold(arena: Arena) -> int:
+def hold(arena: MatchCommand) -> int:
     """Play the match and report it; the exit code."""
     be_prompt()
     match = arena.match
-    patience = match.conditions.patience
+    timeouts = match.conditions.timeouts
     with (
         interrupts() as heard,
         _scorebook(arena) as write,
-        Pool(min(arena.concurrency, match.pairs), patience, arena.confinement) as pool,
+        Pool(min(arena.concurrency, match.pairs), timeouts, arena.confinement) as pool,
     ):
         played = play_match(match, pool, heard, on_pair=_herald(arena, write), on_void=_say_void)
     if arena.as_json:
@@ -87,7 +87,7 @@ def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
         pairs=_pairs(given["games"]),
         seed=given["seed"],
         book=load(Book(name=given["book"], plies=given["plies"])),
-        order=Order(given["order"]),
+        order=BookOrder(given["order"]),
         start=given["start"] - 1,
         bounds=sprt_bounds(given["sprt"]),
         conditions=_conditions(given),
@@ -110,7 +110,7 @@ def _conditions(given: Mapping[str, Any]) -> Conditions:
     return Conditions(
         time_control=time_control(**limits),
         adjudication=adjudication(none=given["no_adjudication"], **rules),
-        patience=Patience(),
+        timeouts=UciTimeouts(),
     )
 
 
@@ -119,7 +119,7 @@ def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
 
 
 @contextmanager
-def _scorebook(arena: Arena) -> Iterator[Callable[[Pair], None]]:
+def _scorebook(arena: MatchCommand) -> Iterator[Callable[[Pair], None]]:
     """Where finished pairs are written down, if anywhere: each as soon as it is over."""
     if arena.pgn is None:
         yield lambda pair: None
@@ -149,7 +149,7 @@ def _append(file: TextIO, text: str) -> None:
     file.flush()
 
 
-def _herald(arena: Arena, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
+def _herald(arena: MatchCommand, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
     def on_pair(pair: Pair, count: Count) -> None:
         write(pair)
         pairs = count.tally.pairs

@@ -8,7 +8,7 @@ from spsa.core.scoring import Model, Sprt, Tally, sprt
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Conditions, Pair, Pairing
 from worker.runner.interrupts import Interrupts
-from worker.runner.openings import Opening, OpeningBook, Order, drawn_time
+from worker.runner.openings import BookOrder, Opening, OpeningBook, drawn_time
 from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.uci.engine import EngineSpec
 
@@ -27,7 +27,7 @@ class Match:
     seed: int
     book: OpeningBook
     conditions: Conditions
-    order: Order = Order.RANDOM
+    order: BookOrder = BookOrder.RANDOM
     start: int = 0
     bounds: tuple[float, float] | None = None
 
@@ -41,7 +41,7 @@ class Match:
 
     def opening(self, number: int) -> Opening:
         place = self.start + number
-        if self.order is Order.SEQUENTIAL:
+        if self.order is BookOrder.SEQUENTIAL:
             return self.book.in_turn(place)
         return self.book.opening(self.seed, place)
 
@@ -61,7 +61,7 @@ class Match:
 
 
 @dataclass(slots=True)
-class Played:
+class PlayedMatch:
     """A match as far as it was played; `failure` is why it ended before its time."""
 
     count: Count = field(default_factory=Count)
@@ -78,7 +78,7 @@ def play_match(
     *,
     on_pair: Callable[[Pair, Count], None],
     on_void: Callable[[PairVoid], None],
-) -> Played:
+) -> PlayedMatch:
     """Play it; the first interrupt breaks off what is in play, and what was played counts."""
     return _Course(match, pool, interrupts, on_pair, on_void).run()
 
@@ -100,14 +100,14 @@ class _Course:
         self._on_pair = on_pair
         self._on_void = on_void
         self._next = 0
-        self._in_play: set[str] = set()
-        self._played = Played()
+        self._active: set[str] = set()
+        self._played = PlayedMatch()
 
-    def run(self) -> Played:
+    def run(self) -> PlayedMatch:
         self._interrupts.on_each(self._pool.wake)
         began = time.monotonic()
         self._hand_out()
-        while self._in_play:
+        while self._active:
             self._hear()
             self._played.interrupted = bool(self._interrupts.count)
             if self._played.interrupted or self._played.failure or self._decided:
@@ -119,10 +119,10 @@ class _Course:
 
     def _hand_out(self) -> None:
         """One pair more than there are slots, so that none waits for this thread."""
-        while len(self._in_play) <= len(self._pool) and self._next < self._match.pairs:
+        while len(self._active) <= len(self._pool) and self._next < self._match.pairs:
             job = self._match.job(self._next)
             self._next += 1
-            self._in_play.add(job.key)
+            self._active.add(job.key)
             self._pool.submit(job)
 
     @property
@@ -130,7 +130,7 @@ class _Course:
         return self._match.decided(self._played.count.tally)
 
     def _break_off(self) -> None:
-        for key in self._in_play:
+        for key in self._active:
             self._pool.stop(key)
 
     def _hear(self) -> None:
@@ -146,6 +146,6 @@ class _Course:
                 self._on_void(event)
             case JobFailed(reason=reason):
                 self._played.failure = reason
-                self._in_play.discard(event.key)
+                self._active.discard(event.key)
             case _:
-                self._in_play.discard(event.key)
+                self._active.discard(event.key)

@@ -13,7 +13,7 @@ from worker.runner.clock import ChessClock
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.moves import parsed
 from worker.runner.rules import Termination
-from worker.uci.search_reply import Answer
+from worker.uci.search_reply import SearchReply
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
 _KINDS = {
@@ -91,7 +91,7 @@ def _numbered(board: Board, text: str) -> str:
     return f"{number} {san.make(board, move)}"
 
 
-def _clocks(terms: TimeControl, base: float, played: tuple[Answer, ...]) -> Iterator[str]:
+def _clocks(terms: TimeControl, base: float, played: tuple[SearchReply, ...]) -> Iterator[str]:
     """What each move left on its side's clock, as PGN's clk command; empty without clocks."""
     if terms.kind is not TimeKind.CLOCK:
         yield from ("" for _ in played)
@@ -109,7 +109,7 @@ def _hours(seconds: float) -> str:
     return f"{timedelta(seconds=whole)}.{milliseconds:03}"
 
 
-def _comment(answer: Answer) -> str:
+def _comment(answer: SearchReply) -> str:
     return f"{_score(answer.score)}/{answer.depth} {answer.seconds:.3f}s n={answer.nodes}"
 
 

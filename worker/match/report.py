@@ -4,10 +4,10 @@ from dataclasses import asdict
 from typing import Any
 
 from spsa.core.scoring import Tally, elo, los, nelo
-from worker.match.games import Match, Played
+from worker.match.games import Match, PlayedMatch
 
 
-def as_json(match: Match, played: Played) -> dict[str, Any]:
+def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
     """Counts are from the first engine's side; Elo errors are 95 % half-widths."""
     count, tally = played.count, played.count.tally
     return {
@@ -34,7 +34,7 @@ def as_json(match: Match, played: Played) -> dict[str, Any]:
     }
 
 
-def report_lines(match: Match, played: Played) -> list[str]:
+def report_lines(match: Match, played: PlayedMatch) -> list[str]:
     """The same for a person, line by line."""
     count, tally = played.count, played.count.tally
     lines = [
@@ -54,7 +54,7 @@ def report_lines(match: Match, played: Played) -> list[str]:
     return lines
 
 
-def _estimates(played: Played) -> dict[str, Any]:
+def _estimates(played: PlayedMatch) -> dict[str, Any]:
     tally = played.count.tally
     if not tally.pairs:
         return {"elo": None, "elo_error": None, "nelo": None, "nelo_error": None, "los": None}
@@ -68,7 +68,7 @@ def _estimates(played: Played) -> dict[str, Any]:
     }
 
 
-def _estimate_lines(played: Played) -> list[str]:
+def _estimate_lines(played: PlayedMatch) -> list[str]:
     tally = played.count.tally
     if not tally.pairs:
         return []
@@ -90,10 +90,10 @@ def _test_lines(match: Match, tally: Tally) -> list[str]:
     return [f"SPRT         LLR {ratio}, {bounds}: {verdict}"]
 
 
-def _voids(played: Played) -> str:
+def _voids(played: PlayedMatch) -> str:
     voids = played.count.voids
     return ", ".join(f"{n} x {reason}" for reason, n in sorted(voids.items())) or "none"
 
 
-def _rate(played: Played) -> float:
+def _rate(played: PlayedMatch) -> float:
     return played.count.tally.games / played.seconds if played.seconds else 0.0

@@ -5,7 +5,7 @@ from worker.runner.moves import Color
 from worker.runner.rules import Ending, Position, Termination, drawn, won_by
 
 
-class Judge:
+class Adjudicator:
     """Hears every move's score and says when a game is over.
 
     A move without a score breaks every agreement.

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from spsa.core.game_settings import TimeControl, TimeKind
 from worker.runner.moves import BLACK, WHITE, Color
-from worker.uci.engine import Limit, Patience
+from worker.uci.engine import Limit, UciTimeouts
 
 
-class Timekeeper(Protocol):
+class GameClock(Protocol):
     """The time of one game."""
 
     def limit(self, side: Color) -> Limit: ...
@@ -69,19 +69,19 @@ class ChessClock:
         return f" movestogo {session - self._made[side] % session}" if session else ""
 
 
-def timekeeper(terms: TimeControl, value: float, patience: Patience) -> Timekeeper:
+def game_clock(terms: TimeControl, value: float, timeouts: UciTimeouts) -> GameClock:
     """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
     match terms.kind:
         case TimeKind.CLOCK:
-            return ChessClock(value, terms, patience.grace)
+            return ChessClock(value, terms, timeouts.grace)
         case TimeKind.MOVETIME:
             go = f"go movetime {_milliseconds(value)}\n"
-            return EveryMove(Limit(go.encode(), value + patience.grace))
+            return EveryMove(Limit(go.encode(), value + timeouts.grace))
         case TimeKind.NODES:
-            seconds = value / patience.slowest + patience.grace
+            seconds = value / timeouts.slowest + timeouts.grace
             return EveryMove(Limit(f"go nodes {int(value)}\n".encode(), seconds))
         case TimeKind.DEPTH:
-            return EveryMove(Limit(f"go depth {int(value)}\n".encode(), patience.depth))
+            return EveryMove(Limit(f"go depth {int(value)}\n".encode(), timeouts.depth))
 
 
 def _milliseconds(seconds: float) -> int:

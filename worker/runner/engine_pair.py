@@ -7,17 +7,17 @@ from typing import Self
 
 from spsa.errors import EngineFault
 from worker.runner.game import VoidGame
-from worker.uci.engine import EngineSpec, Patience, UciEngine
+from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
 from worker.uci.process import Alarm
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 
-class Bench:
+class EnginePair:
     """At most one engine a side, and one that warms up. Of one thread, as its engines are."""
 
-    def __init__(self, alarm: Alarm, patience: Patience, confinement: Confinement) -> None:
+    def __init__(self, alarm: Alarm, timeouts: UciTimeouts, confinement: EngineLimits) -> None:
         self._alarm = alarm
-        self._patience = patience
+        self._timeouts = timeouts
         self._confinement = confinement
         self._seated: dict[str, UciEngine] = {}
         self._warming: dict[str, UciEngine] = {}
@@ -67,17 +67,17 @@ class Bench:
                 return
         if (stranger := self._warming.pop(side, None)) is not None:
             stranger.close(at_once=True)
-        self._warming[side] = UciEngine(spec, self._alarm, self._patience, self._confinement)
+        self._warming[side] = UciEngine(spec, self._alarm, self._timeouts, self._confinement)
 
     def _seat(self, side: str, spec: EngineSpec) -> None:
-        seated = self._seated.get(side)
-        if seated is not None and seated.serves(spec):
-            seated.configure(spec)
+        held_run = self._seated.get(side)
+        if held_run is not None and held_run.serves(spec):
+            held_run.configure(spec)
             return
         self._warming[side].introduce(spec)
         self._seated[side] = self._warming.pop(side)
-        if seated is not None:
-            seated.close()
+        if held_run is not None:
+            held_run.close()
 
 
 @contextmanager

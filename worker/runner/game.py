@@ -13,13 +13,13 @@ from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, printable
 from worker.runner import fen
-from worker.runner.adjudication import Judge
-from worker.runner.clock import Timekeeper, timekeeper
+from worker.runner.adjudication import Adjudicator
+from worker.runner.clock import GameClock, game_clock
 from worker.runner.moves import BLACK, WHITE, Color
 from worker.runner.openings import Opening
 from worker.runner.rules import Ending, Position, Termination, won_by
-from worker.uci.engine import Limit, Patience
-from worker.uci.search_reply import Answer
+from worker.uci.engine import Limit, UciTimeouts
+from worker.uci.search_reply import SearchReply
 
 
 class Player(Protocol):
@@ -34,7 +34,7 @@ class Player(Protocol):
 
     def await_ready(self) -> None: ...
 
-    def search(self, position: bytes, limit: Limit) -> Answer: ...
+    def search(self, position: bytes, limit: Limit) -> SearchReply: ...
 
 
 class VoidGame(EngineFault):
@@ -52,7 +52,7 @@ class Conditions:
 
     time_control: TimeControl
     adjudication: Adjudication
-    patience: Patience
+    timeouts: UciTimeouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Game:
     """A finished game; `first` is the side that made the first of its moves."""
 
     ending: Ending
-    moves: tuple[Answer, ...]
+    moves: tuple[SearchReply, ...]
     first: Color
 
     def nodes(self, side: Color) -> int:
@@ -143,13 +143,13 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     """One game; it depends on nothing but its arguments if the players are deterministic."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
-    clock = timekeeper(conditions.time_control, pairing.time, conditions.patience)
-    judge = Judge(conditions.adjudication)
-    first, ending, moves = position.turn, None, list[Answer]()
+    clock = game_clock(conditions.time_control, pairing.time, conditions.timeouts)
+    adjudicator = Adjudicator(conditions.adjudication)
+    first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
     try:
         while ending is None:
-            answer, ending = _move(players[position.turn], position, clock, judge)
+            answer, ending = _move(players[position.turn], position, clock, adjudicator)
             moves.append(answer)
     except EngineFault as fault:
         raise VoidGame(players[position.turn].name, fault) from None
@@ -173,15 +173,15 @@ def _blaming(player: Player, act: Callable[[], None]) -> None:
 
 
 def _move(
-    player: Player, position: Position, clock: Timekeeper, judge: Judge
-) -> tuple[Answer, Ending | None]:
+    player: Player, position: Position, clock: GameClock, adjudicator: Adjudicator
+) -> tuple[SearchReply, Ending | None]:
     side = position.turn
     answer = player.search(position.command, clock.limit(side))
     if clock.flag_falls(side, answer.seconds):
         return answer, won_by(not side, Termination.TIME)
     if not position.make(answer.move):
         raise EngineFault("illegal move", _why_illegal(position, answer.move))
-    return answer, position.ending() or judge.hear(position, answer.score)
+    return answer, position.ending() or adjudicator.hear(position, answer.score)
 
 
 def _why_illegal(position: Position, move: str) -> str:

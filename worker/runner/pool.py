@@ -12,11 +12,11 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from worker.runner.engine_pair import Bench
+from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
-from worker.uci.engine import EngineSpec, Patience
+from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.process import Alarm, Stopped
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Slot:
 
     def _run(self) -> None:
         confinement = self._pool.confinement.of_slot(self._number)
-        with Bench(self._alarm, self._pool.patience, confinement) as bench:
+        with EnginePair(self._alarm, self._pool.timeouts, confinement) as bench:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 self._pool.events.put(self._end(self._play(job, bench)))
@@ -121,7 +121,7 @@ class Slot:
             self._playing = None
         return event
 
-    def _play(self, job: Job, bench: Bench) -> Ended:
+    def _play(self, job: Job, bench: EnginePair) -> Ended:
         try:
             for pairing in job.pairings:
                 if (reason := self._play_to_the_end(job, pairing, bench)) is not None:
@@ -136,7 +136,7 @@ class Slot:
             bench.clear(at_once=True)
             return JobFailed(job.key, f"defect in the worker: {error!r}")
 
-    def _play_to_the_end(self, job: Job, pairing: Pairing, bench: Bench) -> str | None:
+    def _play_to_the_end(self, job: Job, pairing: Pairing, bench: EnginePair) -> str | None:
         """Play one pair until it counts; the reason when it never does."""
         void = None
         for _ in range(job.max_void + 1):
@@ -154,7 +154,7 @@ class Slot:
                     return f"pair {pairing.number} void, and would be again: {void}"
         return f"pair {pairing.number} void {job.max_void + 1} times, the last time: {void}"
 
-    def _pair(self, job: Job, pairing: Pairing, bench: Bench) -> Pair:
+    def _pair(self, job: Job, pairing: Pairing, bench: EnginePair) -> Pair:
         def expect_the_next() -> None:
             newest = self._pool.newest or job
             bench.expect(newest.plus, newest.minus)
@@ -170,10 +170,10 @@ class Pool:
     """
 
     def __init__(
-        self, size: int, patience: Patience, confinement: Confinement | None = None
+        self, size: int, timeouts: UciTimeouts, confinement: EngineLimits | None = None
     ) -> None:
-        self.patience = patience
-        self.confinement = confinement or Confinement()
+        self.timeouts = timeouts
+        self.confinement = confinement or EngineLimits()
         self.newest: Job | None = None
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.events: SimpleQueue[Event | None] = SimpleQueue()

@@ -12,15 +12,15 @@ from typing import NamedTuple
 from spsa.core.game_settings import Declarations
 from spsa.errors import EngineFault
 from worker.uci.process import Alarm, EngineProcess, Overdue
-from worker.uci.search_reply import Answer, last_info
-from worker.uci.spawning import Confinement
+from worker.uci.search_reply import SearchReply, last_info
+from worker.uci.spawning import EngineLimits
 
 LINE_CAP = 65_536
 _MARK = b"\nbestmove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class UciTimeouts:
     """How long a worker waits, in seconds.
 
     `start` for `uciok`, `ready` for `readyok`, `grace` beyond the time of a move before the engine
@@ -60,13 +60,13 @@ class UciEngine:
     """
 
     def __init__(
-        self, spec: EngineSpec, alarm: Alarm, patience: Patience, confinement: Confinement
+        self, spec: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, confinement: EngineLimits
     ) -> None:
         """Start the program and ask who it is; `introduce` has to follow, when there is time."""
         self.name = spec.name
         self.path = spec.path
         self.options: dict[str, str] = {}
-        self._patience = patience
+        self._timeouts = timeouts
         self._heard = bytearray(b"\n")  # what is not yet read of it, from the end of a line on
         self._declared = Declarations()
         self._process = EngineProcess(spec.path, alarm, confinement)
@@ -82,7 +82,7 @@ class UciEngine:
 
     def introduce(self, spec: EngineSpec) -> None:
         """Wait until it has said who it is, and send it the options of `spec`."""
-        self._await_line(b"uciok", self._patience.start, self._declared.hear)
+        self._await_line(b"uciok", self._timeouts.start, self._declared.hear)
         self.configure(spec)
 
     def configure(self, spec: EngineSpec) -> None:
@@ -109,19 +109,19 @@ class UciEngine:
         self._process.write(b"isready\n")
 
     def await_ready(self) -> None:
-        self._await_line(b"readyok", self._patience.ready, _refuse_stray_move)
+        self._await_line(b"readyok", self._timeouts.ready, _refuse_stray_move)
 
-    def search(self, position: bytes, limit: Limit) -> Answer:
+    def search(self, position: bytes, limit: Limit) -> SearchReply:
         """Let it move. Seconds run from writing `go` to having read `bestmove`."""
         self._refuse_unasked_move()
         started = time.monotonic()
         self._process.write(position + b"\n" + limit.go)
         line, info = self._bestmove(started, limit)
         seconds = time.monotonic() - started
-        return Answer.of(line, info, seconds)
+        return SearchReply.of(line, info, seconds)
 
     def close(self, *, at_once: bool = False) -> None:
-        self._process.close(b"quit\n", 0.0 if at_once else self._patience.quit)
+        self._process.close(b"quit\n", 0.0 if at_once else self._timeouts.quit)
 
     def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
         deadline = time.monotonic() + seconds

@@ -33,7 +33,7 @@ _LOOK_SECONDS = 1.0  # between two looks at what engines have written
 _UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Warden:
+class OrphanReaper:
     """The worker's end of the pipe; any thread may use it."""
 
     def __init__(self, orders: int, worker: str) -> None:
@@ -56,9 +56,9 @@ class Warden:
 
 
 @contextmanager
-def warden(
+def orphan_reaper(
     isolation: Isolation | None, folders: WorkingFolders | None = None
-) -> Iterator[Warden | None]:
+) -> Iterator[OrphanReaper | None]:
     """A warden for the engines of this process; None where there is no /proc to find them in.
 
     It kills an engine that has filled its working folder, too, and removes all of them when the
@@ -76,7 +76,7 @@ def warden(
     os.close(heard)
     os.set_blocking(orders, False)
     try:
-        yield Warden(orders, worker)
+        yield OrphanReaper(orders, worker)
     finally:
         os.close(orders)
         os.waitpid(child, 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spsa.errors import EngineFault
-from worker.uci.spawning import Confinement, spawn
+from worker.uci.spawning import EngineLimits, spawn
 from worker.uci.working_folders import remove
 
 CHUNK = 65_536
@@ -63,8 +63,8 @@ class EngineProcess:
     be made by a thread that lives as long as the worker plays.
     """
 
-    def __init__(self, path: str, alarm: Alarm, confinement: Confinement) -> None:
-        self._warden = confinement.warden
+    def __init__(self, path: str, alarm: Alarm, confinement: EngineLimits) -> None:
+        self._warden = confinement.orphan_reaper
         self._mark = self._warden.mark() if self._warden else ""
         self._folders = confinement.folders
         self._folder = self._folders.make(self._mark) if self._folders else None
@@ -81,7 +81,7 @@ class EngineProcess:
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
 
-    def _started(self, path: str, confinement: Confinement) -> "subprocess.Popen[bytes]":
+    def _started(self, path: str, confinement: EngineLimits) -> "subprocess.Popen[bytes]":
         try:
             return spawn(path, confinement, self._mark, self._folder)
         except EngineFault:
@@ -131,11 +131,11 @@ class EngineProcess:
         """What the engine has written that nobody waited for, at most one chunk of it."""
         return os.read(self._out, CHUNK) if self._glance(0) else b""
 
-    def close(self, farewell: bytes, patience: float) -> None:
+    def close(self, farewell: bytes, timeouts: float) -> None:
         """Say `farewell`, wait for the end of the output, then kill the group and reap."""
         try:
-            if patience > 0:
-                self._part(farewell, time.monotonic() + patience)
+            if timeouts > 0:
+                self._part(farewell, time.monotonic() + timeouts)
         finally:
             self._kill()
 

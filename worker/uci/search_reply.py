@@ -16,7 +16,7 @@ _DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
 _BESTMOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 
 
-class Answer(NamedTuple):
+class SearchReply(NamedTuple):
     """One move: UCI text, the last score (mover's centipawns), and the seconds it took.
 
     `info` is the line the score was in; the rest of it is read when somebody asks.

@@ -16,7 +16,7 @@ from typing import Self, TypedDict
 
 from spsa.errors import EngineFault
 from worker.uci.isolation import Isolation
-from worker.uci.orphan_reaper import VARIABLE, Warden
+from worker.uci.orphan_reaper import VARIABLE, OrphanReaper
 from worker.uci.working_folders import WorkingFolders
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
@@ -32,7 +32,7 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class EngineLimits:
     """What one engine may have: bytes of memory and of each file it writes, and logical cores.
 
     No memory is no limit, no cores are all of them, no isolation is the worker's own network;
@@ -46,7 +46,7 @@ class Confinement:
     file_size: int = GIB
     cores: tuple[int, ...] = ()
     isolation: Isolation | None = None
-    warden: Warden | None = None
+    orphan_reaper: OrphanReaper | None = None
     folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ def _lowered(what: int, limit: int) -> int:
 
 
 def spawn(
-    path: str, confinement: Confinement, mark: str = "", folder: Path | None = None
+    path: str, confinement: EngineLimits, mark: str = "", folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
     """The running program, its standard streams piped, its errors unheard.
 
@@ -113,14 +113,14 @@ def _popen(
     )
 
 
-class Apart(TypedDict, total=False):
+class SpawnOptions(TypedDict, total=False):
     """How a program is kept out of the reach of what is typed at the worker's terminal."""
 
     start_new_session: bool
     process_group: int
 
 
-def _apart() -> Apart:
+def _apart() -> SpawnOptions:
     """A session of its own, or a process group of its own where a session would cost games.
 
     Where Linux makes every session a group for its scheduler, a move has to cross from the
@@ -137,7 +137,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in PASSED_ON if name in environment}
 
 
-def _prepare(worker: int, confinement: Confinement, limits: list[tuple[int, int]]) -> None:
+def _prepare(worker: int, confinement: EngineLimits, limits: list[tuple[int, int]]) -> None:
     """In the child before exec: ask for SIGKILL on the parent's death, which may just have been."""
     # first of all: the kernel may forget that wish when a process changes its credentials
     if confinement.isolation is not None:

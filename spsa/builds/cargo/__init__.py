@@ -2,5 +2,5 @@
 
 `checkout` knows which files belong to an engine, `pinned` keeps them as they were when the run
 began, `side` lays out a private copy, `compiler` runs cargo there, `smoke` tries the result, `key`
-names it and `shelf` keeps it. `spsa.builds.builder` is the only door.
+names it and `artifact_store` keeps it. `spsa.builds.builder` is the only door.
 """

@@ -37,7 +37,7 @@ class BuiltEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class ArtifactStore:
     """Published engines by their build keys."""
 
     directory: Path

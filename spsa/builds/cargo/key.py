@@ -32,7 +32,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class BuildEnvironment:
     """Where and with what a run's engines are made: all of a build key but the values.
 
     Cargo runs somewhere below `work`.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spsa.builds.cargo.smoke import Patience
+from spsa.builds.cargo.smoke import SmokeTimeouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class BuildSettings:
     target: str | None = None
     timeout: float = 900.0
     bench: bool | None = None
-    patience: Patience = field(default_factory=Patience)
+    patience: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
 
 

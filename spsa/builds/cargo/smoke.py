@@ -33,7 +33,7 @@ _COUNTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class SmokeTimeouts:
     """Seconds an engine is given for `uci` and `isready`, and for its bench."""
 
     handshake: float = 10.0
@@ -94,7 +94,7 @@ class _Trial:
         return bool(chunk)
 
 
-def examine(binary: Path, bench: bool | None, patience: Patience) -> int | None:
+def examine(binary: Path, bench: bool | None, patience: SmokeTimeouts) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
@@ -109,7 +109,7 @@ def examine(binary: Path, bench: bool | None, patience: Patience) -> int | None:
     return nodes
 
 
-def declared_options(binary: Path, patience: Patience) -> Declarations:
+def declared_options(binary: Path, patience: SmokeTimeouts) -> Declarations:
     """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
     declarations = Declarations()
     for line in _shake_hands(binary, patience.handshake).splitlines():

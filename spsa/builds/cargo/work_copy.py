@@ -20,7 +20,7 @@ _PATIENCE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class WorkCopy:
     """`tree` is the source with one side's values; `target-N` is what cargo makes of it."""
 
     home: Path

@@ -11,7 +11,7 @@ import click
 
 from spsa.algorithms.settings import suggestion
 from spsa.cli.simulate.comparison_tables import standings_json, standings_tables
-from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.lab.simulation.comparison import Contest, sheets
 from spsa.lab.simulation.entrants import ENTRANTS
@@ -149,7 +149,7 @@ def _played(
         for heat in contest.heats()
         for name in names
     }
-    workshop = Workshop(processes, "tuning synthetic engines")
+    workshop = JobPool(processes, "tuning synthetic engines")
     done = list(workshop.finished(jobs, weight=lambda key: key[2].iterations + 100))
     return {
         contest: sheets([(name, cells) for (of, name, _), cells in done if of == contest], names)

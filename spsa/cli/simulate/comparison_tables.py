@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from spsa.lab.simulation.comparison import Cell, Contest, Found, Sheet, ranks
+from spsa.lab.simulation.comparison import ComparisonCell, Contest, Found, Sheet, ranks
 from spsa.report.table import Column, FittedTable
 
 _ABREAST = 7  # families side by side
@@ -90,7 +90,7 @@ def _setting(contest: Contest) -> str:
     return f"{contest.pairs} pairs, depth {contest.depth}"
 
 
-def _named(cell: Cell) -> str:
+def _named(cell: ComparisonCell) -> str:
     return f"{cell.family}, n = {cell.parameters}, {cell.budget} pairs"
 
 
@@ -120,7 +120,7 @@ def _sheet_json(sheet: Sheet, sheets: Sequence[Sheet]) -> dict[str, Any]:
     }
 
 
-def _cell_json(cell: Cell) -> dict[str, Any]:
+def _cell_json(cell: ComparisonCell) -> dict[str, Any]:
     return {"family": cell.family, "parameters": cell.parameters, "budget": cell.budget}
 
 

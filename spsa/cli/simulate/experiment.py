@@ -11,10 +11,10 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race, final
 from spsa.lab.theory import (
-    Design,
+    GainDesign,
     Goal,
     Landscape,
     Process,
@@ -41,7 +41,7 @@ class Experiment:
     a time; otherwise single games by the quick simulator, which knows of no `bias` of openings.
     """
 
-    design: Design
+    design: GainDesign
     goal: Goal
     loss: Vector
     c: Vector
@@ -98,7 +98,7 @@ class Experiment:
         settings = {"r": self.design.r, "c": 1.0, "perturbation": perturbation}
         rule = create("constant", settings, problem)
         engine = Quadratic(optimum=np.zeros(n), curvature=self.loss * self.c**2)
-        race = Race(problem=problem, engine=engine, games=Games(self.draw_rate, self.bias))
+        race = Race(problem=problem, engine=engine, games=SimulatedGames(self.draw_rate, self.bias))
         return rule.theta(final(race, rule, rng)) * self.c
 
 
@@ -144,7 +144,7 @@ class Asked:
         return Goal(precision=self.precision, confidence=self.confidence)
 
     @property
-    def _design(self) -> Design:
+    def _design(self) -> GainDesign:
         landscape = Landscape(
             loss=self._loss(self.guessed_elo or self.true_elo),
             moment=self._moment,

@@ -45,7 +45,7 @@ seed_option: Option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class JobPool:
     """Where simulations are computed: `processes` at a time, in this process if it is one."""
 
     processes: int

@@ -8,7 +8,7 @@ import click
 
 from spsa.cli.common import config_option, database_option, settings
 from spsa.cli.planning import Assumed, assumption_options, known
-from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.lab.planning.alternatives import alternatives
 from spsa.master.start import checked_space
@@ -75,7 +75,7 @@ def _recoveries(question: Any, processes: int) -> Found:
         for name, design in alternatives(question.design)
         for stake in question.stakes
     }
-    done = dict(Workshop(processes, "tuning synthetic engines").finished(jobs))
+    done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     return {key: done[key] for key in jobs}
 
 

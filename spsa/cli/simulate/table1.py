@@ -10,19 +10,19 @@ import click
 import numpy as np  # as everything heavy here: not for those who only want the help
 
 from spsa.algorithms.settings import suggestion
-from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.cli.simulate.table1_tables import cells_json, cells_table
 from spsa.core.seeds import derived_seed
 from spsa.lab.simulation.losses import Losses
-from spsa.lab.simulation.table1 import PARAMETERS, Cell, Row
+from spsa.lab.simulation.table1 import PARAMETERS, Row, Table1Cell
 from spsa.output import echo_json
 from spsa.report.text import terminal
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
     from spsa.lab.simulation.losses import Losses
-    from spsa.lab.simulation.table1 import Cell, Row
+    from spsa.lab.simulation.table1 import Row, Table1Cell
 
 _TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds
@@ -95,7 +95,7 @@ def table1(
     Bayes, on average with the paper's perturbations; mixture chooses its own.
     """
     sizes = [n for n in PARAMETERS if not parameters or str(n) in parameters]
-    cells = [Cell(row=row, n=n, iterations=iterations) for row in rows for n in sizes]
+    cells = [Table1Cell(row=row, n=n, iterations=iterations) for row in rows for n in sizes]
     found = _played(cells, runs, seed, processes, by_rule)
     if plot:
         save(_picture(found), plot)
@@ -106,7 +106,7 @@ def table1(
 
 
 def _played(
-    cells: "Sequence[Cell]", runs: int, seed: int, processes: int, by_rule: bool
+    cells: Sequence[Table1Cell], runs: int, seed: int, processes: int, by_rule: bool
 ) -> "list[Losses]":
     jobs = {
         (cell, first): partial(_batch, cell, min(_TOGETHER, runs - first), (seed, first), by_rule)
@@ -114,7 +114,7 @@ def _played(
         for first in range(0, runs, _TOGETHER)
     }
     done: dict[Any, Vector] = dict(
-        Workshop(processes, "Table 1").finished(jobs, weight=lambda key: key[0].n + 20.0)
+        JobPool(processes, "Table 1").finished(jobs, weight=lambda key: key[0].n + 20.0)
     )
     parts = defaultdict(list)
     for cell, first in jobs:
@@ -122,7 +122,7 @@ def _played(
     return [Losses.of(cell, parts[cell]) for cell in cells]
 
 
-def _batch(cell: "Cell", runs: int, seed: tuple[int, int], by_rule: bool) -> "Vector":
+def _batch(cell: "Table1Cell", runs: int, seed: tuple[int, int], by_rule: bool) -> "Vector":
     rng = np.random.default_rng(derived_seed("table1", *seed, cell.row, cell.n))
     return (cell.losses_by_rule if by_rule else cell.losses)(runs, rng)
 

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from spsa.cli.simulate.experiment import Asked, checks
-from spsa.cli.simulate.jobs import Workshop, processes_option, seed_option
+from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.cli.simulate.theory_tables import findings_json, findings_lines, findings_table
 from spsa.core.seeds import derived_seed
@@ -162,7 +162,7 @@ def _played(experiment: "Experiment", replicas: int, seed: int, processes: int) 
         )
         for first in range(0, replicas, _TOGETHER)
     }
-    done = dict(Workshop(processes, "constant gains").finished(jobs))
+    done = dict(JobPool(processes, "constant gains").finished(jobs))
     return np.concatenate([done[first] for first in jobs], axis=1)
 
 

@@ -15,7 +15,7 @@ from spsa.core.params.placement import (
     target,
 )
 from spsa.core.params.snapshot import differences
-from spsa.core.params.space import Played, Space, Values
+from spsa.core.params.space import PlayedValues, Space, Values
 
 __all__ = [
     "MOST_ACCESSES",
@@ -30,7 +30,7 @@ __all__ = [
     "Number",
     "Parameter",
     "Placement",
-    "Played",
+    "PlayedValues",
     "Space",
     "TableKnob",
     "TableRole",

@@ -21,7 +21,7 @@ Values = dict[str, Number]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedValues:
     """What the plus and the minus engine really have: every parameter, frozen ones too."""
 
     plus: Values
@@ -80,7 +80,7 @@ class Space:
         natural = self.natural(self.clip(theta))
         return self._kept({p.name: p.nearest(natural[p.name]) for p in self.parameters})
 
-    def realise(self, centre: Vector, offset: Vector, uniform: Vector) -> Played:
+    def realise(self, centre: Vector, offset: Vector, uniform: Vector) -> PlayedValues:
         """What plus and minus really get around `centre`, each `offset` away; all shape (n,).
 
         `uniform` holds one draw from [0, 1) a parameter, shared by both sides. An offset of 0
@@ -90,13 +90,13 @@ class Space:
         grid = Grid(self.lower, self.upper, self.unit)
         sides = round_together(grid, *straddle(grid, centre, offset), uniform)
         plus, minus = (self._kept(self._values(side)) for side in sides)
-        return Played(plus, minus)
+        return PlayedValues(plus, minus)
 
-    def difference(self, played: Played) -> Vector:
+    def difference(self, played: PlayedValues) -> Vector:
         """plus - minus as it was played, in steps, shape (n,)."""
         return self.steps(played.plus) - self.steps(played.minus)
 
-    def midpoint(self, played: Played) -> Vector:
+    def midpoint(self, played: PlayedValues) -> Vector:
         """The point between plus and minus as it was played, in steps, shape (n,)."""
         return (self.steps(played.plus) + self.steps(played.minus)) / 2
 

@@ -11,11 +11,11 @@ from spsa.db.store import Run, Store
 from spsa.history.doctor.games import counts, numbering, plan, whole_pairs
 from spsa.history.doctor.purges import purges, shortened
 from spsa.history.doctor.replay import replay
-from spsa.history.doctor.run_rows import Books, Finding, read
+from spsa.history.doctor.run_rows import RunRows, Violation, read
 from spsa.history.doctor.state import engines, statuses
 from spsa.history.doctor.theta import chain, log, masters
 
-CHECKS: tuple[Callable[[Books], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     counts,
     whole_pairs,
     numbering,
@@ -29,17 +29,17 @@ CHECKS: tuple[Callable[[Books], Iterable[Finding]], ...] = (
 )
 
 
-def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Finding]:
+def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Violation]:
     """Everything that is wrong with a run; empty if nothing is.
 
     Args:
         tuning: the run's rule, to compute all its proposals and theta once more.
     """
-    books = read(store, run)
-    found = [finding for check in CHECKS for finding in check(books)]
+    rows = read(store, run)
+    found = [violation for check in CHECKS for violation in check(rows)]
     if tuning is not None:
-        found += replay(books, tuning)
-    return found + list(engines(store, books))
+        found += replay(rows, tuning)
+    return found + list(engines(store, rows))
 
 
-__all__ = ["CHECKS", "Books", "Finding", "check_run", "read"]
+__all__ = ["CHECKS", "RunRows", "Violation", "check_run", "read"]

@@ -17,7 +17,7 @@ import spsa.history.replay
 from spsa.algorithms.memory import alike
 from spsa.algorithms.tuning import Tuning
 from spsa.db.store import Iteration, Purge, Step
-from spsa.history.doctor.run_rows import Books, Finding
+from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.history.doctor.theta import differences, entries
 from spsa.history.replay import Moment, counted_after, noted_from
 
@@ -26,42 +26,42 @@ _HAIR = 1e-9
 Chain = Sequence[Moment]
 
 
-def replay(books: Books, tuning: Tuning) -> Iterator[Finding]:
+def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
     """Every proposal and every step, computed from the run's seed and its counts alone.
 
     Where a step comes out otherwise, so does all that follows: that is one finding.
     """
-    chains = _chains(books, tuning)
-    yield from _differences(books, None, "the start", books.run.start_theta, chains[0][0].theta)
-    astray = [found for found in _steps(books, tuning, chains) if found[1]]
-    yield from _summed_up([found for _, found in astray], _span(tuning, books, chains))
-    if not astray and len(chains[-1]) == books.run.applied + 1:
-        yield from _state(books, tuning, chains[-1][-1])
+    chains = _chains(rows, tuning)
+    yield from _differences(rows, None, "the start", rows.run.start_theta, chains[0][0].theta)
+    astray = [found for found in _steps(rows, tuning, chains) if found[1]]
+    yield from _summed_up([found for _, found in astray], _span(tuning, rows, chains))
+    if not astray and len(chains[-1]) == rows.run.applied + 1:
+        yield from _state(rows, tuning, chains[-1][-1])
     sound = min((k for k, _ in astray), default=inf)
     openings = [
-        list(_opening(books, tuning, chains, it)) for it in books.tuned if it.opened_on < sound
+        list(_opening(rows, tuning, chains, it)) for it in rows.tuned if it.opened_on < sound
     ]
     yield from _summed_up([found for found in openings if found], "")
 
 
-def _chains(books: Books, tuning: Tuning) -> list[Chain]:
+def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     """The thetas by the number of purges."""
-    held = list(_results(books))
+    held = list(_results(rows))
     chains: list[Chain] = []
-    for purges in range(books.run.purges):
-        results = counted_after(purges, held, books.struck)
+    for purges in range(rows.run.purges):
+        results = counted_after(purges, held, rows.struck)
         chains.append(list(spsa.history.replay.replay(tuning, results)))
-    notes = noted_from(books.run, held)
+    notes = noted_from(rows.run, held)
     return [*chains, list(spsa.history.replay.replay(tuning, held, notes))]
 
 
 def _steps(
-    books: Books, tuning: Tuning, chains: Sequence[Chain]
-) -> Iterator[tuple[int, list[Finding]]]:
+    rows: RunRows, tuning: Tuning, chains: Sequence[Chain]
+) -> Iterator[tuple[int, list[Violation]]]:
     """What is wrong with each entry of the log, by the results that theta held after it."""
-    by_id = {it.id: it for it in books.iterations}
+    by_id = {it.id: it for it in rows.iterations}
     purges = 0
-    for entry in entries(books):
+    for entry in entries(rows):
         purges += isinstance(entry, Purge)
         k = entry.applied if isinstance(entry, Purge) else entry.k
         if purges >= len(chains) or k >= len(chains[purges]):
@@ -70,9 +70,9 @@ def _steps(
         yield (
             k,
             [
-                finding
+                violation
                 for what, found, right in _claims(entry, chains[purges][k])
-                for finding in _differences(books, it, what, found, right)
+                for violation in _differences(rows, it, what, found, right)
             ],
         )
 
@@ -89,7 +89,7 @@ def _claims(entry: Step | Purge, moment: Moment) -> Iterator[Claim]:
     yield f"theta after step k={entry.k}", entry.theta_after, moment.theta
 
 
-def _summed_up(wrong: Sequence[Sequence[Finding]], more: str) -> Iterator[Finding]:
+def _summed_up(wrong: Sequence[Sequence[Violation]], more: str) -> Iterator[Violation]:
     """The first thing that is wrong, and how many are like it."""
     if not wrong:
         return
@@ -101,26 +101,26 @@ def _summed_up(wrong: Sequence[Sequence[Finding]], more: str) -> Iterator[Findin
     yield replace(first, right=first.right + others + "was another version of its rule at work?")
 
 
-def _span(tuning: Tuning, books: Books, chains: Sequence[Chain]) -> str:
+def _span(tuning: Tuning, rows: RunRows, chains: Sequence[Chain]) -> str:
     """How far the run's theta is from what this program makes of its games."""
     last = chains[-1][-1]
-    if last.k != books.run.applied:
+    if last.k != rows.run.applied:
         return ""
     apart = [
-        abs(books.run.theta.get(p.name, inf) - last.theta[p.name]) / p.step
+        abs(rows.run.theta.get(p.name, inf) - last.theta[p.name]) / p.step
         for p in tuning.space.active
     ]
     return f", theta in the end by up to {max(apart, default=0.0):.3g} steps"
 
 
 def _differences(
-    books: Books,
+    rows: RunRows,
     it: Iteration | None,
     what: str,
     found: Mapping[str, float],
     right: Mapping[str, float],
-) -> Iterator[Finding]:
-    return differences(books, it, what, found, right, _nearly)
+) -> Iterator[Violation]:
+    return differences(rows, it, what, found, right, _nearly)
 
 
 def _nearly(one: float, other: float) -> bool:
@@ -128,21 +128,21 @@ def _nearly(one: float, other: float) -> bool:
     return isclose(one, other, rel_tol=_HAIR, abs_tol=_HAIR)
 
 
-def _state(books: Books, tuning: Tuning, last: Moment) -> Iterator[Finding]:
+def _state(rows: RunRows, tuning: Tuning, last: Moment) -> Iterator[Violation]:
     """What the run's row remembers besides theta."""
-    run, right = books.run, tuning.estimates(last.state)
+    run, right = rows.run, tuning.estimates(last.state)
     if not alike(run.state, last.state, _HAIR):
-        yield books.finding(None, "the rule's state is another", "it follows from the results")
+        yield rows.violation(None, "the rule's state is another", "it follows from the results")
     found = run.estimates.by_name()
     for name, wanted in right.by_name().items():
         what = f"the run's theta_{name}"
-        yield from _differences(books, None, what, found[name] or {}, wanted or {})
+        yield from _differences(rows, None, what, found[name] or {}, wanted or {})
 
 
-def _results(books: Books) -> Iterator[Iteration]:
+def _results(rows: RunRows) -> Iterator[Iteration]:
     """What theta holds, as far as the log is whole; where it is not, other checks have said so."""
-    by_id = {it.id: it for it in books.iterations}
-    for k, step in enumerate(books.steps, start=1):
+    by_id = {it.id: it for it in rows.iterations}
+    for k, step in enumerate(rows.steps, start=1):
         it = by_id.get(step.iteration_id)
         if it is None or step.k != k or it.k != k:
             return
@@ -150,23 +150,23 @@ def _results(books: Books) -> Iterator[Iteration]:
 
 
 def _opening(
-    books: Books, tuning: Tuning, chains: Sequence[Chain], it: Iteration
-) -> Iterator[Finding]:
+    rows: RunRows, tuning: Tuning, chains: Sequence[Chain], it: Iteration
+) -> Iterator[Violation]:
     """An iteration was opened on the right results, and plays what the rule proposes on them."""
     k = it.k or 0
     least = max(0, k - it.in_flight)
     if not least <= it.opened_on < k:
         needed = f"k={k} with {it.in_flight} in flight needs {least} at least, and none of its own"
-        yield books.finding(it, f"opened on {it.opened_on} results", needed)
+        yield rows.violation(it, f"opened on {it.opened_on} results", needed)
     if it.opened_purges >= len(chains) or it.opened_on >= len(chains[it.opened_purges]):
         return
     base = chains[it.opened_purges][it.opened_on]
     proposal = tuning.propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
-    yield from _differences(books, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})
+    yield from _differences(rows, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})
     for what, found, right in (
         ("base", it.base_parameters, proposal.base),
         ("plus", it.plus_parameters, proposal.played.plus),
         ("minus", it.minus_parameters, proposal.played.minus),
     ):
-        yield from _differences(books, it, what, found, right)
+        yield from _differences(rows, it, what, found, right)

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from spsa.db.store import BatchRow, Iteration, Purge, Run, Step, Store, Struck
+from spsa.db.store import BatchRow, Iteration, Purge, PurgedBatch, Run, Step, Store
 from spsa.lifecycle import Purpose
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Violation:
     """One thing that is not as it has to be: where, what was found, and what would be right."""
 
     run: str
@@ -23,7 +23,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class RunRows:
     """All rows of a run that the checks compare, each list in order."""
 
     run: Run
@@ -31,7 +31,7 @@ class Books:
     batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
-    struck: Sequence[Struck] = ()
+    struck: Sequence[PurgedBatch] = ()
 
     def of(self, iteration: Iteration) -> Sequence[BatchRow]:
         return self.batches.get(iteration.iteration_number, ())
@@ -40,23 +40,23 @@ class Books:
     def tuned(self) -> list[Iteration]:
         return [it for it in self.iterations if it.purpose is Purpose.TUNE]
 
-    def finding(self, iteration: Iteration | None, found: str, right: str) -> Finding:
+    def violation(self, iteration: Iteration | None, found: str, right: str) -> Violation:
         number = None if iteration is None else iteration.iteration_number
-        return Finding(self.run.name, number, found, right)
+        return Violation(self.run.name, number, found, right)
 
 
-def read(store: Store, run: Run) -> Books:
+def read(store: Store, run: Run) -> RunRows:
     """The rows of one moment: read again if the run moved meanwhile."""
     while True:
         before = store.run(run.name)
-        rows = store.batches(run.id)
-        books = Books(
+        batches = store.batches(run.id)
+        rows = RunRows(
             run=before,
             iterations=store.iterations(run.id),
-            batches={n: list(group) for n, group in groupby(rows, lambda b: b.iteration_number)},
+            batches={n: list(group) for n, group in groupby(batches, lambda b: b.iteration_number)},
             steps=store.steps(run.id),
             purges=store.purges(run.id),
             struck=store.struck(run.id),
         )
-        if rows == store.batches(run.id) and before == store.run(run.name):
-            return books
+        if batches == store.batches(run.id) and before == store.run(run.name):
+            return rows

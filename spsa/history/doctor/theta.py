@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from spsa.db.store import Iteration, Purge, Step
-from spsa.history.doctor.run_rows import Books, Finding
+from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.lifecycle import IterationStatus
 
 
@@ -13,53 +13,53 @@ def _to_the_bit(one: float, other: float) -> bool:
     return struct.pack("<d", one) == struct.pack("<d", other)
 
 
-def log(books: Books) -> Iterator[Finding]:
+def log(rows: RunRows) -> Iterator[Violation]:
     """One completed tuning iteration is one step, in the order of k."""
-    completed = [it for it in books.tuned if it.status is IterationStatus.COMPLETE]
-    logged = {step.iteration_id: step for step in books.steps}
+    completed = [it for it in rows.tuned if it.status is IterationStatus.COMPLETE]
+    logged = {step.iteration_id: step for step in rows.steps}
     for it in completed:
         step = logged.pop(it.id, None)
         if step is None:
-            yield books.finding(it, "complete without a step", "one step moved theta by it")
+            yield rows.violation(it, "complete without a step", "one step moved theta by it")
         elif step.k != it.k:
-            yield books.finding(it, f"its step has k={step.k}", f"its own k is {it.k}")
+            yield rows.violation(it, f"its step has k={step.k}", f"its own k is {it.k}")
     for step in logged.values():
-        yield books.finding(None, f"step k={step.k} has no completed iteration", "it has one")
-    ks = [step.k for step in books.steps]
-    if ks != list(range(1, books.run.applied + 1)):
-        yield books.finding(
+        yield rows.violation(None, f"step k={step.k} has no completed iteration", "it has one")
+    ks = [step.k for step in rows.steps]
+    if ks != list(range(1, rows.run.applied + 1)):
+        yield rows.violation(
             None,
             f"the log has the steps {ks}",
-            f"the run has applied {books.run.applied} results, each once",
+            f"the run has applied {rows.run.applied} results, each once",
         )
 
 
-def chain(books: Books) -> Iterator[Finding]:
+def chain(rows: RunRows) -> Iterator[Violation]:
     """Theta is the start plus the replay of the log, purges and all, to the bit."""
-    by_id = {it.id: it for it in books.iterations}
-    theta = books.run.start_theta
-    for entry in entries(books):
+    by_id = {it.id: it for it in rows.iterations}
+    theta = rows.run.start_theta
+    for entry in entries(rows):
         if isinstance(entry, Purge):
             what = f"theta before purge {entry.number}"
-            yield from differences(books, None, what, entry.theta_before, theta)
+            yield from differences(rows, None, what, entry.theta_before, theta)
         else:
-            yield from _step(books, by_id.get(entry.iteration_id), entry, theta)
+            yield from _step(rows, by_id.get(entry.iteration_id), entry, theta)
         theta = entry.theta_after
-    yield from differences(books, None, "the run's theta", books.run.theta, theta)
+    yield from differences(rows, None, "the run's theta", rows.run.theta, theta)
 
 
 def _step(
-    books: Books, it: Iteration | None, step: Step, theta: Mapping[str, float]
-) -> Iterator[Finding]:
-    yield from differences(books, it, f"theta before step k={step.k}", step.theta_before, theta)
+    rows: RunRows, it: Iteration | None, step: Step, theta: Mapping[str, float]
+) -> Iterator[Violation]:
+    yield from differences(rows, it, f"theta before step k={step.k}", step.theta_before, theta)
     after = {name: x + step.delta.get(name, 0.0) for name, x in step.theta_before.items()}
-    yield from differences(books, it, f"theta after step k={step.k}", step.theta_after, after)
+    yield from differences(rows, it, f"theta after step k={step.k}", step.theta_after, after)
 
 
-def entries(books: Books) -> Iterator[Step | Purge]:
+def entries(rows: RunRows) -> Iterator[Step | Purge]:
     """All that moved theta, in the order in which it did: a purge follows the last step it met."""
-    purges = list(books.purges)
-    for step in books.steps:
+    purges = list(rows.purges)
+    for step in rows.steps:
         while purges and purges[0].applied < step.k:
             yield purges.pop(0)
         yield step
@@ -67,37 +67,37 @@ def entries(books: Books) -> Iterator[Step | Purge]:
 
 
 def differences(
-    books: Books,
+    rows: RunRows,
     it: Iteration | None,
     what: str,
     found: Mapping[str, float],
     right: Mapping[str, float],
     same: Callable[[float, float], bool] = _to_the_bit,
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """The parameters in which two sets of values differ, be it by one bit unless `same` says so."""
     if found.keys() != right.keys():
-        yield books.finding(
+        yield rows.violation(
             it, f"{what} has {sorted(found)}", f"the parameters are {sorted(right)}"
         )
     for name in sorted(found.keys() & right.keys()):
         if not same(found[name], right[name]):
-            yield books.finding(
+            yield rows.violation(
                 it, f"{what} has {name} = {found[name]!r}", f"it is {right[name]!r}"
             )
 
 
-def masters(books: Books) -> Iterator[Finding]:
+def masters(rows: RunRows) -> Iterator[Violation]:
     """Epochs only grow: who was replaced moves theta no more."""
-    by_id = {it.id: it for it in books.iterations}
-    for before, after in pairwise(books.steps):
+    by_id = {it.id: it for it in rows.iterations}
+    for before, after in pairwise(rows.steps):
         if after.epoch < before.epoch:
-            yield books.finding(
+            yield rows.violation(
                 by_id.get(after.iteration_id),
                 f"step k={after.k} is of epoch {after.epoch}",
                 f"step k={before.k} is of epoch {before.epoch} already",
             )
-    last = max((step.epoch for step in books.steps), default=0)
-    if last > books.run.epoch:
-        yield books.finding(
-            None, f"the run is at epoch {books.run.epoch}", f"its log is at {last} already"
+    last = max((step.epoch for step in rows.steps), default=0)
+    if last > rows.run.epoch:
+        yield rows.violation(
+            None, f"the run is at epoch {rows.run.epoch}", f"its log is at {last} already"
         )

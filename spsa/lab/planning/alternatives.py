@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spsa.lab.planning.prospect import Design
+from spsa.lab.planning.prospect import RunDesign
 
 _RULES = ("mixture", "spsa", "fishtest")
 _CUTS = (4, 2, 0.5, 0.25)
@@ -11,7 +11,7 @@ _BUDGETS = (0.5, 2, 4)
 _STRETCHES = (0.5, 2.0)
 
 
-def alternatives(design: Design) -> Iterator[tuple[str, Design]]:
+def alternatives(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     """The design as it is, and what differs from it in one respect each, with a name."""
     yield "as it is", design
     yield from _rules(design)
@@ -22,18 +22,18 @@ def alternatives(design: Design) -> Iterator[tuple[str, Design]]:
         yield f"steps x {stretch:g}", replace(design, stretch=stretch)
 
 
-def _rules(design: Design) -> Iterator[tuple[str, Design]]:
+def _rules(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     for rule in _RULES:
         if rule != design.algorithm or design.settings:
             yield f'algorithm = "{rule}"', replace(design, algorithm=rule, settings={})
 
 
-def _depths(design: Design) -> Iterator[tuple[str, Design]]:
+def _depths(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     for depth in {1, 2 * design.depth} - {design.depth}:
         yield f"iterations_in_flight = {depth}", replace(design, depth=depth, grows=False)
 
 
-def _cuts(design: Design) -> Iterator[tuple[str, Design]]:
+def _cuts(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     """The same games in fewer or more iterations."""
     problem = design.problem
     for cut in _CUTS:
@@ -43,7 +43,7 @@ def _cuts(design: Design) -> Iterator[tuple[str, Design]]:
             yield f"games_per_iteration = {2 * pairs}", replace(design, problem=cut_problem)
 
 
-def _budgets(design: Design) -> Iterator[tuple[str, Design]]:
+def _budgets(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     problem = design.problem
     for times in _BUDGETS:
         iterations = round(problem.iterations * times)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spsa.lab.planning.plan_warnings import Caution
+from spsa.lab.planning.plan_warnings import PlanWarning
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question
 
@@ -11,10 +11,10 @@ _WORTH_IT = 0.5  # a run that recovers less than half wants another budget
 _LARGEST_BUDGET = 64
 
 
-def of_budget(question: Question, usual: Recovery) -> Iterator[Caution]:
+def of_budget(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
     """What is wrong with the number of games, `usual` being what they recover."""
     if usual.mean < 0:
-        yield Caution(
+        yield PlanWarning(
             name="spsa",
             found=f"with these settings {question.design.algorithm} loses Elo",
             remedy="leave them out, or make its moves much smaller",
@@ -23,13 +23,13 @@ def of_budget(question: Question, usual: Recovery) -> Iterator[Caution]:
         yield _too_few(question, usual)
 
 
-def _too_few(question: Question, usual: Recovery) -> Caution:
+def _too_few(question: Question, usual: Recovery) -> PlanWarning:
     games = question.shape.iterations * question.shape.games
     found = (
         f"{games} games recover {usual.mean:.0%} of {question.stake:g} Elo: "
         "too few for so many parameters"
     )
-    return Caution(name="max_iterations", found=found, remedy=_cure(question))
+    return PlanWarning(name="max_iterations", found=found, remedy=_cure(question))
 
 
 def _cure(question: Question) -> str:

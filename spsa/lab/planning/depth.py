@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spsa.algorithms import method
-from spsa.lab.planning.plan_warnings import Caution
+from spsa.lab.planning.plan_warnings import PlanWarning
 from spsa.lab.planning.question import Question
 from spsa.lab.planning.speed import depth_without_idling
 
@@ -46,11 +46,11 @@ def busy_depth(question: Question) -> int | None:
     return depth_without_idling(question.shape, question.fleet, demand.game_seconds)
 
 
-def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Caution]:
+def of_depth(question: Question, free: int, busy: int | None) -> Iterator[PlanWarning]:
     """What is wrong with the depth of the files."""
     depth = question.shape.depth
     if question.builds_are_slower:
-        yield Caution(
+        yield PlanWarning(
             name="games_per_iteration",
             found="its games are played before the next engines are built, whatever is in flight",
             remedy="more games in an iteration, or a delivery without builds, keep slots busy",
@@ -58,14 +58,14 @@ def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Cautio
     if question.shape.adapts:
         yield from _of_bearing(question, busy)
     elif depth > free:
-        yield Caution(
+        yield PlanWarning(
             name="iterations_in_flight",
             found=f"{depth} lets theta move on results that are out of date",
             remedy=f"{free} costs nothing",
         )
     elif not question.builds_are_slower and busy is not None and busy > depth:
         best = min(busy, free)
-        yield Caution(
+        yield PlanWarning(
             name="iterations_in_flight",
             found=f"{depth} in flight lets slots wait for builds or for the last games of one",
             remedy=f"{busy} would keep them busy, {free} costs nothing: use {best}"
@@ -74,12 +74,12 @@ def of_depth(question: Question, free: int, busy: int | None) -> Iterator[Cautio
         )
 
 
-def _of_bearing(question: Question, busy: int | None) -> Iterator[Caution]:
+def _of_bearing(question: Question, busy: int | None) -> Iterator[PlanWarning]:
     """A fleet that is too large for the iterations, however many of them are in flight."""
     shape, demand = question.shape, question.demand
     if busy is None or demand is None or busy <= shape.depth:
         return
-    yield Caution(
+    yield PlanWarning(
         name="games_per_iteration",
         found=f"{demand.slots} slots would need {busy} iterations in flight, and a run of "
         f"{shape.iterations} bears {shape.depth}: slots will wait",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from spsa.core.params import Parameter, Space
 from spsa.lab.planning.budget import of_budget
 from spsa.lab.planning.depth import busy_depth, free_depth, of_depth
-from spsa.lab.planning.plan_warnings import Caution, of_draws, of_space
+from spsa.lab.planning.plan_warnings import PlanWarning, of_draws, of_space
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question, noise
-from spsa.lab.planning.speed import Pace, Shape, pace
+from spsa.lab.planning.speed import GameSpeed, Shape, pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class Plan:
     """
 
     shape: Shape
-    pace: Pace | None
+    pace: GameSpeed | None
     noise: float
     recoveries: dict[float, Recovery]
     lines: tuple[Line, ...]
     free_depth: int
     busy_depth: int | None
-    cautions: tuple[Caution, ...]
+    cautions: tuple[PlanWarning, ...]
 
 
 def plan(question: Question) -> Plan:

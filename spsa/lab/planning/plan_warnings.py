@@ -11,7 +11,7 @@ _MOSTLY_DRAWN = 0.8  # from here on an unbalanced book tells more a pair; at 35%
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caution:
+class PlanWarning:
     """Something to look at: a parameter or a key of config.toml, what is found, and a cure."""
 
     name: str
@@ -23,7 +23,7 @@ class Caution:
         return f"{self.name}: {self.found}; {self.remedy}"
 
 
-def of_space(space: Space, c_last: float) -> Iterator[Caution]:
+def of_space(space: Space, c_last: float) -> Iterator[PlanWarning]:
     """Steps that do not suit their ranges or units; `c_last` is the last perturbation, in steps."""
     for parameter in space.active:
         yield from _of_range(parameter)
@@ -31,28 +31,28 @@ def of_space(space: Space, c_last: float) -> Iterator[Caution]:
         yield from _of_start(parameter)
 
 
-def of_draws(draw_rate: float) -> Iterator[Caution]:
+def of_draws(draw_rate: float) -> Iterator[PlanWarning]:
     """A balanced book that leaves too little to be seen."""
     if draw_rate >= _MOSTLY_DRAWN:
-        yield Caution(
+        yield PlanWarning(
             name="book",
             found=f"{draw_rate:.0%} draws say little",
             remedy="openings in which one side is well ahead make more pairs decisive",
         )
 
 
-def _of_range(parameter: Parameter) -> Iterator[Caution]:
+def _of_range(parameter: Parameter) -> Iterator[PlanWarning]:
     steps = (parameter.maximum - parameter.minimum) / parameter.step
     usual = f"{(parameter.maximum - parameter.minimum) / 20:.3g}"
     if steps > _MOST_STEPS:
-        yield Caution(
+        yield PlanWarning(
             name=parameter.name,
             found=f"the range is {steps:.0f} steps, of which a run moves a few: too small to see",
             remedy=f"a step is worth one to three Elo; {usual} is a twentieth of the range",
             line=parameter.line,
         )
     elif steps < _FEWEST_STEPS:
-        yield Caution(
+        yield PlanWarning(
             name=parameter.name,
             found=f"the range is {steps:.1f} steps: plus and minus span most of it",
             remedy="use a wider range"
@@ -62,9 +62,9 @@ def _of_range(parameter: Parameter) -> Iterator[Caution]:
         )
 
 
-def _of_unit(parameter: Parameter, c_last: float) -> Iterator[Caution]:
+def _of_unit(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
     if parameter.unit and c_last * parameter.step < parameter.unit / 2:
-        yield Caution(
+        yield PlanWarning(
             name=parameter.name,
             found=f"a perturbation of {c_last * parameter.step:.3g} is under half a unit",
             remedy=f"it is widened to {parameter.unit / 2:g}; use a step of {parameter.unit:g} "
@@ -73,10 +73,10 @@ def _of_unit(parameter: Parameter, c_last: float) -> Iterator[Caution]:
         )
 
 
-def _of_start(parameter: Parameter) -> Iterator[Caution]:
+def _of_start(parameter: Parameter) -> Iterator[PlanWarning]:
     if parameter.value in (parameter.minimum, parameter.maximum):
         side = "min" if parameter.value == parameter.minimum else "max"
-        yield Caution(
+        yield PlanWarning(
             name=parameter.name,
             found=f"the start is at its {side}: half of what could be learned is out of reach",
             remedy=f"widen {side}, or start inside",

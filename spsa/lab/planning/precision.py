@@ -14,7 +14,7 @@ from spsa.algorithms import method
 from spsa.algorithms.settings import values
 from spsa.lab.planning.prospect import Prospect
 from spsa.lab.planning.question import Question
-from spsa.lab.theory.design import Design, Goal, Landscape, cautious, direct
+from spsa.lab.theory.design import GainDesign, Goal, Landscape, cautious, direct
 from spsa.lab.theory.process import at_once, in_turn, noise_of_game
 
 
@@ -73,6 +73,6 @@ def _landscape(question: Question, stake: float, c: float, *, one_by_one: bool) 
     )
 
 
-def _direct(goal: Goal, landscape: Landscape, stake: float) -> Design | None:
+def _direct(goal: Goal, landscape: Landscape, stake: float) -> GainDesign | None:
     wanted = goal.mean_loss(landscape.loss.size)
     return None if stake <= wanted else direct(goal, landscape, stake)

@@ -13,7 +13,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race
 
 
@@ -53,7 +53,7 @@ def _inside(problem: Problem, shift: Vector) -> Vector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class RunDesign:
     """A run that could be made: its rule, and how its games are cut.
 
     `stretch` makes every step so many times as large as the one that `problem` is written in.
@@ -103,7 +103,7 @@ class Recovery:
         return float(difference.mean()), float(difference.std(ddof=1)) / sqrt(difference.size)
 
 
-def recovery(design: Design, prospect: Prospect, *, replicas: int, seed: int) -> Recovery:
+def recovery(design: RunDesign, prospect: Prospect, *, replicas: int, seed: int) -> Recovery:
     """What so many simulated runs of a design bring; equal seeds draw equal engines.
 
     Raises:
@@ -116,7 +116,7 @@ def recovery(design: Design, prospect: Prospect, *, replicas: int, seed: int) ->
     race = Race(
         problem=problem,
         engine=engine,
-        games=Games(prospect.draw_rate),
+        games=SimulatedGames(prospect.draw_rate),
         depth=design.depth,
         grows=depth_after if design.grows else None,
     )

@@ -6,7 +6,7 @@ from math import sqrt
 
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.planning.prospect import Design, Prospect, Recovery, recovery
+from spsa.lab.planning.prospect import Prospect, Recovery, RunDesign, recovery
 from spsa.lab.planning.speed import Fleet, Shape, demand_of
 from spsa.lab.planning.supply import Demand
 
@@ -22,7 +22,7 @@ class Question:
     """
 
     space: Space
-    design: Design
+    design: RunDesign
     shape: Shape
     fleet: Fleet
     seconds: float | None
@@ -31,7 +31,7 @@ class Question:
     replicas: int = 32
     seed: int = 1
 
-    def recovery(self, design: Design, stake: float) -> Recovery:
+    def recovery(self, design: RunDesign, stake: float) -> Recovery:
         prospect = Prospect(stake=stake, draw_rate=self.draw_rate)
         return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
 

@@ -40,7 +40,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class GameSpeed:
     """Seconds: of a game, of an iteration once the run is under way, and of the whole run.
 
     `idle` is the part of all slots' time, 0..1, in which nothing is played.
@@ -70,7 +70,7 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
             return None
 
 
-def pace(shape: Shape, fleet: Fleet, seconds: float) -> Pace:
+def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
     """The pace of a run whose games take so many seconds.
 
     With one iteration in flight nobody plays while engines are built or the last batch is out;
@@ -82,7 +82,7 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> Pace:
     playing = shape.games * seconds / fleet.concurrency
     alone = rounds * shape.batch_games * seconds + fleet.build_seconds
     iteration = max(playing, alone / shape.depth, fleet.build_seconds / fleet.builders)
-    return Pace(
+    return GameSpeed(
         game=seconds,
         iteration=iteration,
         run=shape.iterations * iteration + (alone - iteration if shape.depth > 1 else 0.0),

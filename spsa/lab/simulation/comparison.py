@@ -18,7 +18,7 @@ IDLE = "settled"  # nothing can be gained there: shown, but left out of the mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ComparisonCell:
     """Problems that differ by luck alone."""
 
     family: str
@@ -50,14 +50,14 @@ class Contest:
     def heats(self) -> list[Heat]:
         return list(self.suite.heats(self.pairs))
 
-    def recovered(self, rule: str, heat: Heat) -> dict[Cell, Vector]:
+    def recovered(self, rule: str, heat: Heat) -> dict[ComparisonCell, Vector]:
         """The recovered part of what is at stake in every problem of a heat."""
         field = self.suite.field(heat)
         entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
         state = final(field.race(self.depth), entrant, self.suite.games(heat))
         parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
         return {
-            Cell(family=family, parameters=heat.parameters, budget=heat.budget): part
+            ComparisonCell(family=family, parameters=heat.parameters, budget=heat.budget): part
             for family, part in zip(heat.families, parts, strict=True)
         }
 
@@ -67,7 +67,7 @@ class Sheet:
     """What one rule recovered, problem by problem."""
 
     rule: str
-    cells: dict[Cell, Vector]
+    cells: dict[ComparisonCell, Vector]
 
     def families(self) -> list[str]:
         return list(dict.fromkeys(cell.family for cell in self.cells))
@@ -87,7 +87,7 @@ class Sheet:
             for budget in sorted({cell.budget for cell in cells})
         }
 
-    def worst(self) -> tuple[float, Cell]:
+    def worst(self) -> tuple[float, ComparisonCell]:
         """The least mean of a cell, and which one that is."""
         means = {cell: float(part.mean()) for cell, part in self.cells.items()}
         cell = min(means, key=lambda cell: means[cell])
@@ -99,7 +99,7 @@ class Sheet:
         return found(self.cells[cell] - other.cells[cell] for cell in common)
 
 
-def gainful(cells: Iterable[Cell]) -> Iterator[Cell]:
+def gainful(cells: Iterable[ComparisonCell]) -> Iterator[ComparisonCell]:
     return (cell for cell in cells if cell.family != IDLE)
 
 
@@ -117,9 +117,11 @@ def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
     return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
 
 
-def sheets(done: Iterable[tuple[str, dict[Cell, Vector]]], order: Sequence[str]) -> list[Sheet]:
+def sheets(
+    done: Iterable[tuple[str, dict[ComparisonCell, Vector]]], order: Sequence[str]
+) -> list[Sheet]:
     """What has been recovered, by rule, however it came in."""
-    by_rule: dict[str, dict[Cell, Vector]] = {rule: {} for rule in order}
+    by_rule: dict[str, dict[ComparisonCell, Vector]] = {rule: {} for rule in order}
     for rule, cells in done:
         by_rule[rule].update(cells)
     place = {cell: cell for cells in by_rule.values() for cell in cells}

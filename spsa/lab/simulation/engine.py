@@ -38,7 +38,7 @@ class Quadratic:
 
 
 @dataclass(frozen=True, slots=True)
-class Games:
+class SimulatedGames:
     """Pairs of independent games with a fixed draw rate d: p - d/2 won, d drawn, 1 - p - d/2 lost.
 
     That is the model behind the published figures of seed 000. Where one side is so much stronger

@@ -8,20 +8,20 @@ from typing import Self
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.simulation.table1 import STAKE, Cell
+from spsa.lab.simulation.table1 import STAKE, Table1Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
     """Elo short of the best in the end: mean and standard deviation over `runs` >= 2."""
 
-    cell: Cell
+    cell: Table1Cell
     runs: int
     mean: float
     deviation: float
 
     @classmethod
-    def of(cls, cell: Cell, parts: Iterable[Vector]) -> Self:
+    def of(cls, cell: Table1Cell, parts: Iterable[Vector]) -> Self:
         losses = np.concatenate(list(parts))
         mean, deviation = float(losses.mean()), float(losses.std(ddof=1))
         return cls(cell=cell, runs=len(losses), mean=mean, deviation=deviation)

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from spsa.algorithms import Move, Outcome, Perturbation, Problem, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, Vector
 from spsa.algorithms.rule import State
 from spsa.core.params.perturbation import Grid, round_together, straddle
-from spsa.lab.simulation.engine import Engine, Games
+from spsa.lab.simulation.engine import Engine, SimulatedGames
 
 
 class Tuner(Protocol):
@@ -23,7 +23,7 @@ class Tuner(Protocol):
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation: ...
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, Move]: ...
+    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]: ...
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: whether it is continuous is found out once
@@ -37,13 +37,13 @@ class Race:
 
     problem: Problem
     engine: Engine
-    games: Games
+    games: SimulatedGames
     depth: int = 1
     grows: Callable[[int], int] | None = None
 
     def run(self, rule: Tuner, rng: np.random.Generator) -> Iterator[State]:
         """The rule's state after each of the planned results."""
-        state, opened = rule.start(), deque[Played]()
+        state, opened = rule.start(), deque[RaceResult]()
         last = self.problem.iterations
         for k in range(1, last + 1):
             while len(opened) < self._bearable(k - 1) and k + len(opened) <= last:
@@ -54,11 +54,11 @@ class Race:
     def _bearable(self, results: int) -> int:
         return self.depth if self.grows is None else min(self.depth, self.grows(results))
 
-    def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "Played":
+    def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "RaceResult":
         sides = np.stack([asked.centre + asked.offset, asked.centre - asked.offset])
         if self._continuous and self._inside(sides):
-            return Played(asked, sides)
-        return Played(asked, np.stack(self._playable(asked, rng)))
+            return RaceResult(asked, sides)
+        return RaceResult(asked, np.stack(self._playable(asked, rng)))
 
     @cached_property
     def _continuous(self) -> bool:
@@ -79,7 +79,7 @@ class Race:
         unit = np.where(problem.unit > 0.0, problem.unit, 1.0)
         return plus * unit, minus * unit
 
-    def _outcome(self, k: int, played: "Played", rng: np.random.Generator) -> Outcome:
+    def _outcome(self, k: int, played: "RaceResult", rng: np.random.Generator) -> Outcome:
         plus, minus = played.sides
         elo = self.engine.elo(played.sides)
         return Outcome(
@@ -93,7 +93,7 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class RaceResult:
     """What was asked for, and what was played for it: plus and minus, shape (2, n), in steps."""
 
     asked: Perturbation

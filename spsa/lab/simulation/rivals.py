@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spsa.algorithms import Move, Outcome, Perturbation, Problem, Rule, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, Rule, RuleUpdate, Vector
 from spsa.algorithms.bayes import Seen
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.evidence import reported
@@ -57,7 +57,7 @@ class Descent:
         centre = self.problem.inside(state.theta)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
-    def tell(self, state: Trail, outcome: Outcome) -> tuple[Trail, Move]:
+    def tell(self, state: Trail, outcome: Outcome) -> tuple[Trail, RuleUpdate]:
         after = self.moved(state, gradient(outcome))
         return after, reported(self.theta(after), outcome)
 
@@ -143,7 +143,7 @@ class Averaged:
 
     def tell(
         self, state: tuple[State, Trail], outcome: Outcome
-    ) -> tuple[tuple[State, Trail], Move]:
+    ) -> tuple[tuple[State, Trail], RuleUpdate]:
         own, trail = state
         after, move = self.rule.tell(own, outcome)
         answer = late_average(trail, move.theta, self.problem)

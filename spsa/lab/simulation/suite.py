@@ -13,7 +13,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector
 from spsa.core.seeds import derived_seed
-from spsa.lab.simulation.engine import Engine, Games
+from spsa.lab.simulation.engine import Engine, SimulatedGames
 from spsa.lab.simulation.families import FAMILIES
 from spsa.lab.simulation.race import Race
 from spsa.lab.simulation.terrain import Terrain
@@ -84,7 +84,7 @@ class Field:
     draw_rate: Vector
 
     def race(self, depth: int) -> Race:
-        games = Games(self.draw_rate)
+        games = SimulatedGames(self.draw_rate)
         return Race(problem=self.problem, engine=self.terrain.engine, games=games, depth=depth)
 
     def recovered(self, theta: Vector) -> Vector:

@@ -20,7 +20,7 @@ import numpy as np
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.lab.simulation.blocks import Bowl, Correlated, Gains, Scaled
-from spsa.lab.simulation.engine import Games, Quadratic
+from spsa.lab.simulation.engine import Quadratic, SimulatedGames
 from spsa.lab.simulation.race import Race, final
 
 PARAMETERS = (1, 4, 16, 64)
@@ -78,7 +78,7 @@ PUBLISHED: Mapping[tuple[Row, int], Gain] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Table1Cell:
     """A place in the table, and how long its runs are: `iterations` other than 200,000 are ours."""
 
     row: Row
@@ -113,7 +113,7 @@ class Cell:
         problem = self.problem(runs)
         engine = Quadratic(optimum=np.zeros(self.n), curvature=np.full(self.n, self.curvature))
         rule = self.rule(problem)
-        race = Race(problem=problem, engine=engine, games=Games(_DRAW_RATE))
+        race = Race(problem=problem, engine=engine, games=SimulatedGames(_DRAW_RATE))
         return self._lost(rule.theta(final(race, rule, rng)))
 
     def problem(self, runs: int) -> Problem:

@@ -3,7 +3,7 @@
 from spsa.lab.theory.approach import Approach, fastest, time_needed
 from spsa.lab.theory.design import (
     FORGOTTEN,
-    Design,
+    GainDesign,
     Goal,
     Landscape,
     cautious,
@@ -17,7 +17,7 @@ from spsa.lab.theory.squares import SumOfSquares
 __all__ = [
     "FORGOTTEN",
     "Approach",
-    "Design",
+    "GainDesign",
     "Goal",
     "Landscape",
     "Modes",

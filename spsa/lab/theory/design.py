@@ -58,7 +58,7 @@ class Landscape:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Design:
+class GainDesign:
     """A run: every one of `games` games moves theta by `r` times its perturbation."""
 
     r: float
@@ -73,13 +73,13 @@ class Design:
         return self.process.losses(start, self.games).cdf(goal.precision)
 
 
-def cautious(goal: Goal, landscape: Landscape, time_constants: float = FORGOTTEN) -> Design:
+def cautious(goal: Goal, landscape: Landscape, time_constants: float = FORGOTTEN) -> GainDesign:
     """In the end the goal is met; the games are so many of the longest time constant."""
     r = landscape.gain(goal.mean_loss(landscape.loss.size))
     return _designed(landscape, r, time_constants * landscape.slowness / r)
 
 
-def direct(goal: Goal, landscape: Landscape, start_loss: float) -> Design:
+def direct(goal: Goal, landscape: Landscape, start_loss: float) -> GainDesign:
     """The fewest games that bring the mean loss from `start_loss` Elo to where the goal is met.
 
     Raises ValueError for a start that is already there.
@@ -97,5 +97,5 @@ def guessed_loss(elo: Vector | float, width: Vector) -> Vector:
     return elo / np.square(width / 2)
 
 
-def _designed(landscape: Landscape, r: float, games: float) -> Design:
-    return Design(r=r, games=round(games), process=landscape.process(r))
+def _designed(landscape: Landscape, r: float, games: float) -> GainDesign:
+    return GainDesign(r=r, games=round(games), process=landscape.process(r))

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.uci.engine import EngineSpec, Patience, UciEngine
+from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
 from worker.uci.process import Alarm
-from worker.uci.spawning import Confinement
+from worker.uci.spawning import EngineLimits
 
 SCRIPT = Path(__file__).with_name("scripted.py")
-PATIENT = Patience(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
-IMPATIENT = Patience(start=2.0, ready=1.0, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
+PATIENT = UciTimeouts(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
+IMPATIENT = UciTimeouts(start=2.0, ready=1.0, grace=0.3, quit=0.3, depth=0.4, slowest=1e9)
 """For tests that wait for a deadline to pass; on a busy machine it blames the innocent."""
 
 FOOLS_MATE = "f2f3 e7e5 g2g4 d8h4"
@@ -40,10 +40,10 @@ def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
 
 
 def started(
-    wanted: EngineSpec, alarm: Alarm, patience: Patience, confinement: Confinement | None = None
+    wanted: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, confinement: EngineLimits | None = None
 ) -> UciEngine:
     """An engine that has introduced itself and has its options."""
-    running = UciEngine(wanted, alarm, patience, confinement or Confinement())
+    running = UciEngine(wanted, alarm, timeouts, confinement or EngineLimits())
     try:
         running.introduce(wanted)
     except BaseException:

@@ -19,7 +19,7 @@ BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"
 
 
-class Order(StrEnum):
+class BookOrder(StrEnum):
     """How a match goes through its book; either way nothing comes again before all have come."""
 
     RANDOM = "random"
