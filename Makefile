@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet clean
 
 help:
 	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
-	@echo "make test         lint, types, import contracts, all tests of the tuner and of the engine"
+	@echo "make test         lint, types, import contracts, and the tests to run before every push"
+	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
 	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
@@ -72,11 +73,19 @@ format: $(VENV)/.test-installed
 engine-test:
 	cd engine && cargo test --release --quiet
 
+# Two processes: most tests wait for other processes, and every core of a small machine has work.
+PYTEST := $(BIN)/python -m pytest -n 2 --durations=15
+
 test: lint engine-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.test-installed
+	$(PYTEST) -m slow $(ARGS)
+
+test-all: test test-slow
 
 chaos: $(VENV)/.test-installed
-	SPSA_TEST_LONG=1 $(BIN)/python -m pytest -m "slow or not slow" tests/db/test_protocol*.py \
+	SPSA_TEST_LONG=1 $(BIN)/python -m pytest tests/db/test_protocol*.py \
 	  tests/db/test_deadline.py tests/history/test_undo.py tests/history/test_undo_faults.py \
 	  tests/worker/test_worker_zoo.py tests/worker/test_worker_rules.py \
 	  tests/core/test_text.py tests/worker/test_fuzz_engine_lines.py tests/worker/test_fuzz_arguments.py $(ARGS)
