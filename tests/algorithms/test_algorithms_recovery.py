@@ -146,6 +146,7 @@ def text(table: Mapping[tuple[str, str], float]) -> str:
     return "\n".join(rows)
 
 
+@pytest.mark.slow
 def test_the_derived_gains_recover_most_of_what_is_at_stake(
     table: Mapping[tuple[str, str], float], capsys: pytest.CaptureFixture[str]
 ) -> None:

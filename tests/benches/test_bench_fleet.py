@@ -84,6 +84,7 @@ def test_a_row_has_a_cell_for_every_heading() -> None:
     assert "| 50.0% |" in line(FLEETS[8], outcome, outcome)
 
 
+@pytest.mark.slow
 def test_depth_at_once_and_depth_that_grows_are_measured_against_the_same() -> None:
     told = CliRunner().invoke(
         staleness.main, ["--table", "short", "--problems", "2", "--processes", "1"]

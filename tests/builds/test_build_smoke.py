@@ -52,6 +52,7 @@ def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
     assert examine(script(tmp_path, body), None, patience) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -127,6 +127,7 @@ def test_a_database_without_a_run_is_nothing_to_do(
     assert execute(arguments) == expected, capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "url",
     [
@@ -172,6 +173,7 @@ def test_a_url_that_is_none_is_refused_and_never_quoted(
     assert not (project / ".tuning").exists()
 
 
+@pytest.mark.slow
 def test_a_flag_goes_before_the_environment_before_the_file(project: Path) -> None:
     first, second = project / "a.db", project / "b.db"
     for path in (first, second):
@@ -240,6 +242,7 @@ def test_a_terminal_of_ascii_gets_the_numbers(project: Path) -> None:
     assert len(json.loads(shown.stdout)["parameters"]) == 2
 
 
+@pytest.mark.slow
 def test_the_patch_of_the_values_applies(project: Path) -> None:
     assert call(master("params", "diff"), project).stdout == ""
     text = (project / "params.toml").read_text().replace("value = 200", "value = 210")

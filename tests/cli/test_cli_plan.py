@@ -52,6 +52,7 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
     assert [r["elo"] for r in found["recoveries"]] == [12]
 
 
+@pytest.mark.slow
 def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     project: Path,
 ) -> None:
@@ -94,6 +95,7 @@ def test_bad_files_are_refused_before_anything_is_simulated(project: Path) -> No
     assert "stpe" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "value"), [("--draws", "1"), ("--elo", "0"), ("-c", "0")])
 def test_assumptions_out_of_range_are_refused(project: Path, option: str, value: str) -> None:
     done = asked("plan", option, value)
@@ -118,6 +120,7 @@ def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
     assert "max_iterations x 4" in done.stdout
 
 
+@pytest.mark.slow
 def test_my_own_run_is_drawn(project: Path) -> None:
     done = asked("simulate", "mine", "--replicas", "4", "--plot", "mine.svg")
     assert done.returncode == 0, done.stderr
@@ -126,6 +129,7 @@ def test_my_own_run_is_drawn(project: Path) -> None:
     assert drawn.startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> None:
     def found(*more: str) -> Any:
         done = asked("simulate", "mine", "--json", "--elo", "40", "--replicas", "4", *more)

@@ -149,6 +149,7 @@ def test_times_are_understood(house, store, capsys):
     assert execute(["purge", "--since", "2h", "--until", "1h", *every]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -170,6 +171,7 @@ def test_what_cannot_be_meant_is_refused(house, project, arguments, words):
     assert words in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--worker", "gone"), ("--batch", "999999999.999999999")])
 def test_nothing_matches(house, project, arguments):
     done = call(master("purge", *arguments, "--yes"), project)

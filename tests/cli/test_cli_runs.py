@@ -36,6 +36,7 @@ def look(project: Path, *options: str) -> dict[str, object]:
     return dict(json.loads(call(master("status", "--json", *options), project).stdout))
 
 
+@pytest.mark.slow
 def test_runs_are_listed_in_the_order_in_which_they_are_served(store: Store, project: Path) -> None:
     begin(store, project, name="usual").open()
     urgent = begin(store, project, name="urgent", priority=2, share=0.5)
@@ -59,6 +60,7 @@ def test_runs_are_listed_in_the_order_in_which_they_are_served(store: Store, pro
     assert [line.split()[0] for line in shown[2:]] == ["urgent", "usual", "over"]
 
 
+@pytest.mark.slow
 def test_a_run_alone_is_not_listed(store: Store, project: Path) -> None:
     begin(store, project)
     assert look(project)["runs"] == []
@@ -79,6 +81,7 @@ def test_a_run_is_given_another_priority_and_share_while_it_is_live(
     assert told.detail == {"priority": -3, "share": 2.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -86,6 +86,7 @@ def test_wrong_options_are_refused(
     assert said in printed.err and printed.out == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_ctrl_c_ends_it_and_all_its_processes(processes: str, tmp_path: Path) -> None:
     command = master("simulate", "table1", "--rules", "mixture", "-j", processes)

@@ -26,6 +26,7 @@ def found(capsys: pytest.CaptureFixture[str]) -> Ask:
     return ask
 
 
+@pytest.mark.slow
 def test_van_den_berghs_example_to_the_digits_printed(tmp_path: Path) -> None:
     done = call(master(*THEORY, "--replicas", "10"), tmp_path)
     assert done.returncode == 0 and done.stderr == ""
@@ -40,6 +41,7 @@ def test_van_den_berghs_example_to_the_digits_printed(tmp_path: Path) -> None:
     assert last[4] == "0.510440"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

@@ -176,6 +176,7 @@ def test_on_a_terminal_colours_are_left_out_when_asked(project: Path, staged: St
     assert "\x1b[" in coloured and "\x1b[3" not in plain.replace("\x1b[3m", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 120, 160])
 def test_no_name_is_broken_at_any_usual_width(project: Path, staged: Stage, width: int) -> None:
     staged.store.register_worker(new_worker("a-host-with-quite-a-long-name-4711-abcdef"))

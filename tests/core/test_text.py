@@ -173,6 +173,7 @@ def test_a_status_shows_hostile_rows_as_text(store: Store, tmp_path: Path) -> No
     assert not any(line.startswith("run first: finished") for line in lines)
 
 
+@pytest.mark.slow
 def test_commands_show_hostile_rows_as_text(
     sqlite_url: str, sql: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) 
     assert of_the_copy(f"sqlite:///{project / 'copy.db'}") == theta
 
 
+@pytest.mark.slow
 def test_a_copy_is_never_half_there_nor_written_over_another(
     sqlite_url: str, project: Path
 ) -> None:
@@ -110,6 +111,7 @@ def tool(name: str) -> str:
     return found or pytest.skip(f"no {name} here")
 
 
+@pytest.mark.slow
 def test_a_server_is_dumped_while_the_run_goes_on(
     postgresql_url: str, empty_postgresql_url: str, tmp_path: Path
 ) -> None:

@@ -224,6 +224,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_url_may_come_from_a_file(project: Path) -> None:
     wrong = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
     done = call(
@@ -247,6 +248,7 @@ def test_a_url_and_a_file_of_one_are_too_much(program: list[str], project: Path)
     assert "not both" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [master("db", "check"), worker("--spsa", "--once", "-c", "1")])
 def test_a_password_in_the_arguments_brings_one_warning(program: list[str], project: Path) -> None:
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/d"

@@ -226,6 +226,7 @@ def heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("when", ["connecting", "asking"])
 @pytest.mark.parametrize("name", COMMANDS)

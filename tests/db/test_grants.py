@@ -194,6 +194,7 @@ def test_a_login_that_rules_is_nobodys_part(logins: Logins) -> None:
         queries.grant(Grant(role=Role.WORKER, user="somebody", connections=9))
 
 
+@pytest.mark.slow
 def test_a_run_is_tuned_and_looked_at_by_logins_of_their_own(
     tmp_path: Path, logins: Logins, postgresql_url: str
 ) -> None:

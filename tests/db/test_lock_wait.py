@@ -43,6 +43,7 @@ def needs_an_upgrade(url: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", LOCKS)
 def test_who_holds_a_lock_is_named_while_it_waits_and_when_it_gives_up(
     lock, postgresql_url, tmp_path, monkeypatch, capsys

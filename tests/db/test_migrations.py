@@ -139,6 +139,7 @@ def test_data_survives_an_upgrade(database_url):
         assert (store.runs(), store.iterations(run.run.id), store.steps(run.run.id)) == before
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_all_find_it_done(empty_database_url):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["alembic.command", "spsa.db.migrate"])

@@ -132,6 +132,7 @@ def test_logins_of_a_master_and_a_worker(postgresql_url: str, logins: dict[Role,
         assert settings_of(pooler.url_of(logins[Role.WORKER]))["statement_timeout"] == "15s"
 
 
+@pytest.mark.slow
 def test_a_real_master_and_two_workers(pooler: Pooler, tmp_path: Path) -> None:
     tuner = uci_tuner(tmp_path / "tuner", pooler.url, iterations=2)
     try:

@@ -28,6 +28,7 @@ def test_the_clock_is_really_wrong(tmp_path: Path) -> None:
         assert int(told.stdout) - time.time() == pytest.approx(DAY * days, abs=60)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_clocks_that_are_a_day_off_and_step(database_url, tmp_path, figures):
     began, post = time.monotonic(), Post(database_url)

@@ -109,6 +109,7 @@ def played(store, sql, name, dies=False):
     return outcome(store, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, figures, cut, dies):
@@ -125,6 +126,7 @@ def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, figures, cut,
         figures(points=len(points))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 def test_without_any_one_statement_the_run_ends_the_same(database_url, sql, figures, dies):
     with statement_cut_store(database_url) as store:

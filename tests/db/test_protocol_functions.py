@@ -77,11 +77,13 @@ def machine(postgresql_url):
         store.close()
 
 
+@pytest.mark.slow
 def test_the_stories_go_as_they_should(machine):
     for story in STORIES.values():
         tell(machine, story)
 
 
+@pytest.mark.slow
 def test_any_history_leaves_the_database_as_it_should_be(machine):
     run_state_machine_as_test(machine, settings=SEARCH)
 

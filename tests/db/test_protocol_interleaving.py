@@ -290,6 +290,7 @@ def finish(store: Store, run_id: int) -> None:
     raise AssertionError("the run cannot be finished any more")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_order_of_steps_breaks_anything(sqlite_template, tmp_path, figures):
     began = time.monotonic()

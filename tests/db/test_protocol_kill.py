@@ -13,6 +13,7 @@ DEATHS = 1_000 if LONG else 20
 PAUSES = 60 if LONG else 2
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_death_changes_theta(database_url, figures):
     began = time.monotonic()
@@ -23,6 +24,7 @@ def test_no_death_changes_theta(database_url, figures):
     figures(kills=works.crew.deaths, games=games, seconds=time.monotonic() - began)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_who_stands_still_for_three_leases_does_no_harm(database_url, figures):
     """A laptop that slept: its leases have long been others' when it goes on."""

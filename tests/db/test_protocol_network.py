@@ -38,6 +38,7 @@ def proxy(postgresql_url: str, request: pytest.FixtureRequest) -> Iterator[Proxy
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_answers_that_never_come_change_nothing(postgresql_url, proxy, scissors, tmp_path, figures):
     began = time.monotonic()
@@ -60,6 +61,7 @@ def test_answers_that_never_come_change_nothing(postgresql_url, proxy, scissors,
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("way", ["stall", "swallow"])
 def test_a_silent_partition_holds_nobody_past_the_deadline(

@@ -79,6 +79,7 @@ def tables_on(server: CrashingServer) -> str:
     return f"{server.url}/{name}"
 
 
+@pytest.mark.slow
 def test_fifty_crashes_of_the_server_under_load(server, tmp_path, figures):
     """Everybody is back soon: the waits are the product's own, and grow with the outage."""
     began, url = time.monotonic(), tables_on(server)
@@ -116,6 +117,7 @@ def returns(written: list[Entry], ready: list[float]) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 def test_commits_that_were_acknowledged_and_are_lost_are_done_again(server, tmp_path, figures):
     """No commit waits for the disk, not even a master's: it stands for a standby that lagged."""
     began, url = time.monotonic(), tables_on(server)
@@ -139,6 +141,7 @@ def forgotten(written: list[Entry], sql: Shell) -> int:
     return len(told - {row.claim_id for row in insist(lambda: sql(query))})
 
 
+@pytest.mark.slow
 def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
     began, url = time.monotonic(), tables_on(server)
     switch = sa.create_engine(parse_url(url), isolation_level="AUTOCOMMIT")
@@ -165,6 +168,7 @@ def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
     figures(times=FILLINGS, refused=refused, games=games, seconds=time.monotonic() - began)
 
 
+@pytest.mark.slow
 def test_no_room_left_on_an_sqlite_files_disk(small_disk, tmp_path, figures):
     began, url = time.monotonic(), f"sqlite:///{small_disk}/spsa.db"
     upgrade(url)
@@ -182,6 +186,7 @@ def test_no_room_left_on_an_sqlite_files_disk(small_disk, tmp_path, figures):
     figures(times=FILLINGS, refused=refused, games=games, seconds=time.monotonic() - began)
 
 
+@pytest.mark.slow
 def test_no_room_left_on_postgresqls_disk(small_disk, tmp_path, figures):
     """Without room for its log PostgreSQL gives up; it is started when there is room again."""
     began = time.monotonic()

@@ -54,6 +54,7 @@ class Liar:
         return doubtful
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_fifth_of_all_calls_says_that_it_failed(database_url, sql, figures):
     began, chance = time.monotonic(), random.Random(SEED)

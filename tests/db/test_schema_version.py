@@ -55,6 +55,7 @@ def rows(database_url: str, sql: Callable[..., list[Any]]) -> Callable[[], list[
     return lambda: [sorted(map(str, sql(str(table.select())))) for table in tables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_every_command_says_what_it_found_and_changes_nothing(
     state, database_url, sql, rows, tmp_path, monkeypatch, capsys

@@ -107,6 +107,7 @@ def whole_scans(plan):
     ]
 
 
+@pytest.mark.slow
 def test_no_call_reads_the_whole_run(long_run):
     store, held = long_run.store, {}
     plans = Plans(store) if store.is_file else ServerPlans(store)
@@ -135,6 +136,7 @@ def test_no_call_reads_the_whole_run(long_run):
     assert found == {name: [] for name in calls}
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_the_rows_say(long_run, sql):
     long_run.play("more")
     store, run_id = long_run.store, long_run.run.id

@@ -98,6 +98,7 @@ def test_a_machine_is_alone_when_the_others_have_left(fleet, leave):
     assert fleet.claim("a").seq == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sha256", [None, PLUS, MINUS])
 def test_a_machine_is_alone_when_the_others_are_not_given_such_batches(fleet, sha256):
     fleet.here("b")
@@ -108,6 +109,7 @@ def test_a_machine_is_alone_when_the_others_are_not_given_such_batches(fleet, sh
     assert view.run.reason == "iteration 1 batch 0: a has no book (tried by 1 machine)"
 
 
+@pytest.mark.slow
 def test_a_machine_that_lacks_another_binary_may_still_play_this_one(fleet):
     fleet.here("b")
     fleet.store.set_aside("b", "broken", "me", sha256=new_engine("another").sha256)
@@ -116,6 +118,7 @@ def test_a_machine_that_lacks_another_binary_may_still_play_this_one(fleet):
     assert fleet.claim("b").seq == 0
 
 
+@pytest.mark.slow
 def test_what_every_machine_has_failed_pauses_the_run_with_their_number(fleet):
     fleet.here("b")
     fleet.fails("a", void_games=1)
@@ -133,6 +136,7 @@ def test_what_every_machine_has_failed_pauses_the_run_with_their_number(fleet):
     assert told == [{"reason": view.run.reason}]
 
 
+@pytest.mark.slow
 def test_as_many_machines_as_a_batch_allows_are_enough(fleet):
     for machine in "abcd":
         fleet.here(machine)

@@ -128,6 +128,7 @@ def test_pairs_are_numbered_through_the_whole_run_without_gaps(store):
     assert places == [(0, 2), (2, 2), (4, 2), (6, 1), (7, 2), (9, 2), (11, 2)]
 
 
+@pytest.mark.slow
 def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
     run = stage(store)
     for _ in range(3):
@@ -187,6 +188,7 @@ def test_a_result_is_applied_once(store):
     assert run.now().applied == 1
 
 
+@pytest.mark.slow
 def test_results_are_applied_in_the_order_of_their_iterations(store):
     run = stage(store)
     run.open(in_flight=2)
@@ -221,6 +223,7 @@ def test_an_iteration_that_lacks_games_is_not_applied(store):
     assert (run.now().theta, iterations(run)[0].status) == (THETA, IterationStatus.IN_PROGRESS)
 
 
+@pytest.mark.slow
 def test_another_runs_iteration_is_not_applied(store):
     run = stage(store)
     run.open()
@@ -235,6 +238,7 @@ def test_another_runs_iteration_is_not_applied(store):
     assert iterations(run)[0].status is IterationStatus.IN_PROGRESS
 
 
+@pytest.mark.slow
 def test_a_tuning_iteration_is_not_closed_as_a_validation(store):
     run = stage(store)
     run.open()
@@ -243,6 +247,7 @@ def test_a_tuning_iteration_is_not_closed_as_a_validation(store):
         store.complete_validation(run.master, iterations(run)[0].id, 1.0)
 
 
+@pytest.mark.slow
 def test_the_view_has_all_that_a_master_decides_on(store):
     run = stage(store)
     run.open(in_flight=2)
@@ -255,6 +260,7 @@ def test_the_view_has_all_that_a_master_decides_on(store):
     assert not view.open[0].played_out
 
 
+@pytest.mark.slow
 def test_the_view_tells_what_games_have_lasted_lately(store):
     run = stage(store)
     run.open()
@@ -290,6 +296,7 @@ def test_a_run_ends_when_all_its_iterations_are_applied(store, expire):
     assert not store.work_left(), "a master that died holds nobody"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended_by", ["finish", "stop"])
 def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
     run = stage(store, max_iterations=1)
@@ -341,6 +348,7 @@ def test_engines_of_an_old_iteration_are_given_up(store):
     assert store.engine_bytes("0" * 64) is None
 
 
+@pytest.mark.slow
 def test_engines_that_something_younger_names_are_kept(store):
     run = stage(store)
     same = new_engine("same", content=b"same")

@@ -38,6 +38,7 @@ def in_parallel(jobs):
     return [future.result() for future in futures]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one store", "a store each"])
 def test_every_batch_is_played_once(database_url, shared):
     with open_store(database_url, durable=False) as store:
@@ -121,6 +122,7 @@ def _until_somebody_waits(engine):
                 return
 
 
+@pytest.mark.slow
 def test_workers_and_an_impatient_owner(database_url):
     """Pauses, resumes and failures in the middle of claims and reports deadlock nobody."""
     with open_store(database_url, durable=False) as store:

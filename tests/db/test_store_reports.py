@@ -97,6 +97,7 @@ def test_what_is_given_back_is_as_it_was(run, sql):
     assert sql("SELECT * FROM spsa_failure") == []
 
 
+@pytest.mark.slow
 def test_every_kind_of_pair_is_added_and_taken_back(store, sql):
     """All nine results of a pair, two of each; what is taken back is what was added."""
     run = stage(store)

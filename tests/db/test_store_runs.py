@@ -50,6 +50,7 @@ def test_a_run_that_is_not_there_is_named_with_those_that_are(store):
     assert [run.name for run in store.runs()] == ["first", "second"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", RunStatus)
 @pytest.mark.parametrize("status", RunStatus)
 def test_a_run_moves_only_as_its_lifecycle_says(store, status, to):

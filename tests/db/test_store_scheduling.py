@@ -60,6 +60,7 @@ def left_and_tried_enough(runs, claim):
     runs.sql.expire(claim.batch_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("idle", [played, held, paused, tried_enough, left_and_tried_enough])
 def test_only_a_run_with_a_free_batch_takes_part_in_the_draw(runs, idle):
     """Else the run of the next number would get the share of the idle one."""

@@ -117,6 +117,7 @@ SHARES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slots", "shares", "seconds", "tolerance"), SHARES)
 def test_runs_of_one_priority_have_their_shares_of_the_slots(
     several, slots, shares, seconds, tolerance

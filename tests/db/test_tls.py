@@ -257,6 +257,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_both_programs_end_with_a_sentence_and_5(
     program: str, secure: Secured, project: Path
@@ -270,6 +271,7 @@ def test_both_programs_end_with_a_sentence_and_5(
     assert SECRET not in done.stderr + weak.stderr
 
 
+@pytest.mark.slow
 def test_a_password_may_be_in_a_file_of_its_own(secure: Secured, tmp_path: Path) -> None:
     kept = tmp_path / "pgpass"
     kept.write_text(f"{NAME}:{secure.port}:*:tuner:{SECRET}\n")
@@ -311,6 +313,7 @@ ARGUMENTS = {
 """What a command needs to get as far as its database; any other is called without arguments."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_no_output_of_any_command_has_the_secret(
     wrong: str,
@@ -331,6 +334,7 @@ def test_no_output_of_any_command_has_the_secret(
         assert code or name in ("plan", "params"), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["password", "certificate", "malformed"])
 def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, project: Path) -> None:
     url = WRONG[wrong].format(secret=SECRET, port=secure.port)
@@ -347,7 +351,7 @@ def test_a_defect_does_not_show_it_either(project: Path) -> None:
     """The traceback of whatever nobody foresaw, with the database's own objects in it."""
     defect = (
         "import os; from spsa.db.store import open_store\n"
-        "from spsa import connection\n"
+        "from spsa.db import connection\n"
         "def broken(*_, **__): raise RuntimeError(repr(connection.parse_url(os.environ['U'])))\n"
         "connection.sa.create_engine = broken\n"
         "from spsa.cli import main; main(['db', 'check'])\n"

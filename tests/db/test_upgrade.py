@@ -105,6 +105,7 @@ def test_a_live_iteration_outlives_an_upgrade(database_url, sql, later_program):
         assert [str(finding) for finding in check_run(store, on.now())] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [worker("--spsa", "-c", "1"), master("run"), master("status"), master("doctor")]
 )
@@ -173,6 +174,7 @@ def tuner(tmp_path):
     made.kill_all()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_master_and_worker_end_with_a_sentence_and_go_on_with_the_right_version(tuner, later):
     moving = tuner.master()

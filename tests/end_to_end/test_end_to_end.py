@@ -120,6 +120,7 @@ def test_what_has_ended_is_not_started_again(
     assert "small is finished" in again.stderr and "--run NAME" in again.stderr
 
 
+@pytest.mark.slow
 def test_three_workers_on_postgresql_come_to_the_same_theta(
     tuner: Tuner, postgresql_url: str, reference: tuple[Tuner, Run, list[Iteration]]
 ) -> None:
@@ -128,6 +129,7 @@ def test_three_workers_on_postgresql_come_to_the_same_theta(
     assert_same_as(reference, tuner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
     tuner: Tuner,
@@ -164,6 +166,7 @@ def is_taken_on(tuner: Tuner, before: str | None) -> bool:
     return run.status == "finished" or run.master_id not in (None, before)
 
 
+@pytest.mark.slow
 def test_no_engine_outlives_a_killed_worker(tuner: Tuner) -> None:
     tuner.master()
     tuner.wait_for_tables()
@@ -179,6 +182,7 @@ def running_engines(tuner: Tuner) -> list[str]:
     return [line for line in listed.stdout.splitlines() if tuner.cache in line]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tuner: Tuner, reference: tuple[Tuner, Run, list[Iteration]]
 ) -> None:
@@ -195,6 +199,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     assert_same_as(reference, tuner)
 
 
+@pytest.mark.slow
 def test_validation_plays_tuned_against_start(
     reference: tuple[Tuner, Run, list[Iteration]],
 ) -> None:
@@ -209,6 +214,7 @@ def test_validation_plays_tuned_against_start(
     assert tuner.ask("doctor").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_constant_that_is_not_there_is_refused_before_anything_is_built(
     tuner: Tuner,
 ) -> None:
@@ -219,6 +225,7 @@ def test_a_constant_that_is_not_there_is_refused_before_anything_is_built(
     assert not (tuner.folder / "spsa.db").exists() and not (tuner.folder / ".tuning").exists()
 
 
+@pytest.mark.slow
 def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(
     tuner: Tuner, tmp_path: Path
 ) -> None:
@@ -242,6 +249,7 @@ def params_of(tuner: Tuner) -> Mapping[str, Any]:
     return tomllib.loads((tuner.folder / "params.toml").read_text())
 
 
+@pytest.mark.slow
 def test_params_toml_is_repaired_from_the_database(
     reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner
 ) -> None:

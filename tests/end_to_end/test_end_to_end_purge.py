@@ -33,6 +33,7 @@ def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
     made.kill_all()
 
 
+@pytest.mark.slow
 def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
     master = tuner.master()
     tuner.wait_for_tables()

@@ -64,6 +64,7 @@ def tuner(tmp_path: Path) -> Iterator[Tuner]:
     made.kill_all()
 
 
+@pytest.mark.slow
 def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tuner) -> None:
     master = tuner.master()
     tuner.wait_for_tables()
@@ -79,6 +80,7 @@ def test_one_binary_is_tuned_over_uci_and_travels_through_the_database(tuner: Tu
     assert {it.plus_parameters["calm"] > it.minus_parameters["calm"] for it in rows}
 
 
+@pytest.mark.slow
 def test_a_signed_run_is_played_by_those_who_trust_its_key(tuner: Tuner) -> None:
     """Iterations and the match at the end, by a worker that executes nothing unsigned."""
     key = tuner.ask("key", "new", "master.key").stdout.strip()

@@ -41,6 +41,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         tuner.kill_all()
 
 
+@pytest.mark.slow
 def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> None:
     alone = start("alone", "alone.db", iterations=2)
     master = alone.master()
@@ -65,6 +66,7 @@ def test_two_masters_move_two_runs_and_one_worker_plays_both(start: Start) -> No
     assert usual.ask("doctor").stdout == "all is well: usual, urgent\n"
 
 
+@pytest.mark.slow
 def test_run_changes_the_priority_of_a_run_that_it_goes_on_with(start: Start) -> None:
     tuner = start("kept", iterations=50)
     first = tuner.master()
@@ -102,6 +104,7 @@ def handed_back(tuner: Tuner) -> bool:
     return {(batch.status.value, batch.attempt) for batch in batches} == {("ready", 0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("drain", "signals"), [(1.0, 1), (0.0, 1), (300.0, 2)])
 def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
     at_work: Callable[..., "tuple[Tuner, subprocess.Popen[bytes]]"], drain: float, signals: int
@@ -117,6 +120,7 @@ def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
     assert "handed back" in tuner.words()
 
 
+@pytest.mark.slow
 def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
     tuner = start("quick", think=0.02)
     tuner.master()
@@ -132,6 +136,7 @@ def test_a_worker_that_drains_reports_what_it_finishes(start: Start) -> None:
     assert "done" in {batch.status.value for batch in batches}, tuner.words()
 
 
+@pytest.mark.slow
 def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) -> None:
     tuner = start("done", iterations=1)
     master = tuner.master()
@@ -143,6 +148,7 @@ def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(start: Start) 
     assert tuner.ended(never_needed) == 3, tuner.account()
 
 
+@pytest.mark.slow
 def test_what_an_engine_refuses_is_tried_once_a_machine_and_pauses_the_run_with_the_reason(
     start: Start, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def tuner(sqlite_url: str, tmp_path: Path) -> Iterator[Tuner]:
     made.kill_all()
 
 
+@pytest.mark.slow
 def test_clocks_that_step_a_day_and_two_time_zones(tuner: Tuner, tmp_path: Path) -> None:
     masters, workers = WrongClock(tmp_path / "masters"), WrongClock(tmp_path / "workers", "+1d")
     with masters.inside("America/New_York"):

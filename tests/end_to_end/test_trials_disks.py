@@ -70,6 +70,7 @@ def assert_all_is_well(tuner: Tuner) -> None:
         assert sql("PRAGMA integrity_check")[0][0] == "ok"
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk: Path, tmp_path: Path) -> None:
     with playing(tmp_path / "tuner", small_disk) as tuner:
         tuner.worker()
@@ -104,6 +105,7 @@ def thaw(*files: Path) -> None:
     subprocess.run(["chattr", "-i", *files], capture_output=True, check=True)
 
 
+@pytest.mark.slow
 def test_a_file_that_can_only_be_read_in_the_middle_of_a_run(frozen: Path, tmp_path: Path) -> None:
     """Not the file beside it that SQLite maps: to write there would be the end of the process."""
     with playing(tmp_path / "tuner", frozen) as tuner:
@@ -145,6 +147,7 @@ def test_a_cache_on_a_full_disk(small_disk: Path) -> None:
     assert [path.name for path in (small_disk / "cache").iterdir()] == [wanted.sha256]
 
 
+@pytest.mark.slow
 def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
     small_disk: Path, sqlite_url: str, tmp_path: Path
 ) -> None:
@@ -166,6 +169,7 @@ def temporary(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_an_engine_that_fills_its_folder_spoils_its_game_only(
     sqlite_url: str, tmp_path: Path, temporary: Path
 ) -> None:

@@ -103,6 +103,7 @@ def tuner(postgresql_url: str, tmp_path: Path) -> Iterator[Tuner]:
     made.kill_all()
 
 
+@pytest.mark.slow
 def test_no_secret_is_listed_or_logged(
     tuner: Tuner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

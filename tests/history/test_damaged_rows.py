@@ -124,6 +124,7 @@ def told(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "column", "text"), [*_cases()])
 def test_a_damaged_run(
     command: str, column: str, text: str, damage: Damage, capsys: pytest.CaptureFixture[str]
@@ -155,6 +156,7 @@ def test_the_rows_that_are_damaged_above_are_right(
     assert (code, said) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{oops", "[]", "{}", json.dumps({**PLAYED, "book": 3})])
 def test_a_worker_that_gets_a_damaged_iteration(project: Path, damage: Damage, text: str) -> None:
     damage("spsa_iteration", "terms", text)

@@ -70,6 +70,7 @@ def test_a_sound_run_has_no_findings(run):
     assert violations(run) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "pause", "finish", "fail", "validate"])
 def test_however_a_run_comes_to_rest_it_is_sound(run, end):
     store = run.store
@@ -316,6 +317,7 @@ def replayed(run, rule):
     return [words for words in found if "/engines/" not in words]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
 def test_a_run_computed_once_more_is_the_same_to_the_bit(store, algorithm):
     assert replayed(*tuned(store, algorithm)) == []

@@ -111,6 +111,7 @@ def gone_on(house):
     return house.now()
 
 
+@pytest.mark.slow
 def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
     house = House(store, iterations=6)
     before = moved(house)
@@ -141,6 +142,7 @@ def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
     healthy(house, sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
     """Every rule: the run without the bad box's games, told what is left, ends at the same bits."""
@@ -286,6 +288,7 @@ def test_times_are_those_of_the_reports(store, sql):
     assert store.matching(run.id, Selection(since=ahead)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "selection",
     [Selection(worker="nobody"), Selection(iterations=(99,)), Selection(batches=((1, 77),))],
@@ -297,6 +300,7 @@ def test_nothing_is_struck_where_nothing_matches(store, selection):
         plan(store, house.now(), house.tuning, selection)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", [Selection(worker=BAD), Selection(iterations=(1,))])
 def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
     house = House(store, iterations=6)
@@ -310,6 +314,7 @@ def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
     healthy(house, sql)
 
 
+@pytest.mark.slow
 def test_two_people_at_once_strike_each_result_once(store, sql):
     house = House(store, iterations=6)
     run = moved(house)
@@ -355,6 +360,7 @@ def test_a_purge_that_was_answered_into_the_void_is_done_once(store, sql):
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 
 
+@pytest.mark.slow
 @settings(max_examples=200 if LONG else 12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_path_factory, seed):

@@ -60,6 +60,7 @@ def exit_code(url, statement):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, database_url, sql):
     house = House(store, iterations=6)
     before = moved(house)
@@ -79,6 +80,7 @@ def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, datab
     healthy(house, sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
     store = cut_store(database_url)
@@ -162,6 +164,7 @@ class Purged(Protocol):
         return refuse(IllegalTransition) if stale and planned.error is None else planned
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_any_history_with_purges_leaves_the_database_as_it_should_be(sqlite_template):
     machine = type("Chosen", (Purged,), {"template": sqlite_template})
@@ -175,6 +178,7 @@ def test_any_history_with_purges_leaves_the_database_as_it_should_be(sqlite_temp
     run_state_machine_as_test(chosen, settings=search)
 
 
+@pytest.mark.slow
 def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch):
     """Its steps were twice as large; what follows from that is not told parameter by parameter."""
     house = House(store, iterations=6, algorithm="mixture")

@@ -226,6 +226,7 @@ def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
     assert not [c for c in plan(large).cautions if c.name == "max_iterations"]
 
 
+@pytest.mark.slow
 def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> None:
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
@@ -240,6 +241,7 @@ def test_a_drawish_book_is_pointed_at() -> None:
     assert not [c for c in plan(question(draw_rate=0.6)).cautions if c.name == "book"]
 
 
+@pytest.mark.slow
 def test_slots_that_would_idle_are_said() -> None:
     flat = design(problem=problem(iterations=400, pairs=20))
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds

@@ -77,6 +77,7 @@ def test_more_parameters_than_a_word_has_bits_get_signs_of_their_own() -> None:
     assert np.abs(alike).max() < 5 / sqrt(4000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["at once", "in turn"])
 @pytest.mark.parametrize("n", [1, 3])
 def test_means_and_percentiles_are_those_of_the_theory(way: str, n: int) -> None:

@@ -176,6 +176,7 @@ def table() -> Mapping[str, Sheet]:
     return {one.rule: one for one in sheets(done, names)}
 
 
+@pytest.mark.slow
 def test_the_default_beats_fishtest(table: Mapping[str, Sheet]) -> None:
     gain = table["mixture"].beyond(table["fishtest"])
     assert gain.mean > max(0.03, 2 * gain.error)

@@ -20,6 +20,7 @@ SHORT = 2000
 PAPERS = [Row.SPSA, Row.BSPSAS, Row.BSPSA, Row.TOLD]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", EXACT)
 @pytest.mark.parametrize("i", [0, 3])
 def test_expected_losses_and_limits_are_the_known_ones(row: Row, i: int) -> None:
@@ -91,6 +92,7 @@ def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate:
         assert (np.abs(counts - theirs) < 4 * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 16])
 @pytest.mark.parametrize("row", PAPERS)
 def test_short_runs_lose_on_average_what_is_expected(row: Row, n: int) -> None:

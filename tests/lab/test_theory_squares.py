@@ -62,6 +62,7 @@ MIXTURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXTURES)
 def test_any_mixture_agrees_with_drawn_numbers(name: str) -> None:
     weight, shift = (np.array(values) for values in MIXTURES[name])

@@ -25,6 +25,7 @@ from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_flight", [1, 2, 4])
 def test_a_run_goes_to_its_end(store, sql, in_flight):
     house = House(store, in_flight=in_flight, iterations=5)
@@ -57,6 +58,7 @@ def interrupted_after(rests, store):
     return stopping
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorithm):
     with open_store(sqlite_url, durable=False) as store:
@@ -76,6 +78,7 @@ def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
     assert store.iterations(house.run.id) == []
 
 
+@pytest.mark.slow
 def test_theta_is_written_out_at_the_start_and_after_every_result(store):
     house = House(store, iterations=3)
     house.master(Rests(lambda: play(store))).run()
@@ -116,6 +119,7 @@ def brought_to_an_end(house, queries):
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies", [False, True], ids=["goes on", "is killed"])
 @pytest.mark.parametrize("cut", ["before", "after"])
 @pytest.mark.timeout(900)
@@ -139,6 +143,7 @@ def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, s
         assert broken(sql) == []
 
 
+@pytest.mark.slow
 def test_a_pause_is_kept_and_ended(store):
     house = House(store, iterations=4)
     seen = []
@@ -197,6 +202,7 @@ def test_what_is_told_during_a_build_holds(store, act):
     assert store.iterations(house.run.id) == []
 
 
+@pytest.mark.slow
 def test_a_run_is_extended_when_all_is_open_or_applied(store):
     house = House(store, iterations=2)
     told = []
@@ -220,6 +226,7 @@ def test_a_run_is_shortened_to_what_is_open(store):
     assert house.now().applied == 2
 
 
+@pytest.mark.slow
 def test_engines_built_for_older_results_are_not_used(store):
     """Shortened while k = 3 is built, and lengthened again when there are more results."""
     house = House(store, iterations=6)
@@ -375,6 +382,7 @@ def test_binaries_that_cannot_be_removed_end_no_run(store, monkeypatch, caplog):
     assert "read-only file system" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_master_that_is_told_to_stop_leaves_a_run_that_goes_on(store):
     house = House(store, iterations=4)
     rests = Rests(lambda: (play(store), rests.set()))

@@ -44,6 +44,7 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
     assert broken(sql) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
     with open_store(sqlite_url, durable=False) as store, MortalStore(sqlite_url) as queries:
@@ -81,6 +82,7 @@ class SlowDelivery(FixedDelivery):
             return super().prepare(plus, minus)
 
 
+@pytest.mark.slow
 def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
     house = House(store, in_flight=AUTO, iterations=12, delivery=SlowDelivery(store))
     master = house.master(Rests(lambda: play_some(store)), settings=long_run())

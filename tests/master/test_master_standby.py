@@ -54,6 +54,7 @@ def leader_of(url: str) -> int:
     return int(master_id.split("-")[-2])
 
 
+@pytest.mark.slow
 def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair: Pair) -> None:
     tuner, _ = pair
     masters = start_together(pair)
@@ -70,6 +71,7 @@ def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair: Pair) 
     assert tuner.ask("doctor").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["sqlite"], indirect=True)
 def test_the_one_that_stood_by_ends_when_the_run_has_ended(pair: Pair) -> None:
     tuner, _ = pair
@@ -80,6 +82,7 @@ def test_the_one_that_stood_by_ends_when_the_run_has_ended(pair: Pair) -> None:
     assert tuner.ask("doctor").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["sqlite"], indirect=True)
 def test_the_one_that_stands_by_can_be_stopped(pair: Pair) -> None:
     tuner, _ = pair

@@ -90,6 +90,7 @@ class SilentStore(CutStore):
             yield connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store, house, cut):
     with SilentStore(database_url) as queries:
@@ -104,6 +105,7 @@ def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store,
             assert len(matches(house)) == before + 1, at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [None, "after"])
 def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, house, cut):
     """Also where the answer to the giving up is lost."""
@@ -182,6 +184,7 @@ def test_engines_that_cannot_be_built_open_nothing(house):
     assert matches(house) == []
 
 
+@pytest.mark.slow
 def test_the_mastership_is_renewed_while_engines_are_built(house):
     ticked = threading.Event()
 
@@ -194,6 +197,7 @@ def test_the_mastership_is_renewed_while_engines_are_built(house):
     assert validated(house, rests, delivery=Slow()).status is IterationStatus.COMPLETE
 
 
+@pytest.mark.slow
 def test_a_master_that_was_replaced_leaves_the_match_alone(house):
     master_lease = house.store.acquire(house.run.id, "m", 1000)
     house.store.acquire(house.run.id, "m", 1000)

@@ -94,6 +94,7 @@ def test_a_defect_is_found_on_sqlite(defect, sqlite_template):
     assert not holds(lambda: told(mutant))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", ON_POSTGRESQL)
 def test_a_defect_is_found_on_postgresql(defect, on_server, postgresql_url):  # noqa: F811
     mutant, story = ON_POSTGRESQL[defect]

@@ -271,6 +271,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", HOSTILE)
 def test_nothing_runs_that_somebody_changed_in_the_database(
     change: str,
@@ -325,6 +326,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_key_is_made_and_shown_on_the_command_line(project: Path) -> None:
     made = call(master("key", "new", "master.key"), project)
     assert made.returncode == 0, made.stderr
@@ -334,6 +336,7 @@ def test_a_key_is_made_and_shown_on_the_command_line(project: Path) -> None:
     assert "exists already" in again.stderr
 
 
+@pytest.mark.slow
 def test_the_command_of_a_worker_refuses_what_is_not_signed(
     staged: Stage, database_url: str, offer: Callable[..., None], played: Path, project: Path
 ) -> None:
@@ -351,6 +354,7 @@ def test_the_command_of_a_worker_refuses_a_key_that_is_none(project: Path) -> No
     assert "[key]" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_master_without_its_key_starts_nothing(project: Path) -> None:
     config = project / "config.toml"
     config.write_text(config.read_text() + '[trust]\nsigning_key = "master.key"\n')

@@ -193,6 +193,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_wrong_match_is_refused_in_a_sentence(name: str, places: Path) -> None:
     typed, said = REFUSED[name]
@@ -215,6 +216,7 @@ WORKER_REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKER_REFUSED)
 def test_a_wrong_worker_is_refused_in_a_sentence(name: str, places: Path) -> None:
     typed, said = WORKER_REFUSED[name]
@@ -231,6 +233,7 @@ def test_a_cache_that_cannot_be_is_refused_before_a_claim(places: Path, sqlite_u
     refused(done, "File name too long")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["/dev/zero", "pipe", LONG_PATH])
 def test_a_config_that_is_no_file_is_refused(config: str, places: Path) -> None:
     done = run_compete("--spsa", "--once", cwd=places, SPSA_CONFIG=config)

@@ -339,6 +339,7 @@ def test_a_void_game_says_so_in_print() -> None:
     refused_in_print(fault)
 
 
+@pytest.mark.slow
 def test_a_worker_survives_the_numbers_of_a_liar(
     database_url: str, tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:

@@ -258,6 +258,7 @@ def test_an_engine_cannot_read_its_workers_environment(folder: Path, wanted: boo
     assert lines[1:] == refusals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "confinement"), [((), "no network, rlimits"), (("--no-sandbox",), "rlimits")]
 )

@@ -414,7 +414,9 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(
     assert work(Refusing(staged.store, error), tmp_path, size=1, max_batches=2) == 0
     lost = isinstance(error, LeaseLost)
     found = sql("SELECT status, failures FROM spsa_batch ORDER BY seq")
-    assert [tuple(row) for row in found] == ([("leased", 0)] * 2 if lost else [("ready", 1)] * 2)
+    assert {status for status, _ in found} == {"leased" if lost else "ready"}
+    # the second claim is of the first batch again where its failure was told before
+    assert max(failures for _, failures in found) == (0 if lost else 1)
 
 
 def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None:

@@ -132,6 +132,7 @@ def test_the_report_for_people(winner: Path, loser: Path, tmp_path: Path) -> Non
     assert "LOS" in done.stdout
 
 
+@pytest.mark.slow
 def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_path: Path) -> None:
     plus, minus = engine(tmp_path, "plus"), engine(tmp_path, "minus", scores="5 -3")
     texts = []
@@ -207,6 +208,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -309,6 +311,7 @@ def fleet(sqlite_url: str, tmp_path: Path) -> Fleet:
     return Fleet(sqlite_url, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., list[Any]]) -> None:
     fleet.open(TimeControl(low=0.01, high=0.02))
     worker = fleet.start("--max-batches", 2, "--log-format", "json")
@@ -319,6 +322,7 @@ def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., li
     assert sql("SELECT games_played, plus_wins FROM spsa_iteration") == [(8, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
 def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
@@ -338,6 +342,7 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
     assert sql("SELECT games_played, plus_wins, void_games FROM spsa_iteration") == [(8, 8, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_terminated_worker_hands_its_batch_back(
     fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int

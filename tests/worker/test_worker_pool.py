@@ -129,6 +129,7 @@ def test_a_void_pair_is_played_again(pool: Pool, loser: Path, tmp_path: Path) ->
     assert end == JobDone("job")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "ply", "reason"),
     [

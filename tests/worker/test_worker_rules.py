@@ -131,6 +131,7 @@ TIGHT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", TIGHT)
 def test_a_king_is_never_left_in_check(start: str) -> None:
     reference = chess.Board(start)
@@ -197,6 +198,7 @@ def test_every_ending_is_the_one_python_chess_sees(seed: int, start: str) -> Non
             return
 
 
+@pytest.mark.slow
 def test_the_random_games_reach_every_ending() -> None:
     """Otherwise the test above says nothing of those it never meets."""
     rng, met = random.Random(7), set()

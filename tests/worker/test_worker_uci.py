@@ -62,6 +62,7 @@ def test_mates_are_far_from_centipawns_and_a_missing_score_is_none(
     assert start(scores=said).search(START, IN_TIME).score == read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

@@ -179,6 +179,7 @@ both = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @both
 def test_a_match_leaves_nothing(
     tmp_path: Path, strays: Callable[[], list[int]], words: tuple[str, ...]

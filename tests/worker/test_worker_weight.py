@@ -59,6 +59,7 @@ def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
     return frozenset(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_a_worker_loads_only_what_it_plays_with(loaded: frozenset[str], database_url: str) -> None:
     mine, others = OF_A_FILE, OF_A_SERVER
     if database_url.startswith("postgresql"):

@@ -168,6 +168,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANIMALS)
 def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
