@@ -15,8 +15,7 @@ import numpy as np
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
 from spsa.algorithms.observing import Observation, observed
 from spsa.lab.planning.prospect import Prospect
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 
 _REACH = 8.0  # bounds, in steps from the start
 

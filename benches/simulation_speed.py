@@ -22,8 +22,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 from spsa.lab.theory import (
     GainDesign,
     Goal,

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from spsa.core.game_settings import Terms, TimeControl
-from spsa.core.params.location import Location
 from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Constant
+from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
 from spsa.db import deadline

@@ -14,8 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.comparison import IDLE, Found, found
-from spsa.lab.simulation.entrants import ENTRANTS, own_width
+from spsa.lab.simulation.comparison import ENTRANTS, IDLE, Found, found, own_width
 from spsa.lab.simulation.race import final
 from spsa.lab.simulation.suite import SIZES, STEEP, Heat, Suite
 

@@ -25,9 +25,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported
+from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.gains import C_END, GAMMA, decayed
-from spsa.algorithms.noise import tau2
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,

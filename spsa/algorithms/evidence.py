@@ -51,3 +51,19 @@ def reported(theta: Vector, outcome: Outcome) -> RuleUpdate:
         elo=found,
         bounded=np.zeros_like(found, dtype=np.bool_),
     )
+
+
+_PAIRS, _SQUARES = 50.0, 40.0
+
+
+def tau2(squares: Vector, pairs: Vector) -> Vector:
+    """tau^2, the variance of the result w of a game pair, by the games seen so far.
+
+    2 (1 - d) for a draw rate d and balanced openings, so 0.8 before the games say otherwise: that
+    counts for as much as 50 pairs would.
+
+    Args:
+        squares: the sum of w^2, shape (1,).
+        pairs: the number of pairs, shape (1,).
+    """
+    return (_SQUARES + squares) / (_PAIRS + pairs)

@@ -38,10 +38,9 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported
+from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.method import Method
-from spsa.algorithms.noise import tau2
 from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,

@@ -17,8 +17,15 @@ from spsa.db.store import Costs, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.precision import Precise, precise
 from spsa.lab.planning.prospect import RunDesign, coarser
-from spsa.lab.planning.question import STAKES, Question
-from spsa.lab.planning.speed import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
+from spsa.lab.planning.question import (
+    STAKES,
+    USUAL_PLIES,
+    Fleet,
+    Question,
+    Shape,
+    demand_of,
+    game_seconds,
+)
 from spsa.lab.planning.supply import bearable_depth
 from spsa.master.equipment import usual_builds
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from spsa.algorithms import method
 from spsa.db.store import RunView
-from spsa.lab.planning.speed import USUAL_PLIES, game_seconds
+from spsa.lab.planning.question import USUAL_PLIES, game_seconds
 from spsa.lab.planning.supply import Demand, bearable_depth, cut, depth_after, evenly
 from spsa.master.build_threads import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing

@@ -12,8 +12,7 @@ from outcomes import START, generator, outcome, problem, tallies
 from spsa.algorithms import Outcome, algorithms, create
 from spsa.algorithms.observing import Observation, Observed, noted, observed, without_notes
 from spsa.errors import UnusableState
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 
 PROBLEM = problem()
 WITHOUT_BELIEF = [

@@ -9,15 +9,21 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
-from spsa.lab.planning.alternatives import alternatives
 from spsa.lab.planning.depth import busy_depth, of_depth
 from spsa.lab.planning.plan import plan
 from spsa.lab.planning.plan_warnings import of_space
-from spsa.lab.planning.precision import precise
+from spsa.lab.planning.precision import alternatives, precise
 from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery
-from spsa.lab.planning.question import Question, noise
-from spsa.lab.planning.speed import Fleet, Shape, depth_without_idling, game_seconds, pace
-from spsa.lab.simulation.engine import SimulatedGames
+from spsa.lab.planning.question import (
+    Fleet,
+    Question,
+    Shape,
+    depth_without_idling,
+    game_seconds,
+    noise,
+    pace,
+)
+from spsa.lab.simulation.race import SimulatedGames
 from spsa.lab.theory.process import Process, noise_of_game
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)

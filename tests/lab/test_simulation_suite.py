@@ -7,8 +7,15 @@ from math import isclose
 import numpy as np
 import pytest
 
-from spsa.lab.simulation.comparison import ComparisonCell, Contest, Sheet, gainful, ranks, sheets
-from spsa.lab.simulation.entrants import ENTRANTS
+from spsa.lab.simulation.comparison import (
+    ENTRANTS,
+    ComparisonCell,
+    Contest,
+    Sheet,
+    gainful,
+    ranks,
+    sheets,
+)
 from spsa.lab.simulation.families import FAMILIES
 from spsa.lab.simulation.suite import HALVES, SIZES, Heat, Size, Suite, together
 from spsa.lab.simulation.terrain import Terrain

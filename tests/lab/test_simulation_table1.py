@@ -7,7 +7,7 @@ import pytest
 
 from spsa.algorithms import Outcome, Vector
 from spsa.lab.simulation.blocks import Block, Bowl
-from spsa.lab.simulation.engine import SimulatedGames
+from spsa.lab.simulation.race import SimulatedGames
 from spsa.lab.simulation.table1 import PARAMETERS, PUBLISHED, Row, Table1Cell
 
 EXACT = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.simulation.engine import SimulatedGames
+from spsa.lab.simulation.race import SimulatedGames
 from spsa.lab.theory import (
     FORGOTTEN,
     GainDesign,
@@ -26,7 +26,7 @@ from spsa.lab.theory import (
     noise_of_game,
     time_needed,
 )
-from spsa.lab.theory.roots import root
+from spsa.lab.theory.approach import root
 
 PUBLISHED = {  # what the paper's simulator prints: r, games, half life, mean, median, 95%, success
     1: (0.007685, 152589, 17627.770275, 0.134794, 0.061359, 0.517696, 0.945914),

@@ -13,8 +13,7 @@ from spsa.algorithms.settings import suggestion
 from spsa.cli.simulate.comparison_tables import standings_json, standings_tables
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
-from spsa.lab.simulation.comparison import Contest, sheets
-from spsa.lab.simulation.entrants import ENTRANTS
+from spsa.lab.simulation.comparison import ENTRANTS, Contest, sheets
 from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.output import echo_json
 from spsa.report.text import terminal

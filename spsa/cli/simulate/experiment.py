@@ -11,8 +11,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race, final
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
 from spsa.lab.theory import (
     GainDesign,
     Goal,

@@ -10,7 +10,7 @@ from spsa.cli.common import config_option, database_option, settings
 from spsa.cli.planning import Assumed, assumption_options, known
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
-from spsa.lab.planning.alternatives import alternatives
+from spsa.lab.planning.precision import alternatives
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.report.plan import alternatives_json, alternatives_table

@@ -14,15 +14,13 @@ from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.cli.simulate.table1_tables import cells_json, cells_table
 from spsa.core.seeds import derived_seed
-from spsa.lab.simulation.losses import Losses
-from spsa.lab.simulation.table1 import PARAMETERS, Row, Table1Cell
+from spsa.lab.simulation.table1 import PARAMETERS, Losses, Row, Table1Cell
 from spsa.output import echo_json
 from spsa.report.text import terminal
 
 if TYPE_CHECKING:
     from spsa.algorithms import Vector
-    from spsa.lab.simulation.losses import Losses
-    from spsa.lab.simulation.table1 import Row, Table1Cell
+    from spsa.lab.simulation.table1 import Losses, Row, Table1Cell
 
 _TOGETHER = 200  # runs in an array: what a seed stands for does not depend on how many are wanted
 _LONGEST = 1_000_000  # iterations, whose c_1 still fits between the paper's bounds

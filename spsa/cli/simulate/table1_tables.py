@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spsa.lab.simulation.losses import Losses
+from spsa.lab.simulation.table1 import Losses
 from spsa.report.table import Column, FittedTable
 
 

@@ -2,20 +2,22 @@
 
 from spsa.core.params.assignment import Elements, assignments, conflicts
 from spsa.core.params.constraint import Constraint, circle, feasible
-from spsa.core.params.location import MOST_ACCESSES, MOST_SCOPES, Access, Location
 from spsa.core.params.parameter import Number, Parameter
 from spsa.core.params.perturbation import Vector
 from spsa.core.params.placement import (
+    MOST_ACCESSES,
+    MOST_SCOPES,
+    Access,
     ArrayKnob,
     ArrayRole,
     Constant,
+    Location,
     Placement,
     TableKnob,
     TableRole,
     target,
 )
-from spsa.core.params.snapshot import differences
-from spsa.core.params.space import PlayedValues, Space, Values
+from spsa.core.params.space import PlayedValues, Space, Values, differences
 
 __all__ = [
     "MOST_ACCESSES",

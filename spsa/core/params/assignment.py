@@ -5,9 +5,17 @@ from itertools import product
 from math import floor
 from statistics import fmean
 
-from spsa.core.params.location import Access, Location
 from spsa.core.params.parameter import Number, Parameter
-from spsa.core.params.placement import ArrayKnob, ArrayRole, Constant, TableKnob, TableRole, target
+from spsa.core.params.placement import (
+    Access,
+    ArrayKnob,
+    ArrayRole,
+    Constant,
+    Location,
+    TableKnob,
+    TableRole,
+    target,
+)
 from spsa.core.params.space import Space
 
 # The numbers inside a constant as the untouched source has them, each with its own location.

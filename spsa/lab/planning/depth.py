@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from spsa.algorithms import method
 from spsa.lab.planning.plan_warnings import PlanWarning
-from spsa.lab.planning.question import Question
-from spsa.lab.planning.speed import depth_without_idling
+from spsa.lab.planning.question import Question, depth_without_idling
 
 _DEPTHS = (2, 4, 8)
 _FREE = 0.01  # of the stake: what depth may cost

@@ -1,15 +1,77 @@
 """A run judged before it is played: its length, its noise, what it will bring, what is wrong."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spsa.core.params import Parameter, Space
-from spsa.lab.planning.budget import of_budget
 from spsa.lab.planning.depth import busy_depth, free_depth, of_depth
 from spsa.lab.planning.plan_warnings import PlanWarning, of_draws, of_space
 from spsa.lab.planning.prospect import Recovery
-from spsa.lab.planning.question import Question, noise
-from spsa.lab.planning.speed import GameSpeed, Shape, pace
+from spsa.lab.planning.question import GameSpeed, Question, Shape, noise, pace
+
+_WORTH_IT = 0.5  # a run that recovers less than half wants another budget
+_LARGEST_BUDGET = 64
+
+
+def of_budget(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
+    """What is wrong with the number of games, `usual` being what they recover."""
+    if usual.mean < 0:
+        yield PlanWarning(
+            name="spsa",
+            found=f"with these settings {question.design.algorithm} loses Elo",
+            remedy="leave them out, or make its moves much smaller",
+        )
+    elif usual.mean < _WORTH_IT:
+        yield _too_few(question, usual)
+
+
+def _too_few(question: Question, usual: Recovery) -> PlanWarning:
+    games = question.shape.iterations * question.shape.games
+    found = (
+        f"{games} games recover {usual.mean:.0%} of {question.stake:g} Elo: "
+        "too few for so many parameters"
+    )
+    return PlanWarning(name="max_iterations", found=found, remedy=_cure(question))
+
+
+def _cure(question: Question) -> str:
+    """How many games would recover half, and how many parameters these games would carry."""
+    cures = []
+    if (times := _enough_games(question)) is not None:
+        cures.append(f"{question.shape.iterations * times} iterations recover half")
+    if (carried := _carried(question)) is not None:
+        parameters = "one parameter" if carried == 1 else f"about {carried} parameters"
+        cures.append(f"these games carry {parameters} with as much to gain")
+    return ", or ".join(cures) or f"not even {_LARGEST_BUDGET} times as many would recover half"
+
+
+def _enough_games(question: Question) -> int | None:
+    times = 2
+    while times <= _LARGEST_BUDGET:
+        problem = question.design.problem
+        longer = replace(question.design, problem=replace(problem, pairs=problem.pairs * times))
+        if question.recovery(longer, question.stake).mean >= _WORTH_IT:
+            return times
+        times *= 2
+    return None
+
+
+def _carried(question: Question) -> int | None:
+    problem = question.design.problem
+    n = problem.start.size // 2
+    while n:
+        fewer = replace(
+            problem,
+            start=problem.start[:n],
+            lower=problem.lower[:n],
+            upper=problem.upper[:n],
+            unit=problem.unit[:n],
+        )
+        design = replace(question.design, problem=fewer)
+        if question.recovery(design, question.stake).mean >= _WORTH_IT:
+            return n
+        n //= 2
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,14 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
-from spsa.lab.simulation.engine import Quadratic
-from spsa.lab.simulation.landscapes import Lopsided, Saturating, Whole
+from spsa.lab.simulation.race import Quadratic
 from spsa.lab.simulation.terrain import (
     ROOM,
     Away,
+    Lopsided,
+    Saturating,
     Terrain,
+    Whole,
     diagonal,
     quadratic,
     root_mean_square,

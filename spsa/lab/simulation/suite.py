@@ -13,9 +13,8 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector
 from spsa.core.seeds import derived_seed
-from spsa.lab.simulation.engine import Engine, SimulatedGames
 from spsa.lab.simulation.families import FAMILIES
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.race import Engine, Race, SimulatedGames
 from spsa.lab.simulation.terrain import Terrain
 
 HALVES = ("choose", "judge")

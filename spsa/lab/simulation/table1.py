@@ -9,19 +9,19 @@ Two rows are not in the paper: BSPSA told what is true of the problem, and `mixt
 but value, bounds and step.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import log, sqrt
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.lab.simulation.blocks import Bowl, Correlated, Gains, Scaled
-from spsa.lab.simulation.engine import Quadratic, SimulatedGames
-from spsa.lab.simulation.race import Race, final
+from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
 
 PARAMETERS = (1, 4, 16, 64)
 ITERATIONS = 200_000
@@ -214,3 +214,48 @@ class Table1Cell:
     def _lost(self, theta: Vector) -> Vector:
         lost: Vector = self.curvature * np.square(theta).sum(axis=-1)
         return lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """Elo short of the best in the end: mean and standard deviation over `runs` >= 2."""
+
+    cell: Table1Cell
+    runs: int
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, cell: Table1Cell, parts: Iterable[Vector]) -> Self:
+        losses = np.concatenate(list(parts))
+        mean, deviation = float(losses.mean()), float(losses.std(ddof=1))
+        return cls(cell=cell, runs=len(losses), mean=mean, deviation=deviation)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        return self.deviation / sqrt(self.runs)
+
+    @property
+    def gain(self) -> float:
+        """Elo gained on average, of the 2 at stake."""
+        return STAKE - self.mean
+
+    @property
+    def of_limit(self) -> float:
+        """The mean loss over the least that is possible."""
+        return self.mean / self.cell.limit
+
+    @property
+    def z_published(self) -> float | None:
+        """How far from the paper's gain, in standard errors of both; None without a figure."""
+        published = self.cell.published
+        if published is None:
+            return None
+        return (self.gain - published.mean) / sqrt(self.error**2 + published.error**2)
+
+    @property
+    def z_expected(self) -> float | None:
+        """How far from the exact mean loss, in standard errors; None where nobody knows it."""
+        expected = self.cell.expected
+        return None if expected is None else (self.mean - expected) / self.error

@@ -1,7 +1,7 @@
-"""Engines of many random problems at a time, with what an oracle knows of them.
+"""Losses of many random problems at a time, with what is known of their optimum.
 
-All quantities are in steps. As everywhere in simulations the first axis runs over replicas, here:
-over different problems.
+Besides quadratic losses there are those that no paper assumes: tilted, lopsided, saturating, whole.
+All quantities are in steps. The first axis runs over replicas, here: over different problems.
 """
 
 from dataclasses import dataclass, replace
@@ -10,8 +10,63 @@ from math import sqrt
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.simulation.engine import Engine, Quadratic
-from spsa.lab.simulation.landscapes import Tilted
+from spsa.algorithms.rule import total
+from spsa.lab.simulation.race import Engine, Quadratic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilted:
+    """Loses x' H x Elo at x from its `optimum`; `hessian` is H, Elo per squared step, (n, n)."""
+
+    optimum: Vector
+    hessian: Vector
+
+    def elo(self, theta: Vector) -> Vector:
+        away = theta - self.optimum
+        pulled: Vector = np.matmul(self.hessian, away[..., None])[..., 0]
+        return -total(away * pulled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lopsided:
+    """Loses `below` or `above` Elo a squared step, by the side of its `optimum`; shape (n,).
+
+    Farther than `shelf` below and `ledge` above it a parameter does no more harm, and gives no
+    more hint of where its optimum is.
+    """
+
+    optimum: Vector
+    below: Vector
+    above: Vector
+    shelf: Vector
+    ledge: Vector
+
+    def elo(self, theta: Vector) -> Vector:
+        away = np.clip(theta - self.optimum, -self.shelf, self.ledge)
+        return -total(np.where(away < 0.0, self.below, self.above) * away**2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturating:
+    """An engine that loses what `engine` does where that is little, but never `most` Elo, (1,)."""
+
+    engine: Engine
+    most: Vector
+
+    def elo(self, theta: Vector) -> Vector:
+        elo: Vector = self.most * np.expm1(self.engine.elo(theta) / self.most)
+        return elo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """An engine that can only have whole numbers of steps: others are rounded."""
+
+    engine: Engine
+
+    def elo(self, theta: Vector) -> Vector:
+        return self.engine.elo(np.rint(theta))
+
 
 ROOM = 8.0  # bounds, in steps from the start
 

@@ -10,10 +10,35 @@ with p_0 the loss at the start. R is the loss that noise leaves in the end, over
 take long, and gains with R > p never get there. In between there is an R with the smallest T.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 
-from spsa.lab.theory.roots import root
+_CLOSE = 4e-16  # to the bit, as good as
+
+
+def root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """The place between `low` and `high` where `rising` turns positive; an end if it is there.
+
+    Ridders 1979, "A new algorithm for computing a single root of a real continuous function": the
+    bracket is halved at least, and once it is small the digits double.
+    """
+    at_low, at_high, found = rising(low), rising(high), high
+    if at_low >= 0.0 or at_high <= 0.0:
+        return low if at_low >= 0.0 else high
+    while low < (middle := low + (high - low) / 2) < high:
+        before, at_middle = found, rising(middle)
+        if at_middle == 0.0:
+            return middle
+        found = middle - (middle - low) * at_middle / sqrt(at_middle**2 - at_low * at_high)
+        if abs(found - before) <= _CLOSE * abs(found):
+            break
+        for x, at in ((middle, at_middle), (found, rising(found))):
+            if at < 0.0 and x > low:
+                low, at_low = x, at
+            elif at >= 0.0 and x < high:
+                high, at_high = x, at
+    return found
 
 
 @dataclass(frozen=True, slots=True)

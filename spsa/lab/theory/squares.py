@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms import Vector
-from spsa.lab.theory.roots import root
+from spsa.lab.theory.approach import root
 
 Complex = npt.NDArray[np.complex128]
 
