@@ -18,6 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.rust import element, parse
+from spsa.cli.demo_size import chosen_size, measured_speed, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -60,16 +61,18 @@ class Result:
     seconds: float
 
 
-def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> int:
-    """Run a demo for each seed and show what came of it; the exit code."""
+def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path, minutes: float) -> int:
+    """Run a demo of about so many minutes for each seed and show its result; the exit code."""
     console = terminal()
     bundle = bundled()
     slots = concurrency or cores()
-    results = []
+    results: list[Result] = []
     with interruptible() as stopping:
         for seed in seeds:
             place = fresh(folder / f"seed-{seed}", bundle, seed)
-            result = _run(place, slots, console, stopping)
+            began = time.monotonic()
+            _fit(place, slots, console, began + 60 * minutes)
+            result = None if stopping.is_set() else _run(place, slots, console, stopping, began)
             if result is None:
                 return 130
             _show(result, place, console)
@@ -123,9 +126,22 @@ def _configured(bundle: Bundle, seed: int) -> str:
     return tomlkit.dumps(document)
 
 
-def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) -> Result | None:
+def _fit(folder: Path, slots: int, console: Console, end: float) -> None:
+    """Write the size into config.toml with which the demo ends at about `end`, monotonic time."""
+    config = load_config(folder / "config.toml", {})
+    console.print("measuring this machine: builds and a few games")
+    speed = measured_speed(config, checked_space(config), slots)
+    left = end - time.monotonic()
+    write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
+    console.print(
+        f"the engines of an iteration take {speed.builds:.1f} s to build, a game {speed.game:.2f} s"
+    )
+
+
+def _run(
+    folder: Path, slots: int, console: Console, stopping: threading.Event, began: float
+) -> Result | None:
     """One demo; None when it was interrupted."""
-    began = time.monotonic()
     config = load_config(folder / "config.toml", {})
     own = own_values(config, checked_space(config))
     _introduce(config, folder, slots, console)
