@@ -197,7 +197,9 @@ def test_types_defaults_and_ranges_are_those_of_the_readers(asked: dict[str, set
 def test_the_settings_of_every_method_are_in_the_guide() -> None:
     guide = (DOCS / "methods.md").read_text(encoding="utf-8")
     for name in algorithms():
-        section = guide.partition(f"### `{name}`")[2].partition("\n### ")[0]
+        section = re.split(
+            r"^##", re.split(rf"^###.* ?`{name}`.*$", guide, flags=re.M)[1], flags=re.M
+        )[0]
         rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", section, re.M))
         assert set(rows) == {setting.name for setting in method(name).settings}, name
         for setting in method(name).settings:
