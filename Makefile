@@ -40,7 +40,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/spsa-master demo $(ARGS)
 
 gain: $(VENV)/.installed
-	@$(BIN)/spsa-master demo --seeds 1,2,3,4,5 $(ARGS)
+	@$(BIN)/spsa-master demo --seeds 1,2,3,4,5 --minutes 60 $(ARGS)
 
 proof: $(VENV)/.installed
 	@$(BIN)/python -m benches.proof $(ARGS)

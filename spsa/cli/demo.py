@@ -33,10 +33,18 @@ def _seeds(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     show_default=True,
     help="Where the files of the runs go; what an earlier demo left there is replaced.",
 )
-def demo(seeds: tuple[int, ...], concurrency: int | None, folder: Path) -> int:
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.0, min_open=True, max=1440.0),
+    default=4.0,
+    show_default=True,
+    help="About how long each demo takes: it plays less on a slower machine.",
+)
+def demo(seeds: tuple[int, ...], concurrency: int | None, folder: Path, minutes: float) -> int:
     """A real tuning run of the bundled engine, start to result.
 
     Builds, plays and measures as any run does: a master here, a worker as a process of its own, an
-    SQLite file between them. The same seed gives the same games.
+    SQLite file between them. It first measures this machine and plays as much as fits into
+    --minutes. The same seed and the same number of games give the same games.
     """
-    return demonstrate(seeds, concurrency, folder)
+    return demonstrate(seeds, concurrency, folder, minutes)

@@ -1,4 +1,4 @@
-"""The demo: the bundled engine, detuned, is tuned and measured by a run like any other."""
+"""The demo: a run that tunes the bundled engine from bad values and measures the gain."""
 
 import os
 import shutil
@@ -18,6 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.rust import element, parse
+from spsa.cli.demo_size import chosen_size, measured_speed, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -52,7 +53,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a demo ends with; `own` are the values that stand in the engine's source."""
+    """What a demo ends with; `own` are the values in the engine's source."""
 
     run: Run
     match: Iteration
@@ -60,16 +61,18 @@ class Result:
     seconds: float
 
 
-def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> int:
-    """Run a demo for each seed and show what came of it; the exit code."""
+def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path, minutes: float) -> int:
+    """Run a demo of about so many minutes for each seed and show its result; the exit code."""
     console = terminal()
     bundle = bundled()
     slots = concurrency or cores()
-    results = []
+    results: list[Result] = []
     with interruptible() as stopping:
         for seed in seeds:
             place = fresh(folder / f"seed-{seed}", bundle, seed)
-            result = _run(place, slots, console, stopping)
+            began = time.monotonic()
+            _fit(place, slots, console, began + 60 * minutes)
+            result = None if stopping.is_set() else _run(place, slots, console, stopping, began)
             if result is None:
                 return 130
             _show(result, place, console)
@@ -94,17 +97,17 @@ def bundled() -> Bundle:
         bundle = Bundle(root / "config.toml", root / "params.toml", root / "engine")
         if (bundle.engine / "Cargo.toml").is_file() and bundle.config.is_file():
             return bundle
-    raise TuningError("the demo's files did not come with this installation: run it in a checkout")
+    raise TuningError("the demo's files are missing in this installation: run it in a checkout")
 
 
 def fresh(folder: Path, bundle: Bundle, seed: int) -> Path:
     """A folder with config.toml and params.toml for the demo, and nothing of an earlier one.
 
     Raises:
-        InvalidInput: the folder is there and no demo made it.
+        InvalidInput: the folder exists and no demo created it.
     """
     if folder.exists() and not (folder / MARK).exists():
-        found, remedy = "is there, and no demo made it", "name another folder"
+        found, remedy = "exists, and no demo created it", "name another folder"
         raise InvalidInput(
             [Fault(file=str(folder), line=None, name="--folder", found=found, remedy=remedy)]
         )
@@ -123,38 +126,51 @@ def _configured(bundle: Bundle, seed: int) -> str:
     return tomlkit.dumps(document)
 
 
-def _run(folder: Path, slots: int, console: Console, stopping: threading.Event) -> Result | None:
+def _fit(folder: Path, slots: int, console: Console, end: float) -> None:
+    """Write into config.toml the size that ends at about `end`, a time of the monotonic clock."""
+    config = load_config(folder / "config.toml", {})
+    console.print("measuring how fast this machine builds and plays")
+    speed = measured_speed(config, checked_space(config), slots)
+    left = end - time.monotonic()
+    write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
+    console.print(
+        f"two engines take {speed.builds:.1f} s to build, a game takes {speed.game:.2f} s"
+    )
+
+
+def _run(
+    folder: Path, slots: int, console: Console, stopping: threading.Event, began: float
+) -> Result | None:
     """One demo; None when it was interrupted."""
-    began = time.monotonic()
     config = load_config(folder / "config.toml", {})
     own = own_values(config, checked_space(config))
     _introduce(config, folder, slots, console)
     migrate.upgrade(config.database_url)
     with open_store(config.database_url) as store, worker_beside(config, folder, slots):
         prepared = prepare(config, store)
-        with held_run(store, config, prepared.run, console, stopping) as seat:
-            run = _tuned(seat, prepared)
-            match = None if run is None else _measured(seat, run)
+        with held_run(store, config, prepared.run, console, stopping) as held:
+            run = _tuned(held, prepared)
+            match = None if run is None else _measured(held, run)
     if run is None or match is None:
         return None
     return Result(run, match, own, time.monotonic() - began)
 
 
-def _tuned(seat: HeldRun, prepared: Prepared) -> Run | None:
-    if tune(seat, prepared) is None:
+def _tuned(held: HeldRun, prepared: Prepared) -> Run | None:
+    if tune(held, prepared) is None:
         return None
-    return seat.store.run(prepared.run.name)
+    return held.store.run(prepared.run.name)
 
 
-def _measured(seat: HeldRun, run: Run) -> Iteration | None:
-    games = seat.config.validation.games
-    seat.console.print(f"tuned; now {games} games of the tuned values against those of the start")
-    return play_match(seat, run, tuned_against_start(run), games, run.terms)
+def _measured(held: HeldRun, run: Run) -> Iteration | None:
+    games = held.config.validation.games
+    held.console.print(f"tuned; now {games} games of the tuned values against the start")
+    return play_match(held, run, tuned_against_start(run), games, run.terms)
 
 
 @contextmanager
 def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> Iterator[None]:
-    """A worker beside the master, as a process of its own; its words go to worker.log."""
+    """A worker process beside the master; its output goes to worker.log."""
     command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force", *options]
     environment = {**os.environ, "DATABASE_URL": config.database_url}
     with (folder / "worker.log").open("wb") as log:
@@ -175,7 +191,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def own_values(config: Config, space: Space) -> dict[str, float]:
-    """What the engine's source itself has for the parameters that are single numbers."""
+    """The values in the engine's source of the parameters that are single numbers."""
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
     files = {name: parse(text, name) for name, text in texts.items()}
@@ -193,7 +209,7 @@ def _introduce(config: Config, folder: Path, slots: int, console: Console) -> No
     console.print(
         f"tuning {names}\n"
         f"{iterations} iterations of {each} games, {iterations * each} in all, "
-        f"{slots} at a time, seed {config.seed}; everything is in {folder}"
+        f"{slots} at a time, seed {config.seed}; all files are in {folder}"
     )
 
 

@@ -2,16 +2,21 @@
 
 import importlib.util
 import re
+from functools import reduce
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from shell import Shell
 
 from spsa.algorithms import algorithms
 from spsa.cli import COMMANDS
 from spsa.cli.simulate import simulate
+from spsa.db.schema import metadata
 
 ROOT = Path(__file__).parents[2]
-DOCS = {path.name: path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+DOCS = {path.name: path for path in (*map(ROOT.joinpath, PAGES), *(ROOT / "docs").glob("*.md"))}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -39,20 +44,64 @@ def test_its_links_and_files_exist(doc: Path) -> None:
     for link in named(r"\]\(([^)#]+)", doc):
         assert link.startswith("https://") or (doc.parent / link).exists(), link
     for path in named(r"`((?:spsa|worker|tests|benches|engine|docs)/[\w/.]+\.\w+)`", doc):
-        assert (ROOT / path).exists(), path
+        assert "NAME" in path or (ROOT / path).exists(), path
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in named(r"(?m)^#+ (.*)$", path)
+    }
 
 
 def test_its_anchors_exist(doc: Path) -> None:
-    text = doc.read_text(encoding="utf-8")
-    headings = {
-        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-        for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    }
-    for anchor in named(r"\]\(#([^)]+)\)", doc):
-        assert anchor in headings, anchor
+    for link, anchor in re.findall(r"\]\(([\w./-]*)#([^)]+)\)", doc.read_text(encoding="utf-8")):
+        assert anchor in headings(doc.parent / link if link else doc), (link, anchor)
+
+
+def test_its_columns_exist(doc: Path) -> None:
+    columns = {name: set(table.columns.keys()) for name, table in metadata.tables.items()}
+    for table, column in re.findall(r"`(spsa_\w+)\.(\w+)`", doc.read_text(encoding="utf-8")):
+        assert column in columns[table], (table, column)
+
+
+def test_the_columns_that_operations_watches_exist(sql: Shell) -> None:
+    rows = re.findall(r"`(spsa_\w+_stats)`: ([^|;]+)", DOCS["operations.md"].read_text())
+    assert rows
+    for view, columns in rows:
+        sql(f"SELECT {columns.replace('`', '')} FROM {view}")  # noqa: S608 - of our own page
 
 
 def test_the_methods_name_every_rule_and_leave_nothing_to_be_filled_in() -> None:
     text = DOCS["methods.md"].read_text(encoding="utf-8")
     assert all(f"`{rule}`" in text for rule in algorithms())
     assert "@@" not in text
+
+
+def test_every_function_of_the_walks_exists() -> None:
+    text = DOCS["architecture.md"].read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", text))
+    assert len(names) > 40
+    for name in names:
+        assert callable(found(name)), name
+
+
+def found(name: str) -> object:
+    """The object behind module.function or module.Class.method; fails where there is none."""
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            module = import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(getattr, parts[end:], module)
+    raise AssertionError(name)
+
+
+def test_every_trigger_of_the_walks_exists() -> None:
+    for name in ("spsa_count", "spsa_check_counts"):
+        assert f"`{name}`" in DOCS["architecture.md"].read_text(encoding="utf-8")
+        for server in ("sqlite", "postgresql"):
+            sql = ROOT / "spsa" / "db" / "sql" / f"counting.{server}.sql"
+            assert re.search(rf"TRIGGER {name}\b", sql.read_text(encoding="utf-8"))
