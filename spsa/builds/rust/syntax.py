@@ -24,12 +24,13 @@ _DEEPEST = 100
 
 
 class Kind(StrEnum):
-    """What a number belongs to."""
+    """What a number belongs to; an unchanged `let` of a `const fn` is a part of that."""
 
     CONSTANT = "constant"
     MACRO = "macro"
     CONST_FUNCTION = "const fn"
     FUNCTION = "fn"
+    LOCAL = "let"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,10 @@ class Comment:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the look-up by name is computed once
 class RustFile:
-    """All that is known of one file's text. `broken` is the first line that is not Rust."""
+    """All that is known of one file's text.
+
+    `broken` is the first line that is not Rust. `lengths` are the names of array lengths.
+    """
 
     name: str
     text: str
@@ -71,6 +75,7 @@ class RustFile:
     comments: tuple[str, ...]
     headings: tuple[Comment, ...]
     broken: int | None
+    lengths: frozenset[str] = frozenset()
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[RustConstant, ...]]:
@@ -94,6 +99,7 @@ def parse(text: str, name: str = "the constants file") -> RustFile:
         comments=tuple(text_of(comment.node) for comment in comments),
         headings=tuple(_headings(comments)),
         broken=_broken(visits) if root.has_error else None,
+        lengths=frozenset(_lengths(visits)),
     )
 
 
@@ -180,7 +186,9 @@ def _local(visit: _Visit) -> Iterator[RustConstant]:
     shape = None if name is None or value is None else _made_of(value)
     if name is not None and shape is not None:
         kind = visit.node.child_by_field_name("type")
-        yield _constant(visit, visit.function or Kind.FUNCTION, name, kind, shape)
+        mutable = any(child.type == "mutable_specifier" for child in visit.node.children)
+        constant = visit.function is Kind.CONST_FUNCTION and not mutable
+        yield _constant(visit, Kind.CONST_FUNCTION if constant else Kind.LOCAL, name, kind, shape)
 
 
 def _function(visit: _Visit) -> Iterator[RustConstant]:
@@ -265,6 +273,14 @@ def _aliases(visits: list[_Visit]) -> dict[str, RustType]:
 
 
 _TYPES = ("type_item", "struct_item")
+
+
+def _lengths(visits: list[_Visit]) -> Iterator[str]:
+    """The names that lengths of arrays are computed from."""
+    for node in (visit.node for visit in visits):
+        if node.type in ("array_type", "array_expression"):
+            length = node.child_by_field_name("length")
+            yield from re.findall(r"[^\W\d]\w*", text_of(length)) if length is not None else ()
 
 
 def _headings(comments: list[_Visit]) -> Iterator[Comment]:
