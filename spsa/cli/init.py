@@ -72,17 +72,12 @@ def _write(crate: Crate, chosen: Selection, folder: Path, targets: list[Path]) -
 
 def _refuse_unread(crate: Crate) -> None:
     """What is not read may hold the constants."""
-    if crate.unread:
-        raise InvalidInput(
-            Fault(
-                file=str(crate.root / name),
-                line=None,
-                name="SOURCE",
-                found=found,
-                remedy=_READABLE,
-            )
-            for name, found in crate.unread.items()
-        )
+    faults = [
+        Fault(file=str(crate.root / name), line=None, name="SOURCE", found=found, remedy=_READABLE)
+        for name, found in crate.unread.items()
+    ]
+    if faults:
+        raise InvalidInput(faults)
 
 
 def _skipped(crate: Crate, chosen: Selection) -> Iterator[str]:

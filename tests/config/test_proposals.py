@@ -99,8 +99,12 @@ def test_tables_of_squares_are_proposed_by_their_knobs():
     text = f"const A: [[i16; 8]; 8] = [{rows}]; const B: [[i16; 64]; 2] = [{flat}, {flat}];"
     found = proposed(text)
     assert {name: one.keys["table"] for name, one in found.items()} == {
-        **{"a_amplitude": "A", "a_bias": "A", "b_0_amplitude": "B[0]", "b_0_bias": "B[0]"},
-        **{"b_1_amplitude": "B[1]", "b_1_bias": "B[1]"},
+        "a_amplitude": "A",
+        "a_bias": "A",
+        "b_0_amplitude": "B[0]",
+        "b_0_bias": "B[0]",
+        "b_1_amplitude": "B[1]",
+        "b_1_bias": "B[1]",
     }
     assert all(not one.reason for one in found.values())
 
