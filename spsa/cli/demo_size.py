@@ -15,7 +15,7 @@ import tomlkit
 from spsa.config import Config
 from spsa.core.params import Space
 from spsa.errors import TuningError
-from spsa.lab.planning.speed import Fleet, Shape, pace
+from spsa.lab.planning.question import Fleet, Shape, pace
 from spsa.master.delivery import Delivery
 from spsa.master.equipment import delivery_of, delivery_settings
 

@@ -1,17 +1,16 @@
-"""`spsa-master init`: a first config.toml and params.toml for somebody's own engine."""
+"""`spsa-master init`: a first config.toml and params.toml for an engine."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from spsa.builds.rust import parse
 from spsa.config import starter_config, starter_params
-from spsa.config.proposals import propose
+from spsa.config.proposals import Crate, Selection, find_crate, read_crate, select
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.output import echo
 
-DEFAULT_CONSTANTS = "src/engine_constants.rs"
+_MOST_NAMED = 6
 
 
 @click.command()
@@ -19,8 +18,8 @@ DEFAULT_CONSTANTS = "src/engine_constants.rs"
 @click.option(
     "--constants-file",
     metavar="FILE",
-    help=f"Where the constants are, relative to SOURCE; default: {DEFAULT_CONSTANTS}, or the one "
-    "file below src that has `constants`, `params` or `tunables` in its name.",
+    help="Propose from this file alone, relative to SOURCE; default: from every Rust file, "
+    "those of search and evaluation first.",
 )
 @click.option(
     "--folder",
@@ -33,76 +32,77 @@ DEFAULT_CONSTANTS = "src/engine_constants.rs"
 def init(source: Path, constants_file: str | None, folder: Path, force: bool) -> None:
     """Write config.toml and params.toml for the engine whose Cargo.toml is in SOURCE.
 
-    Every number of its constants file that can be tuned is proposed with a range and a step; edit
-    the proposals, they are guesses.
+    Every number that looks like a strength of play is proposed with a range and a step. Edit the
+    proposals: they are guesses. What is not proposed is told on stderr, with the reason.
     """
-    constants = _constants(source, constants_file)
+    root, binary = find_crate(source)
+    wanted = None if constants_file is None else _constants(source, root, constants_file)
     targets = [folder / "config.toml", folder / "params.toml"]
     _refuse_existing([] if force else [target for target in targets if target.exists()])
-    proposals = propose(parse(_text(source / constants), constants))
-    if not any(not proposal.reason for proposal in proposals):
-        raise NothingToDo(
-            f"{source / constants} has no number that can be tuned: name another file"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = [
-        starter_config(_seen_from(source, folder), constants),
-        starter_params(proposals, constants),
-    ]
-    for target, text in zip(targets, texts, strict=True):
-        target.write_text(text, encoding="utf-8")
-    active = sum(not proposal.reason for proposal in proposals)
+    crate = read_crate(root, binary)
+    if wanted is not None and wanted in crate.unread:
+        raise _refused(str(root / wanted), "--constants-file", crate.unread[wanted], _READABLE)
+    chosen = select(crate.texts, wanted)
+    echo(*_skipped(crate, chosen), err=True)
+    if not chosen.active:
+        _refuse_unread(crate)
+        searched = root / wanted if wanted else root
+        raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
+    _write(crate, chosen, folder, targets)
     echo(
-        f"{targets[0]} and {targets[1]}: {active} parameters proposed, {len(proposals) - active} "
-        "more commented out; edit them, then `spsa-master params show`, `plan`, `run`"
+        f"{targets[0]} and {targets[1]}: {chosen.active} parameters proposed, "
+        f"{chosen.commented_out} more commented out; edit them, then "
+        "`spsa-master params show`, `plan`, `run`"
     )
 
 
-def _constants(source: Path, wanted: str | None) -> str:
-    """The constants file relative to the source; InvalidInput says what to do without one."""
-    if not (source / "Cargo.toml").is_file():
-        raise _refused(str(source), "SOURCE", "has no Cargo.toml", "name the engine's folder")
-    if wanted is None:
-        candidates = sorted(_candidates(source))
-        if len(candidates) == 1:
-            return candidates[0]
-        found = f"several files may hold the constants: {', '.join(candidates)}"
-        raise _refused(
-            str(source),
-            "--constants-file",
-            found if candidates else f"there is no {DEFAULT_CONSTANTS}",
-            "say which file: --constants-file src/search.rs",
-        )
-    inside = _inside(source, wanted)
+_READABLE = "save it as UTF-8, and split what is too long"
+
+
+def _write(crate: Crate, chosen: Selection, folder: Path, targets: list[Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    root = _seen_from(crate.root, folder)
+    texts = [
+        starter_config(root, chosen.constants_file, crate.binary),
+        starter_params(chosen.proposals),
+    ]
+    for target, text in zip(targets, texts, strict=True):
+        target.write_text(text, encoding="utf-8")
+
+
+def _refuse_unread(crate: Crate) -> None:
+    """What is not read may hold the constants."""
+    faults = [
+        Fault(file=str(crate.root / name), line=None, name="SOURCE", found=found, remedy=_READABLE)
+        for name, found in crate.unread.items()
+    ]
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _skipped(crate: Crate, chosen: Selection) -> Iterator[str]:
+    for file, reason in crate.unread.items():
+        yield f"skipped {file}: {reason}"
+    for reason, names in sorted(chosen.skipped.items(), key=lambda item: -len(item[1])):
+        more = f", and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _constants(source: Path, root: Path, wanted: str) -> str:
+    """The constants file relative to the folder that cargo builds from."""
+    inside = _inside(root, source / wanted) or _inside(root, root / wanted)
     if inside is None:
-        remedy = "name a Rust file inside SOURCE, relative to it"
+        remedy = "name a Rust file of the engine, relative to SOURCE"
         raise _refused(str(source / wanted), "--constants-file", "is no such file", remedy)
     return inside
 
 
-def _inside(source: Path, wanted: str) -> str | None:
+def _inside(root: Path, file: Path) -> str | None:
     """The file as config.toml has to name it; None for what is no Rust file of the source."""
-    root, file = source.resolve(), (source / wanted).resolve()
+    root, file = root.resolve(), file.resolve()
     if root not in file.parents or file.suffix != ".rs" or not file.is_file():
         return None
     return file.relative_to(root).as_posix()
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise _refused(str(file), "--constants-file", "is not UTF-8", "save it as UTF-8") from None
-
-
-def _candidates(source: Path) -> Iterator[str]:
-    if (source / DEFAULT_CONSTANTS).is_file():
-        yield DEFAULT_CONSTANTS
-        return
-    for path in (source / "src").rglob("*.rs"):
-        named = any(word in path.stem for word in ("constants", "params", "tunables"))
-        if named and path.is_file():
-            yield path.relative_to(source).as_posix()
 
 
 def _seen_from(source: Path, folder: Path) -> Path:

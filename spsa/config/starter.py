@@ -1,7 +1,7 @@
-"""The first config.toml and params.toml for somebody's own engine, as texts for `init`."""
+"""The texts of the first config.toml and params.toml, which `init` writes for an engine."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
@@ -41,7 +41,7 @@ max_iterations = 500
 source_path = {source}          # required: the folder of the engine's Cargo.toml
 constants_file = {constants}
 engines_path = "engines"        # where binaries are kept; workers must see it
-# binary = "engine"             # when cargo makes more than one
+{binary}             # when cargo makes more than one
 # flags = ["--release"]
 # at_once = 2                   # iterations whose engines are built at a time
 # distribute = "database"       # for workers that do not see engines_path
@@ -65,7 +65,8 @@ _PARAMS = """\
 # What is tuned. The master rewrites only `value`; comments and layout are yours.
 #
 #   [name]            the constant NAME, unless told otherwise:
-#   constant = "NAME[2]", "NAME.1", "scope::NAME" or "src/search.rs::NAME"
+#   constant = "NAME[2]", "NAME.1", "NAME.field", "scope::NAME" or "src/search.rs::NAME"
+#              "function::variable.0" is the first number that `let variable = ...` is made of
 #   value, min, max   where it starts and may go
 #   step              how far plus and minus lie from it; should be worth one to three Elo
 #   type = "float"    for what is no whole number; scale = 1000 writes 0.75 as 750
@@ -78,24 +79,34 @@ _PARAMS = """\
 """
 
 
-def starter_config(source: PurePath | str, constants_file: str) -> str:
+def starter_config(source: PurePath | str, constants_file: str, binary: str | None = None) -> str:
     """The text of a config.toml for an engine's source; paths are written with slashes."""
     return _CONFIG.format(
         algorithm=_quoted(DEFAULT_ALGORITHM),
         others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
         source=_quoted(PurePath(source).as_posix()),
         constants=_quoted(constants_file),
+        binary=f"binary = {_quoted(binary)}" if binary else '# binary = "engine"',
     )
 
 
-def starter_params(proposals: Iterable[Proposed], constants_file: str) -> str:
-    """The text of a params.toml with everything proposed; what has a reason is commented out."""
-    return "".join((_PARAMS, *_tables(proposals), _end(constants_file)))
+def starter_params(proposals: Mapping[str, Iterable[Proposed]]) -> str:
+    """The text of a params.toml with the proposals of each file.
+
+    What has a reason against it is commented out, and what is no strength of play is left out.
+    """
+    parts = [_PARAMS]
+    for file, each in proposals.items():
+        if tables := list(_tables(each)):
+            parts += [f"\n# ---- {file} ----\n", *tables]
+    return "".join(parts)
 
 
 def _tables(proposals: Iterable[Proposed]) -> Iterator[str]:
     group = ""
     for proposed in proposals:
+        if proposed.left_out:
+            continue
         if proposed.group and proposed.group != group:
             yield f"\n# {proposed.group}\n"
         group = proposed.group
@@ -110,10 +121,6 @@ def _table(p: Proposed) -> str:
     if p.reason:
         lines = [f"# {line}" for line in (f"({p.reason})", *lines)]
     return "\n".join(lines) + "\n"
-
-
-def _end(constants_file: str) -> str:
-    return f"\n# read from {constants_file}\n"
 
 
 def _number(number: float) -> str:

@@ -1,5 +1,6 @@
 """`init` proposes what loads, overwrites nothing, and refuses what would not load."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,51 @@ def test_a_source_that_cannot_be_read(engine: Path, capsys: pytest.CaptureFixtur
     constants = engine / "src" / "engine_constants.rs"
     constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
     assert execute(["init", "engine"]) == 2
-    assert "is not UTF-8" in capsys.readouterr().err
+    assert "engine_constants.rs: it is not UTF-8" in capsys.readouterr().err
     constants.unlink()
     constants.mkdir()
-    assert execute(["init", "engine"]) == 2
-    assert "say which file" in capsys.readouterr().err
+    assert execute(["init", "engine"]) == 3
+    assert "has no number that can be tuned" in capsys.readouterr().err
+
+
+def test_every_file_is_read_and_what_is_skipped_is_told(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (engine / "src" / "engine_constants.rs").unlink()
+    (engine / "src" / "search.rs").write_text(
+        "use crate::types::Depth;\nconst RAZOR_DEPTH: Depth = 200;\nconst MAX_DEPTH: Depth = 250;\n"
+        "const TICK_MILLIS: u16 = 9;\n"
+    )
+    (engine / "src" / "types.rs").write_text("pub type Depth = u8;\n")
+    (engine / "src" / "eval.rs").write_text(
+        "const ROOK: i32 = 500;\nconst OPEN: (i8, i8) = (9, 90);\n"
+    )
+    (engine / "tests").mkdir()
+    (engine / "tests" / "eval.rs").write_text("const ROOK_IN_TESTS: i32 = 500;\n")
+    assert execute(["init", "engine"]) == 0
+    said = capsys.readouterr().err
+    assert "a limit, by its name: max_depth" in said and "the clock" in said
+    params = tomllib.loads(Path("params.toml").read_text())
+    assert list(params) == ["rook", "open_0", "open_1", "razor_depth"]
+    assert params["razor_depth"]["constant"] == "src/search.rs::RAZOR_DEPTH"
+    assert (params["razor_depth"]["max"], params["open_1"]["max"]) == (255, 127)
+    assert (
+        tomllib.loads(Path("config.toml").read_text())["build"]["constants_file"] == "src/eval.rs"
+    )
+    assert execute(["params", "show"]) == 0
+
+
+def test_a_member_of_a_workspace_is_built_from_its_root(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("Cargo.toml").write_text('[workspace]\nmembers = ["engine", "tables"]\n')
+    Path("tables/src").mkdir(parents=True)
+    Path("tables/Cargo.toml").write_text('[package]\nname = "tables"\nversion = "1.0.0"\n')
+    Path("tables/src/lib.rs").write_text("pub const PAWN_VALUE: i32 = 100;\n")
+    assert execute(["init", "engine", "--folder", "tune"]) == 0
+    build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
+    assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
+    assert (build["binary"], build["constants_file"]) == ("e", "engine/src/engine_constants.rs")
+    params = tomllib.loads(Path("tune/params.toml").read_text())
+    assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
+    assert execute(["params", "show", "--config", "tune/config.toml"]) == 0

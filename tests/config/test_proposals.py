@@ -17,7 +17,9 @@ from spsa.config.proposals import Proposed, propose
 from spsa.core.params import assignments
 
 ROOT = Path(__file__).parents[2]
+SHAPES = ROOT / "tests" / "fixtures" / "rust" / "shapes.rs"
 SOURCES = [
+    SHAPES,
     ROOT / "engine" / "src" / "engine_constants.rs",
     ROOT / "tests" / "fixtures" / "rust" / "hostile.rs",
 ]
@@ -49,10 +51,17 @@ def test_range_and_step_follow_the_value(declaration, numbers):
 @pytest.mark.parametrize(
     ("declaration", "reason"),
     [
-        ("const HASH_MB: usize = 64;", "HASH looks like"),
-        ("const MAX_PLY: usize = 64;", "PLY looks like"),
+        ("const HASH_MB: usize = 64;", "a size or a limit"),
+        ("const MAX_PLY: usize = 64;", "a size or a limit"),
+        ("const MAX_DEPTH: u8 = 100;", "a limit"),
+        ("const TICK_MILLIS: u16 = 500;", "the clock"),
+        ("const ONE_UNIT: u8 = 4;", "a size or a limit"),
+        ("const STACK_LEN: usize = 9;", "a size or a limit"),
+        ("const ROWS: usize = 5; static X: [[u8; 2]; ROWS] = rows();", "the length of an array"),
+        ("const PATTERN: u32 = 0x1f;", "a bit pattern"),
+        ("const BETA_MAX_DEPTH: u8 = 6;", ""),
         ("const A: i32 = 0;", "switched off"),
-        ("const A: u64 = 0xFFFF_FFFF;", "limit"),
+        ("const A: u64 = 4_294_967_295;", "limit"),
         ("const MARGIN: i32 = 64;", ""),
     ],
 )
@@ -70,13 +79,57 @@ def test_what_cannot_be_rewritten_is_not_proposed():
     assert proposed("#[cfg(test)] mod t { const A: i32 = 5; }") == {}
 
 
-def test_arrays_are_proposed_by_their_knobs():
-    text = "const LINE: [i32; 3] = [128, 192, 256]; const CURVE: [i32; 4] = [-15, 0, 12, 20];"
+def test_arrays_are_proposed_by_knobs_or_by_their_numbers():
+    text = "const LINE: [i32; 3] = [128, 192, 256]; const LMP: [u8; 4] = [0, 5, 11, 8];"
+    text += f"const CURVE: [i32; 9] = {[-15, 0, 12, 20, 25, 28, 30, 31, 31]};"
+    text += f"const SMALL: [i8; 9] = {[100, 1, 2, -90, 4, 5, 6, 90, 80]};"
     found = proposed(text)
-    assert list(found) == ["line_base", "line_per_index", "curve_amplitude", "curve_bias"]
+    assert [name for name, one in found.items() if not one.reason] == [
+        *("line_base", "line_per_index", "lmp_1", "lmp_2", "lmp_3"),
+        *("curve_amplitude", "curve_bias"),
+    ]
     assert (found["line_base"].value, found["line_per_index"].value) == (128, 64)
     assert found["curve_bias"].keys == {"table": "CURVE", "knob": "bias"}
-    assert all(one.reason for one in found.values())
+    assert found["lmp_0"].left_out and found["small_1"].reason  # its knobs would leave the type
+
+
+def test_tables_of_squares_are_proposed_by_their_knobs():
+    rows = ", ".join(str([-40 + 9 * r + f * f for f in range(8)]) for r in range(8))
+    flat = f"[{rows}]".replace("[[", "[").replace("]]", "]").replace("], [", ", ")
+    text = f"const A: [[i16; 8]; 8] = [{rows}]; const B: [[i16; 64]; 2] = [{flat}, {flat}];"
+    found = proposed(text)
+    assert {name: one.keys["table"] for name, one in found.items()} == {
+        "a_amplitude": "A",
+        "a_bias": "A",
+        "b_0_amplitude": "B[0]",
+        "b_0_bias": "B[0]",
+        "b_1_amplitude": "B[1]",
+        "b_1_bias": "B[1]",
+    }
+    assert all(not one.reason for one in found.values())
+
+
+def test_a_step_of_a_knob_changes_an_entry():
+    found = proposed(f"const FLAT: [i32; 9] = {[0, 9, 0, 9, 0, 9, 0, 0, 9]};")
+    assert found["flat_amplitude"].step * 5 >= 1
+    assert list(proposed(f"const F: [i32; 9] = {[1, 2, 1, 2, 1, 2, 1, 2, 1]};")) == ["f_bias"]
+
+
+def test_indexes_and_flags_are_left_out():
+    text = "const WP: u8 = 0; const WN: u8 = 1; const WB: u8 = 2; const MARGIN: u8 = 70;"
+    assert [name for name, one in proposed(text).items() if not one.left_out] == ["margin"]
+
+
+def test_shapes_of_other_engines_are_proposed():
+    text = SHAPES.read_text(encoding="utf-8")
+    active = {name for name, one in proposed(text).items() if not one.reason}
+    assert active >= {
+        *("doubled_0", "doubled_1", "hanging_0", "outpost_1", "margins_futility_slope"),
+        *("contempt", "tempo", "small", "wrapped", "pawn_drop", "null_base", "rook_lift"),
+        *("late_first", "late_counts_2", "asp_grow", "nested_bishop_eye", "window", "window_2"),
+        *("build_reductions_shrink_0", "build_reductions_shrink_1", "razor_margin"),
+    }
+    assert "build_reductions_shrink_2" not in active  # / 1000 is a unit
 
 
 def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
@@ -87,6 +140,7 @@ def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
         "p_1": {"constant": "P.1"},
         "q": {"constant": "f::Q"},
         "r": {"constant": "crate::R"},
+        "m_r": {"constant": "m::R"},
     }
 
 
@@ -98,7 +152,7 @@ def test_headings_become_groups():
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
     text = source.read_text(encoding="utf-8")
-    starter = starter_params(propose(parse(text)), "src/engine_constants.rs")
+    starter = starter_params({"c.rs": propose(parse(text))})
     path = tmp_path / "params.toml"
     path.write_text(starter, encoding="utf-8")
     space = load_space(path)
@@ -115,14 +169,15 @@ def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
         assert current(location) == {location: number}
 
 
-def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path):
-    text = SOURCES[0].read_text(encoding="utf-8")
-    starter = starter_params(propose(parse(text)), "c.rs")
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path, source):
+    text = source.read_text(encoding="utf-8")
+    starter = starter_params({"c.rs": propose(parse(text))})
     keys = "value|min|max|step|constant|array|table|knob|group"
     path = tmp_path / "params.toml"
     path.write_text(re.sub(rf"(?m)^# (\[\w+\]|(?:{keys}) = )", r"\1", starter), encoding="utf-8")
     space = load_space(path)
-    assert any(parameter.name == "alpha_prune_margins_base" for parameter in space.parameters)
+    assert len(space.parameters) == sum(not one.left_out for one in propose(parse(text)))
     assert check_against_source(space, {"c.rs": text}, "c.rs") == ()
 
 

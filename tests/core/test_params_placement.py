@@ -50,7 +50,8 @@ def test_locations_are_read_and_written_alike(text, location):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2X", "A[", "A[-1]", "A[i]", "A.b", "a b", "/etc/x.rs::A", "../x.rs::A", "x.py::A"]
+    "text",
+    ["", "2X", "A[", "A[-1]", "A[i]", "A.b-c", "a b", "/etc/x.rs::A", "../x.rs::A", "x.py::A"],
 )
 def test_what_names_no_constant_is_refused(text):
     with pytest.raises(ValueError, match=r"constant|source tree"):

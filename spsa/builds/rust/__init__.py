@@ -5,11 +5,19 @@ against source text, so comments, strings and macros cannot be mistaken for cons
 """
 
 from spsa.builds.rust.literal import Literal
-from spsa.builds.rust.lookup import ConstantRefused, Element, constant, element, elements
+from spsa.builds.rust.lookup import (
+    ConstantRefused,
+    Element,
+    constant,
+    element,
+    elements,
+    path_of,
+    written,
+)
 from spsa.builds.rust.patch import unified_patch
 from spsa.builds.rust.rewriting import RewriteDiffers, render, rewrite, sources_of
-from spsa.builds.rust.shape import Group, Opaque, Shape
-from spsa.builds.rust.syntax import Comment, RustConstant, RustFile, parse
+from spsa.builds.rust.shape import Group, Opaque, Shape, literals
+from spsa.builds.rust.syntax import Comment, Kind, RustConstant, RustFile, parse
 from spsa.builds.rust.types import INTEGERS
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "ConstantRefused",
     "Element",
     "Group",
+    "Kind",
     "Literal",
     "Opaque",
     "RewriteDiffers",
@@ -27,9 +36,12 @@ __all__ = [
     "constant",
     "element",
     "elements",
+    "literals",
     "parse",
+    "path_of",
     "render",
     "rewrite",
     "sources_of",
     "unified_patch",
+    "written",
 ]

@@ -12,10 +12,13 @@ from spsa.builds.rust.types import (
     INTEGERS,
     LARGEST_F32,
     REALS,
+    UNKNOWN,
     Named,
+    RustType,
     as_stored,
-    element_type,
     holds,
+    inside,
+    resolve,
 )
 from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
@@ -104,15 +107,15 @@ def constant(file: RustFile, location: Location) -> RustConstant:
 
 def element(file: RustFile, location: Location) -> Element:
     """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
-    owner = constant(file, location)
-    shape = _descend(owner, location)
+    shape, kind = _descend(file, location)
     if isinstance(shape, Literal):
-        return Element(location, shape, _type_name(file, owner, location, shape))
+        return Element(location, shape, _type_name(file, kind, shape))
     if isinstance(shape, Group):
-        kind, example = ("tuple", ".0") if shape.tuple_ else ("array", "[0]")
+        what, first = _what(shape), next(iter(shape.entries()))[0]
         raise ConstantRefused(
-            f"{location} is a whole {kind} of {len(shape.items)}",
-            f'name one number, as in constant = "{location}{example}", or use array or table knobs',
+            f"{location} is a whole {what} of {len(shape.items)}",
+            f'name one number, as in constant = "{location}{Access(first, shape.tuple_)}"'
+            + ("" if shape.tuple_ else ", or use array or table knobs"),
         )
     raise _opaque(location, shape)
 
@@ -122,63 +125,100 @@ def elements(file: RustFile, location: Location) -> dict[Location, Element]:
 
     Raises ConstantRefused when one of them is not written out as a number.
     """
-    owner = constant(file, location)
-    shape = _descend(owner, location)
-    return {
-        place: Element(place, literal, _type_name(file, owner, place, literal))
-        for place, literal in _numbers(location, shape)
-    }
+    found = written(file, location)
+    for place, shape in found.items():
+        if isinstance(shape, Opaque):
+            raise _opaque(place, shape)
+    return {place: one for place, one in found.items() if isinstance(one, Element)}
 
 
-def _numbers(location: Location, shape: Shape) -> Iterator[tuple[Location, Literal]]:
+def written(file: RustFile, location: Location) -> dict[Location, Element | Opaque]:
+    """All that stands inside `location`, whether it is written out as a number or not.
+
+    Raises ConstantRefused where there is no such place.
+    """
+    shape, kind = _descend(file, location)
+    return dict(_written(file, location, shape, kind))
+
+
+def _written(
+    file: RustFile, location: Location, shape: Shape, kind: RustType
+) -> Iterator[tuple[Location, Element | Opaque]]:
     match shape:
         case Literal():
-            yield location, shape
-        case Group(items, tuple_):
-            for position, item in enumerate(items):
-                yield from _numbers(location.at(position, field=tuple_), item)
+            yield location, Element(location, shape, _type_name(file, kind, shape))
+        case Group():
+            for position, item in shape.entries():
+                place = location.at(position, field=shape.tuple_)
+                yield from _written(file, place, item, _inside(file, shape, kind, position))
         case Opaque():
-            raise _opaque(location, shape)
+            yield location, shape
 
 
 def _matches(candidate: RustConstant, scope: tuple[str, ...]) -> bool:
+    wanted = scope[1:] if scope[:1] == ("crate",) else scope
+    if wanted and wanted[-1] == candidate.condition:
+        wanted, scope = wanted[:-1], scope[:-1]
     if scope == ("crate",):
         return not candidate.scope
-    wanted = scope[1:] if scope[:1] == ("crate",) else scope
     return not wanted or candidate.scope[-len(wanted) :] == wanted
 
 
-def _descend(owner: RustConstant, location: Location) -> Shape:
-    shape: Shape = owner.value
+def _descend(file: RustFile, location: Location) -> tuple[Shape, RustType]:
+    """What stands at a location, and its type."""
+    owner = constant(file, location)
+    shape, kind = owner.value, owner.type
     for depth, access in enumerate(location.accesses):
         passed = Location(location.name, location.accesses[:depth], location.scope, location.file)
-        shape = _enter(shape, access, passed)
-    return shape
+        group, position = _enter(shape, access, passed)
+        kind = _inside(file, group, kind, access.position)
+        shape = group.items[position]
+    return shape, kind
 
 
-def _enter(shape: Shape, access: Access, passed: Location) -> Shape:
+def _enter(shape: Shape, access: Access, passed: Location) -> tuple[Group, int]:
+    """The group that an access enters, and the position of the item that it names."""
     if isinstance(shape, Opaque):
         raise _opaque(passed, shape)
     if isinstance(shape, Literal):
         raise ConstantRefused(f"{passed} is a single number", f"leave {access} away")
-    if shape.tuple_ != access.field:
-        kind, right = ("a tuple", ".") if shape.tuple_ else ("an array", "[]")
-        proper = Access(access.position, field=shape.tuple_)
-        raise ConstantRefused(f"{passed} is {kind}, entered by {right}", f"write {passed}{proper}")
-    if access.position >= len(shape.items):
+    keys = [position for position, _ in shape.entries()]
+    proper = [Access(key, field=shape.tuple_) for key in keys]
+    if access in proper:
+        return shape, proper.index(access)
+    if access.position in keys:
+        what = f"a {_what(shape)}, entered by ." if shape.tuple_ else "an array, entered by []"
         raise ConstantRefused(
-            f"{passed} has {len(shape.items)} elements and none at {access.position}",
-            f"use 0 to {len(shape.items) - 1}",
+            f"{passed} is {what}",
+            f"write {passed}{Access(access.position, field=shape.tuple_)}",
         )
-    return shape.items[access.position]
+    if shape.names:
+        known = ", ".join(shape.names)
+        raise ConstantRefused(f"{passed} has no field {access.position}", f"use one of {known}")
+    raise ConstantRefused(
+        f"{passed} has {len(keys)} elements and none at {access.position}",
+        f"use 0 to {len(keys) - 1}",
+    )
 
 
-def _type_name(
-    file: RustFile, owner: RustConstant, location: Location, literal: Literal
-) -> str | None:
-    kind = element_type(owner.type, location.accesses, file.aliases)
-    known = isinstance(kind, Named) and (kind.name in INTEGERS or kind.name in REALS)
-    return kind.name if known and isinstance(kind, Named) else literal.suffix or None
+def _what(shape: Group) -> str:
+    if shape.computed:
+        return "list of the numbers in an expression"
+    return "struct" if shape.names else "tuple" if shape.tuple_ else "array"
+
+
+def _inside(file: RustFile, shape: Group, kind: RustType, position: int | str) -> RustType:
+    """The type of one item; a function's arguments are of types that the file does not tell."""
+    told = isinstance(kind, Named) and shape.callee in (kind.name, "Self")
+    if shape.computed or (shape.callee and not told):
+        return UNKNOWN
+    return inside(kind, position, file.aliases)
+
+
+def _type_name(file: RustFile, kind: RustType, literal: Literal) -> str | None:
+    found = resolve(kind, file.aliases)
+    known = isinstance(found, Named) and (found.name in INTEGERS or found.name in REALS)
+    return literal.suffix or (found.name if known and isinstance(found, Named) else None)
 
 
 def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -> ConstantRefused:
@@ -189,7 +229,7 @@ def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -
         )
     close = get_close_matches(location.name, [*file.by_name][:_MOST_COMPARED], n=1)
     if elsewhere := file.by_name.get(location.name):
-        remedy = f'write constant = "{_path(elsewhere[0])}"'
+        remedy = f'write constant = "{path_of(elsewhere[0])}"'
     elif close:
         remedy = f"did you mean {close[0]}?"
     else:
@@ -199,7 +239,7 @@ def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -
 
 def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused:
     lines = " and ".join(str(c.line) for c in found[:_MOST_NAMED])
-    paths = [_path(c) for c in found[:_MOST_NAMED]]
+    paths = [path_of(c) for c in found[:_MOST_NAMED]]
     distinct = len(set(paths)) == len(paths)
     remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
     count = "twice" if len(found) == 2 else f"{len(found)} times"
@@ -207,8 +247,10 @@ def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused
     return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
 
 
-def _path(candidate: RustConstant) -> str:
-    return "::".join((*(candidate.scope or ("crate",)), candidate.name))
+def path_of(candidate: RustConstant) -> str:
+    """A constant as a location names it among others of its name."""
+    condition = (candidate.condition,) if candidate.condition else ()
+    return "::".join((*(candidate.scope or ("crate",)), *condition, candidate.name))
 
 
 def _opaque(location: Location, shape: Opaque) -> ConstantRefused:

@@ -11,10 +11,21 @@ from spsa.builds.rust.literal import Literal
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An array or a tuple, written out."""
+    """Several values in one: an array, a tuple, a struct, or the arguments of a call or macro.
+
+    `names` are the fields of a struct, and empty for all others. `callee` is the last name of what
+    is called, with a `!` for a macro. `computed` marks the numbers inside an expression.
+    """
 
     items: tuple["Shape", ...]
     tuple_: bool
+    names: tuple[str, ...] = ()
+    callee: str = ""
+    computed: bool = False
+
+    def entries(self) -> Iterator[tuple[int | str, "Shape"]]:
+        """Each item with what a location writes for it: a field's name, or a position."""
+        return zip(self.names or range(len(self.items)), self.items, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,6 @@ class Opaque:
 
 Shape = Literal | Group | Opaque
 
-_BRACKETS = {"parenthesized_expression", "reference_expression"}
 _WHAT = {
     "boolean_literal": "a bool",
     "char_literal": "a character",
@@ -37,23 +47,11 @@ _WHAT = {
     "call_expression": "computed by a call",
     "macro_invocation": "computed by a macro",
 }
+NUMBERS = ("integer_literal", "float_literal")
 
 
 DEEPEST = 32
 """Levels of brackets in a value or a type that are looked into."""
-
-
-def shape_of(node: Node, depth: int = 0) -> Shape:
-    """The shape of the value that `node` writes, inside `depth` brackets."""
-    if depth > DEEPEST:
-        return Opaque("nested too deeply", text_of(node))
-    if node.type in _BRACKETS:
-        return _inner(node, depth + 1)
-    if node.type == "array_expression":
-        return _array(node, depth + 1)
-    if node.type == "tuple_expression":
-        return Group(_items(node, depth + 1), tuple_=True)
-    return _number(node) or _opaque(node)
 
 
 def literals(shape: Shape) -> Iterator[Literal]:
@@ -75,34 +73,15 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _inner(node: Node, depth: int) -> Shape:
-    inner = content(node)
-    return shape_of(inner[-1], depth) if inner else _opaque(node)
-
-
-def _items(node: Node, depth: int) -> tuple[Shape, ...]:
-    return tuple(shape_of(item, depth) for item in content(node))
-
-
-def _array(node: Node, depth: int) -> Shape:
-    if node.child_by_field_name("length") is not None:
-        return Opaque("one number repeated", text_of(node))
-    return Group(_items(node, depth), tuple_=False)
-
-
-def _number(node: Node) -> Literal | None:
-    """A literal, with the minus before it; None for anything else, such as `-(5)` or `-X`."""
-    digits = content(node)[0] if node.type == "unary_expression" and content(node) else node
-    if digits.type not in ("integer_literal", "float_literal"):
-        return None
+def number_at(text: str, start: int, end: int) -> Literal | None:
+    """The literal that `text`, from byte `start` to `end` of the file, writes, if it does."""
     try:
-        number = literal.read(text_of(node))
+        return Literal(literal.read(text), text, start, end)
     except ValueError:
         return None
-    return Literal(number, text_of(node), node.start_byte, node.end_byte)
 
 
-def _opaque(node: Node) -> Opaque:
+def opaque(node: Node) -> Opaque:
     names = tuple(dict.fromkeys(_names(node)))
     usual = "derived from other constants" if names else "an expression"
     return Opaque(_WHAT.get(node.type, usual), " ".join(text_of(node).split()), names)

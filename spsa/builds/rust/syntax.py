@@ -1,15 +1,19 @@
 """A Rust file's constants: where they are and what they hold."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 import tree_sitter_rust
 from tree_sitter import Language, Node, Parser
 
-from spsa.builds.rust.shape import Opaque, Shape, shape_of, text_of
-from spsa.builds.rust.types import RustType, type_of
+from spsa.builds.rust.macros import entries_of
+from spsa.builds.rust.shape import Opaque, Shape, content, text_of
+from spsa.builds.rust.types import UNKNOWN, Named, RustType, struct_of, type_of
+from spsa.builds.rust.values import name_of_let, numbers_in, shape_of
 from spsa.core.params import MOST_SCOPES
 
 _LANGUAGE = Language(tree_sitter_rust.language())
@@ -19,13 +23,26 @@ _DEEPEST = 100
 """Levels of the syntax tree; a constant below them is not looked for."""
 
 
+class Kind(StrEnum):
+    """What a number belongs to; an unchanged `let` of a `const fn` is a part of that."""
+
+    CONSTANT = "constant"
+    MACRO = "macro"
+    CONST_FUNCTION = "const fn"
+    FUNCTION = "fn"
+    LOCAL = "let"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RustConstant:
-    """A `const` or `static`; line from 1.
+    """A `const` or `static`, an entry of a macro, a function, or a `let`; line from 1.
 
-    `scope` names what it stands in, the nearest last, and of very many only the nearest.
+    The value of a function or a `let` is what it is made of: a value written out, or the numbers
+    of its expressions. `scope` names what it stands in, the nearest last, and of very many only
+    the nearest. `condition` is its `#[cfg]` as a name, such as `not_feature_big`, or "".
     """
 
+    kind: Kind
     name: str
     scope: tuple[str, ...]
     line: int
@@ -33,6 +50,7 @@ class RustConstant:
     type: RustType
     value: Shape
     text: str
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +63,10 @@ class Comment:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the look-up by name is computed once
 class RustFile:
-    """All that is known of one file's text. `broken` is the first line that is not Rust."""
+    """All that is known of one file's text.
+
+    `broken` is the first line that is not Rust. `lengths` are the names of array lengths.
+    """
 
     name: str
     text: str
@@ -54,6 +75,7 @@ class RustFile:
     comments: tuple[str, ...]
     headings: tuple[Comment, ...]
     broken: int | None
+    lengths: frozenset[str] = frozenset()
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[RustConstant, ...]]:
@@ -77,6 +99,7 @@ def parse(text: str, name: str = "the constants file") -> RustFile:
         comments=tuple(text_of(comment.node) for comment in comments),
         headings=tuple(_headings(comments)),
         broken=_broken(visits) if root.has_error else None,
+        lengths=frozenset(_lengths(visits)),
     )
 
 
@@ -91,6 +114,8 @@ class _Visit(NamedTuple):
     scope: tuple[str, ...]  # the innermost names
     test_only: bool
     depth: int
+    condition: str = ""
+    function: Kind | None = None  # of which kind the function around it is
 
 
 def _walk(root: Node) -> Iterator[_Visit]:
@@ -105,38 +130,124 @@ def _walk(root: Node) -> Iterator[_Visit]:
 def _inside(outer: _Visit) -> Iterator[_Visit]:
     name = _scope_name(outer.node)
     scope = (*outer.scope, name)[-MOST_SCOPES:] if name else outer.scope
-    before, announced = None, False
+    function = _function_kind(outer.node) or outer.function
+    before, attributes = None, ""
     for child in outer.node.children:
-        test_only = outer.test_only or announced
-        yield _Visit(child, before, scope, test_only=test_only, depth=outer.depth + 1)
+        test_only = outer.test_only or (attributes != "" and _TEST.search(attributes) is not None)
+        condition = _condition(attributes) if attributes else ""
+        yield _Visit(child, before, scope, test_only, outer.depth + 1, condition, function)
         if child.type == "attribute_item":
-            announced |= "".join(text_of(child).split()) in ("#[cfg(test)]", "#[test]")
+            attributes += "".join(text_of(child).split())
         elif child.is_named and child.type not in _COMMENTS:
-            announced = False
+            attributes = ""
         before = child
+
+
+_TEST = re.compile(r"#\[(?:cfg\(test\)|test)\]")
+_CONDITION = re.compile(r"#\[cfg\((.*?)\)\](?=#|$)")
+
+
+def _condition(attributes: str) -> str:
+    return "_".join(re.findall(r"\w+", "_".join(_CONDITION.findall(attributes))))
+
+
+def _function_kind(node: Node) -> Kind | None:
+    if node.type != "function_item":
+        return None
+    modifiers = (text_of(one) for one in node.children if one.type == "function_modifiers")
+    return Kind.CONST_FUNCTION if "const" in "".join(modifiers).split() else Kind.FUNCTION
 
 
 def _constants(visits: list[_Visit]) -> Iterator[RustConstant]:
     for visit in visits:
-        node = visit.node
-        if node.type not in ("const_item", "static_item") or visit.depth > _DEEPEST:
+        if visit.depth > _DEEPEST:
             continue
-        name, kind = node.child_by_field_name("name"), node.child_by_field_name("type")
-        if name is not None and kind is not None:
-            yield _constant(visit, name, kind)
+        match visit.node.type:
+            case "const_item" | "static_item":
+                yield from _declared(visit)
+            case "let_declaration":
+                yield from _local(visit)
+            case "function_item":
+                yield from _function(visit)
+            case "source_file" | "declaration_list":
+                yield from _in_macros(visit)
 
 
-def _constant(visit: _Visit, name: Node, kind: Node) -> RustConstant:
-    value = visit.node.child_by_field_name("value")
+def _declared(visit: _Visit) -> Iterator[RustConstant]:
+    name, kind = visit.node.child_by_field_name("name"), visit.node.child_by_field_name("type")
+    if name is not None and kind is not None:
+        value = visit.node.child_by_field_name("value")
+        shape = Opaque("declared without a value", "") if value is None else shape_of(value)
+        yield _constant(visit, Kind.CONSTANT, name, kind, shape, text_of(visit.node))
+
+
+def _local(visit: _Visit) -> Iterator[RustConstant]:
+    name, value = name_of_let(visit.node), visit.node.child_by_field_name("value")
+    shape = None if name is None or value is None else _made_of(value)
+    if name is not None and shape is not None:
+        kind = visit.node.child_by_field_name("type")
+        mutable = any(child.type == "mutable_specifier" for child in visit.node.children)
+        constant = visit.function is Kind.CONST_FUNCTION and not mutable
+        yield _constant(visit, Kind.CONST_FUNCTION if constant else Kind.LOCAL, name, kind, shape)
+
+
+def _function(visit: _Visit) -> Iterator[RustConstant]:
+    name, body = visit.node.child_by_field_name("name"), visit.node.child_by_field_name("body")
+    inner = [] if body is None else content(body)
+    alone = len(inner) == 1 and inner[0].type != "let_declaration"
+    shape = None if body is None else _made_of(inner[0] if alone else body)
+    if name is not None and shape is not None:
+        kind = visit.node.child_by_field_name("return_type")
+        yield _constant(visit, _function_kind(visit.node) or Kind.FUNCTION, name, kind, shape)
+
+
+def _made_of(node: Node) -> Shape | None:
+    """The value that is written out, else the numbers of its expressions; None without any."""
+    shape = shape_of(node)
+    if isinstance(shape, Opaque):
+        numbers = numbers_in(node)
+        return numbers if numbers.items else None
+    return shape
+
+
+def _constant(
+    visit: _Visit, origin: Kind, name: Node, kind: Node | None, value: Shape, text: str = ""
+) -> RustConstant:
     return RustConstant(
+        kind=origin,
         name=text_of(name),
         scope=visit.scope,
         line=visit.node.start_point.row + 1,
         test_only=visit.test_only,
-        type=type_of(kind),
-        value=Opaque("declared without a value", "") if value is None else shape_of(value),
-        text=text_of(visit.node),
+        type=_known(UNKNOWN if kind is None else type_of(kind), visit.scope),
+        value=value,
+        text=text,
+        condition=visit.condition,
     )
+
+
+def _known(kind: RustType, scope: tuple[str, ...]) -> RustType:
+    """`Self` is the type whose `impl` this stands in."""
+    return Named(scope[-1]) if kind == Named("Self") and scope else kind
+
+
+def _in_macros(visit: _Visit) -> Iterator[RustConstant]:
+    scope = visit.scope
+    for node in visit.node.children:
+        inner = node.children[0] if node.type == "expression_statement" else node
+        if inner.type != "macro_invocation":
+            continue
+        for entry in entries_of(inner):
+            yield RustConstant(
+                kind=Kind.MACRO,
+                name=entry.name,
+                scope=(*scope, *entry.scope)[-MOST_SCOPES:],
+                line=entry.line,
+                test_only=visit.test_only,
+                type=entry.type,
+                value=entry.value,
+                text="",
+            )
 
 
 def _scope_name(node: Node) -> str:
@@ -145,17 +256,31 @@ def _scope_name(node: Node) -> str:
     found = node.child_by_field_name(field) if field else None
     if found is not None and found.type == "generic_type":
         found = found.child_by_field_name("type")
-    return "" if found is None else text_of(found).rsplit("::", 1)[-1]
+    words = re.findall(r"\w+", text_of(found)) if found is not None else ()
+    return words[-1] if words else ""
 
 
 def _aliases(visits: list[_Visit]) -> dict[str, RustType]:
-    """What the file's `type` items stand for; a name with two meanings is left unknown."""
+    """What the file's types and structs are; a name with two meanings is left unknown."""
     meanings: dict[str, set[RustType]] = {}
-    for node in (visit.node for visit in visits if visit.node.type == "type_item"):
-        name, kind = node.child_by_field_name("name"), node.child_by_field_name("type")
-        if name is not None and kind is not None:
-            meanings.setdefault(text_of(name), set()).add(type_of(kind))
+    for node in (visit.node for visit in visits):
+        name = node.child_by_field_name("name") if node.type in _TYPES else None
+        kind = node.child_by_field_name("type") if node.type == "type_item" else None
+        found = struct_of(node) if node.type == "struct_item" else kind and type_of(kind)
+        if name is not None and found is not None:
+            meanings.setdefault(text_of(name), set()).add(found)
     return {name: kinds.pop() for name, kinds in meanings.items() if len(kinds) == 1}
+
+
+_TYPES = ("type_item", "struct_item")
+
+
+def _lengths(visits: list[_Visit]) -> Iterator[str]:
+    """The names that lengths of arrays are computed from."""
+    for node in (visit.node for visit in visits):
+        if node.type in ("array_type", "array_expression"):
+            length = node.child_by_field_name("length")
+            yield from re.findall(r"[^\W\d]\w*", text_of(length)) if length is not None else ()
 
 
 def _headings(comments: list[_Visit]) -> Iterator[Comment]:

@@ -1,13 +1,13 @@
 """Rust's types as far as numbers need them: what a type is made of, and what it can hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import pack, unpack
 
 from tree_sitter import Node
 
 from spsa.builds.rust.shape import DEEPEST, content, text_of
-from spsa.core.params import Access, Number
+from spsa.core.params import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,15 @@ class TupleOf:
     fields: tuple["RustType", ...]
 
 
-RustType = Named | ArrayOf | TupleOf
+@dataclass(frozen=True, slots=True)
+class StructOf:
+    """A struct with named fields."""
+
+    names: tuple[str, ...]
+    fields: tuple["RustType", ...]
+
+
+RustType = Named | ArrayOf | TupleOf | StructOf
 
 _BITS = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "size": 64}
 INTEGERS: Mapping[str, tuple[int, int]] = {
@@ -37,6 +45,13 @@ INTEGERS: Mapping[str, tuple[int, int]] = {
 REALS = frozenset({"f32", "f64"})
 LARGEST_F32 = 3.4028234663852886e38
 NOT_NUMBERS = frozenset({"bool", "char", "str"})
+
+
+UNKNOWN = Named("")
+_ATOMIC = {f"Atomic{name.upper()}": name for name in (*INTEGERS, "bool")} | {
+    "AtomicUsize": "usize",
+    "AtomicIsize": "isize",
+}
 
 
 def type_of(node: Node, depth: int = 0) -> RustType:
@@ -49,11 +64,25 @@ def type_of(node: Node, depth: int = 0) -> RustType:
         return ArrayOf(type_of(element, depth + 1))
     if node.type == "tuple_type":
         return TupleOf(tuple(type_of(field, depth + 1) for field in content(node)))
-    return Named(text_of(node).rsplit("::", 1)[-1])
+    name = text_of(node).rsplit("::", 1)[-1]
+    return Named(_ATOMIC.get(name, name))
+
+
+def struct_of(node: Node) -> RustType | None:
+    """What a struct is made of; None for one without fields."""
+    body = node.child_by_field_name("body")
+    if body is None:
+        return None
+    parts = [part for part in content(body) if part.type != "visibility_modifier"]
+    if body.type == "ordered_field_declaration_list":
+        return TupleOf(tuple(type_of(part) for part in parts))
+    named = [(part.child_by_field_name("name"), part.child_by_field_name("type")) for part in parts]
+    fields = [(text_of(name), type_of(kind)) for name, kind in named if name and kind]
+    return StructOf(tuple(name for name, _ in fields), tuple(kind for _, kind in fields))
 
 
 def resolve(kind: RustType, aliases: Mapping[str, RustType]) -> RustType:
-    """`kind` with the file's own aliases looked up; a circle of aliases ends where it starts."""
+    """`kind` with known names looked up; a circle of aliases ends where it starts."""
     seen: set[str] = set()
     while isinstance(kind, Named) and kind.name in aliases and kind.name not in seen:
         seen.add(kind.name)
@@ -61,19 +90,17 @@ def resolve(kind: RustType, aliases: Mapping[str, RustType]) -> RustType:
     return kind
 
 
-def element_type(
-    kind: RustType, accesses: Sequence[Access], aliases: Mapping[str, RustType]
-) -> RustType | None:
-    """The type of what stands at `accesses` inside a value of type `kind`; None when unknown."""
-    for access in accesses:
-        match resolve(kind, aliases):
-            case ArrayOf(element):
-                kind = element
-            case TupleOf(fields) if access.position < len(fields):
-                kind = fields[access.position]
-            case _:
-                return None
-    return resolve(kind, aliases)
+def inside(kind: RustType, position: int | str, aliases: Mapping[str, RustType]) -> RustType:
+    """The type of one item of a value of type `kind`."""
+    match resolve(kind, aliases):
+        case ArrayOf(element):
+            return element
+        case TupleOf(fields) if isinstance(position, int) and position < len(fields):
+            return fields[position]
+        case StructOf(names, fields) if position in names:
+            return fields[names.index(str(position))]
+        case _:
+            return UNKNOWN
 
 
 def as_stored(name: str | None, number: float) -> float:

@@ -16,16 +16,16 @@ _LOCATION = re.compile(
     r"(?:(?P<file>[^:]+\.rs)::)?"
     rf"(?P<scope>(?:\w+::){{0,{MOST_SCOPES}}})"
     r"(?P<name>[^\W\d]\w*)"
-    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}){{0,{MOST_ACCESSES}}})"
+    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}|\.[^\W\d]\w*){{0,{MOST_ACCESSES}}})"
 )
-_ACCESS = re.compile(r"\[(\d+)\]|\.(\d+)")
+_ACCESS = re.compile(r"\[(\d+)\]|\.(\d+)|\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One step into a constant: `[2]` into an array, `.1` into a tuple."""
+    """One step into a constant: `[2]` into an array, `.1` into a tuple, `.margin` into a struct."""
 
-    position: int
+    position: int | str
     field: bool = False
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `NAME`, `NAME[2]`, `NAME.1`, `scope::NAME` or `path/to/file.rs::NAME`.
+        """Read `NAME`, `NAME[2]`, `NAME.1`, `NAME.field`, `scope::NAME` or `path/file.rs::NAME`.
 
         With at most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError,
         with a sentence, for anything else.
@@ -60,8 +60,8 @@ class Location:
         if file is not None and (file.startswith("/") or ".." in file.split("/") or "\\" in file):
             raise ValueError(f"{file!r} is not a path inside the source tree")
         accesses = tuple(
-            Access(int(index or member), field=bool(member))
-            for index, member in _ACCESS.findall(found["accesses"])
+            Access(member or int(index or position), field=not index)
+            for index, position, member in _ACCESS.findall(found["accesses"])
         )
         scope = tuple(part for part in found["scope"].split("::") if part)
         return cls(found["name"], accesses, scope, file)
@@ -70,7 +70,7 @@ class Location:
         prefix = "".join(f"{part}::" for part in (*([self.file] if self.file else []), *self.scope))
         return prefix + self.name + "".join(str(access) for access in self.accesses)
 
-    def at(self, position: int, *, field: bool = False) -> "Location":
+    def at(self, position: int | str, *, field: bool = False) -> "Location":
         """The location of one element of this one."""
         return Location(self.name, (*self.accesses, Access(position, field)), self.scope, self.file)
 

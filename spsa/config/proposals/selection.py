@@ -1,0 +1,137 @@
+"""Which of all the numbers of an engine are proposed, and what is told of the others."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from spsa.builds.rust import Kind, Opaque, RustFile, parse
+from spsa.builds.rust.types import RustType
+from spsa.config.proposals.constants import Source, opposed, propose_from
+from spsa.config.proposals.ranges import Proposed
+from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
+
+DEFAULT_CONSTANTS = "src/engine_constants.rs"
+
+_MOST_PROPOSED = 1000
+_UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
+_TOO_MANY = Objection(f"there are {_MOST_PROPOSED:,} parameters already", left_out=False)
+_QUIET = ("a bool", "a character", "a string", "declared without a value", "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What `init` writes: the proposals in the order of params.toml, by their file.
+
+    `skipped` has the names of constants that are not proposed, by the reason.
+    """
+
+    constants_file: str
+    proposals: Mapping[str, tuple[Proposed, ...]]
+    skipped: Mapping[str, tuple[str, ...]]
+
+    @property
+    def active(self) -> int:
+        """How many parameters are proposed to be tuned."""
+        return sum(not one.reason for each in self.proposals.values() for one in each)
+
+    @property
+    def commented_out(self) -> int:
+        """How many parameters stand in the file as comments only."""
+        written = (one for each in self.proposals.values() for one in each)
+        return sum(bool(one.reason) and not one.left_out for one in written)
+
+
+def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selection:
+    """Choose from all files, the likeliest first, or from `constants_file` alone."""
+    files = _parsed(texts)
+    lengths = frozenset(name for file in files.values() for name in file.lengths)
+    skipped: dict[str, list[str]] = {}
+    chosen: dict[str, tuple[Proposed, ...]] = {}
+    for path, file in files.items():
+        if constants_file in (None, path):
+            _note_unusable(file, skipped)
+            named = constants_file is not None
+            chosen[path] = tuple(_of_file(Source(file, lengths, path), path, named=named))
+    ordered = sorted(chosen, key=lambda path: (-rank_of_file(path), -_active(chosen[path]), path))
+    main = constants_file or _main(ordered, chosen)
+    renamed = _renamed(sorted(ordered, key=lambda path: path != main), chosen)
+    final = {path: tuple(_local(one, main) for one in each) for path, each in renamed.items()}
+    for each in final.values():
+        for one in each:
+            if one.reason:
+                skipped.setdefault(one.reason, []).append(one.name)
+    return Selection(main, final, {reason: tuple(names) for reason, names in skipped.items()})
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, RustFile]:
+    """Every file, with the types of all of them: one file's alias is declared in another."""
+    files = {path: parse(text, path) for path, text in texts.items()}
+    meanings: dict[str, set[RustType]] = {}
+    for file in files.values():
+        for name, kind in file.aliases.items():
+            meanings.setdefault(name, set()).add(kind)
+    known = {name: kinds.pop() for name, kinds in meanings.items() if len(kinds) == 1}
+    return {path: replace(file, aliases=known | dict(file.aliases)) for path, file in files.items()}
+
+
+def _note_unusable(file: RustFile, skipped: dict[str, list[str]]) -> None:
+    if file.broken is not None:
+        reason = "not valid Rust, by this parser"
+        skipped.setdefault(reason, []).append(f"{file.name}:{file.broken}")
+    for one in file.constants:
+        value = one.value if one.kind is Kind.CONSTANT and not one.test_only else None
+        if isinstance(value, Opaque) and value.what not in _QUIET:
+            skipped.setdefault(value.what, []).append(one.name)
+
+
+def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Proposed]:
+    """A file that a person named needs no rank; a number of a function has to have both."""
+    rank = 1 if named else rank_of_file(path)
+    for one, proposed in propose_from(source):
+        least = 2 if one.kind is Kind.CONST_FUNCTION else 1
+        related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
+        yield proposed if related else opposed(proposed, _UNRELATED)
+
+
+def _active(proposals: Iterable[Proposed]) -> int:
+    return sum(not one.reason for one in proposals)
+
+
+def _main(ordered: list[str], chosen: Mapping[str, tuple[Proposed, ...]]) -> str:
+    if DEFAULT_CONSTANTS in chosen:
+        return DEFAULT_CONSTANTS
+    return max(ordered, key=lambda path: _active(chosen[path]), default=DEFAULT_CONSTANTS)
+
+
+def _renamed(
+    ordered: list[str], chosen: Mapping[str, tuple[Proposed, ...]]
+) -> dict[str, tuple[Proposed, ...]]:
+    """The proposals with names that no two files share, and no more than can be tuned."""
+    taken: set[str] = set()
+    renamed: dict[str, tuple[Proposed, ...]] = {}
+    active = 0
+    for path in ordered:
+        found = []
+        for one in chosen[path]:
+            name = one.name if one.left_out else _free_name(one.name, path, taken)
+            taken.add(name)
+            active += not one.reason
+            kept = replace(one, name=name)
+            found.append(opposed(kept, _TOO_MANY) if active > _MOST_PROPOSED else kept)
+        renamed[path] = tuple(found)
+    return renamed
+
+
+def _free_name(name: str, path: str, taken: set[str]) -> str:
+    folders = [part for part in PurePosixPath(path).with_suffix("").parts if part.isidentifier()]
+    wider = ("_".join((*folders[-n:], name)).lower() for n in range(1, len(folders) + 1))
+    numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
+    return next(each for each in (name, *wider, *numbered) if each not in taken)
+
+
+def _local(one: Proposed, main: str) -> Proposed:
+    """Without the file's name for what stands in the constants file."""
+    keys = {key: text.removeprefix(f"{main}::") for key, text in one.keys.items()}
+    if keys.get("constant") == one.name.upper():
+        del keys["constant"]
+    return replace(one, keys=keys)
