@@ -16,7 +16,7 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{name}.")
-        elif value is not None and value != [] and value != ():
+        elif value not in (None, "", [], ()):
             yield f"{prefix}{name}", _text(value)
 
 
