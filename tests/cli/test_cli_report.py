@@ -10,8 +10,10 @@ from builders import new_worker
 from console import PARAMS, write_project
 from tuned import play, space_from, tuned, validated
 
-from spsa.cli import execute
+from spsa.cli import demo_report, execute
 from spsa.db.store import open_store
+from spsa.report import page as page_module
+from spsa.report.text import terminal
 
 FORMULA = "=cmd|'/c calc'!A1"
 
@@ -153,3 +155,20 @@ def test_without_a_run_there_is_nothing_to_show(
     shutil.copy(sqlite_template, project / "spsa.db")
     assert execute([command, *(["x.svg"] if command == "plot" else [])]) == 3
     assert "there is no run yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_a_demo_leaves_its_report(
+    draws: bool,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for module in (demo_report, page_module):
+        monkeypatch.setattr(module, "can_draw", lambda: draws)
+    demo_report.leave_report(project, "first", terminal())
+    said = capsys.readouterr().out
+    assert str(project / "report.html") in said
+    assert "Tuning run first" in (project / "report.html").read_text()
+    assert (str(project / "run.png") in said) is (project / "run.png").exists() is draws
+    assert ("pip install 'spsa-tuner[plot]'" in said) is not draws
