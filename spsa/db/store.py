@@ -18,6 +18,7 @@ from spsa.db.entries import (
     Values,
     WorkerInfo,
 )
+from spsa.db.history_queries import HistoryQueries
 from spsa.db.machine_queries import MachineQueries
 from spsa.db.master_queries import MasterQueries
 from spsa.db.purge_queries import PurgeQueries
@@ -67,6 +68,7 @@ class Store(
     PurgeQueries,
     RunOverviewQueries,
     BackupQueries,
+    HistoryQueries,
     ReadQueries,
 ):
     """All verbs on one database."""

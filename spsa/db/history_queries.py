@@ -1,0 +1,159 @@
+"""A run from its start to now, in as few rows as a picture needs however long the run is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import func, select
+
+from spsa.core.scoring import Tally
+from spsa.core.stored_json import as_written, finite
+from spsa.db.database import COUNTS, Database, tally_from, tally_of
+from spsa.db.entries import Values
+from spsa.db.history_rows import IterationLine, ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.schema import batches, iterations, purges, runs, steps, workers
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+
+_KS = 500  # numbers in one IN (...)
+_LINE = (
+    *("iteration_number", "k", "opened_on", "a_k", "c_k", "target_games"),
+    *("void_games", "struck_games", "created_at", "completed_at"),
+)
+
+
+class HistoryQueries(Database):
+    """How a run came to where it is; reads only."""
+
+    def theta_path(self, run_id: int, ks: Sequence[int]) -> list[ThetaPoint]:
+        """Theta after each of these results, in their order; those not applied are left out.
+
+        Where a purge has changed theta after a result, it is theta after the purge.
+        """
+        found: dict[int, ThetaPoint] = {}
+        with self._read() as connection:
+            for i in range(0, len(ks), _KS):
+                found.update(_points(connection, run_id, ks[i : i + _KS]))
+        return [found[k] for k in ks if k in found]
+
+    def result_groups(self, run_id: int, iterations_per_group: int) -> list[ResultGroup]:
+        """The results of every so many iterations, summed; in order."""
+        group = (iterations.c.k - 1) // iterations_per_group
+        statement = (
+            select(
+                func.min(iterations.c.k).label("first_k"),
+                func.max(iterations.c.k).label("last_k"),
+                *_sums(iterations, (*COUNTS, "void_games")),
+            )
+            .where(
+                iterations.c.run_id == run_id,
+                iterations.c.purpose == Purpose.TUNE,
+                iterations.c.status == IterationStatus.COMPLETE,
+            )
+            .group_by(group)
+            .order_by(group)
+        )
+        with self._read() as connection:
+            return [
+                ResultGroup(
+                    first_k=row.first_k,
+                    last_k=row.last_k,
+                    tally=_tally(row),
+                    void_games=int(row.void_games),
+                )
+                for row in connection.execute(statement)
+            ]
+
+    def worker_shares(self, run_id: int) -> list[WorkerShare]:
+        """What each worker has played of a run's tuning iterations, most games first."""
+        nodes = batches.c.plus_nodes + batches.c.minus_nodes
+        lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+        games = func.sum(batches.c.games)
+        statement = (
+            select(
+                workers.c.name.label("worker"),
+                workers.c.host.label("machine"),
+                func.count().label("batches"),
+                func.sum(nodes).label("nodes"),
+                func.sum(lost_on_time).label("time_losses"),
+                *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
+            )
+            .select_from(batches.join(iterations).join(workers))
+            .where(
+                iterations.c.run_id == run_id,
+                iterations.c.purpose == Purpose.TUNE,
+                batches.c.status == BatchStatus.DONE,
+            )
+            .group_by(workers.c.id)
+            .order_by(games.desc(), workers.c.id)
+        )
+        with self._read() as connection:
+            return [_share(row) for row in connection.execute(statement)]
+
+    def iteration_lines(self, run_id: int) -> list[IterationLine]:
+        """All iterations of a run in order, without their parameters."""
+        names = (*_LINE, *COUNTS, "purpose", "status")
+        statement = (
+            select(*(iterations.c[name] for name in names))
+            .where(iterations.c.run_id == run_id)
+            .order_by(iterations.c.iteration_number)
+        )
+        with self._read() as connection:
+            return [
+                IterationLine(
+                    purpose=Purpose(row.purpose),
+                    status=IterationStatus(row.status),
+                    tally=tally_of(row),
+                    **{name: getattr(row, name) for name in _LINE},
+                )
+                for row in connection.execute(statement)
+            ]
+
+
+def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
+    """By k; a later source replaces an earlier one: the start, the steps, the purges."""
+    found: dict[int, ThetaPoint] = {}
+    for statement in _sources(run_id, ks):
+        for k, theta, at in connection.execute(statement):
+            found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
+    return found
+
+
+def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
+    start = select(sa.literal(0), runs.c.start_theta, runs.c.created_at)
+    applied = select(steps.c.k, steps.c.theta_after, steps.c.created_at)
+    purged = select(purges.c.applied, purges.c.theta_after, purges.c.at)
+    return (
+        *((start.where(runs.c.id == run_id),) if 0 in ks else ()),
+        applied.where(steps.c.run_id == run_id, steps.c.k.in_(ks)),
+        purged.where(
+            purges.c.run_id == run_id, purges.c.applied > 0, purges.c.applied.in_(ks)
+        ).order_by(purges.c.number),
+    )
+
+
+def _values(theta: Any) -> Values:
+    with as_written("a column `theta_after`"):
+        return finite(theta)
+
+
+def _sums(table: sa.Table, names: Sequence[str]) -> list[sa.Label[Any]]:
+    return [func.sum(table.c[name]).label(name) for name in names]
+
+
+def _tally(row: Any) -> Tally:
+    """PostgreSQL makes a decimal number of a sum."""
+    return tally_from([int(getattr(row, name)) for name in COUNTS])
+
+
+def _share(row: Any) -> WorkerShare:
+    return WorkerShare(
+        worker=row.worker,
+        machine=row.machine,
+        batches=row.batches,
+        tally=_tally(row),
+        void_games=int(row.void_games),
+        time_losses=int(row.time_losses),
+        nodes=int(row.nodes),
+        seconds=float(row.seconds),
+        think_seconds=float(row.think_seconds),
+    )

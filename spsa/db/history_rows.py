@@ -1,0 +1,74 @@
+"""A run from its start to now, as frozen values; no SQL here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from spsa.core.scoring import Tally
+from spsa.db.entries import Values
+from spsa.lifecycle import IterationStatus, Purpose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThetaPoint:
+    """Theta after the result k."""
+
+    k: int
+    theta: Values
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultGroup:
+    """The results of the complete tuning iterations from `first_k` to `last_k`, summed."""
+
+    first_k: int
+    last_k: int
+    tally: Tally
+    void_games: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerShare:
+    """What one worker has played of a run's tuning iterations.
+
+    `seconds` is the sum over games by the wall, `think_seconds` of both engines.
+    """
+
+    worker: str
+    machine: str
+    batches: int
+    tally: Tally
+    void_games: int
+    time_losses: int
+    nodes: int
+    seconds: float
+    think_seconds: float
+
+    @property
+    def games_per_hour(self) -> float | None:
+        """Of one slot; None where no time is known."""
+        return 3600 * self.tally.games / self.seconds if self.seconds > 0 else None
+
+    @property
+    def nodes_per_second(self) -> float | None:
+        """Of one engine; None where no time is known."""
+        return self.nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationLine:
+    """An iteration without its parameters."""
+
+    iteration_number: int
+    purpose: Purpose
+    k: int | None
+    opened_on: int
+    status: IterationStatus
+    a_k: float | None
+    c_k: float | None
+    target_games: int
+    tally: Tally
+    void_games: int
+    struck_games: int
+    created_at: datetime
+    completed_at: datetime | None

@@ -1,0 +1,219 @@
+"""How a run came to where it is, as one frozen value: paths, results, validations, workers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.core.params import Parameter, Space
+from spsa.core.scoring import Tally
+from spsa.core.stored_json import as_written
+from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.store import Iteration, Run, Store
+from spsa.lifecycle import Purpose
+from spsa.report.gain import EstimatedGain, estimated_gain
+from spsa.report.status import measured, noted_all
+from spsa.report.trails import sampled
+
+POINTS = 200
+"""Points of a path at most, besides the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterPath:
+    """One active parameter; `theta`, `averaged` and `averaged_sd` have a value for each k."""
+
+    name: str
+    group: str
+    minimum: float
+    maximum: float
+    step: float
+    theta: tuple[float, ...]
+    averaged: tuple[float, ...]
+    averaged_sd: tuple[float, ...]
+
+    @property
+    def steps_moved(self) -> float:
+        return (self.theta[-1] - self.theta[0]) / self.step
+
+    @property
+    def normalised(self) -> "ParameterPath":
+        """The same in steps from the start: (theta - start) / step."""
+        start, step = self.theta[0], self.step
+
+        def steps(values: Sequence[float]) -> tuple[float, ...]:
+            return tuple((value - start) / step for value in values)
+
+        minimum, maximum = steps((self.minimum, self.maximum))
+        return ParameterPath(
+            name=self.name,
+            group=self.group,
+            minimum=minimum,
+            maximum=maximum,
+            step=1.0,
+            theta=steps(self.theta),
+            averaged=steps(self.averaged),
+            averaged_sd=tuple(sd / step for sd in self.averaged_sd),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationPoint:
+    """A match of tuned values against the start; `games` is what theta held when it was opened."""
+
+    iteration_number: int
+    k: int
+    games: int
+    tally: Tally
+    target_games: int
+    thetas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHistory:
+    """All that the pictures of a run show.
+
+    `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
+    `games`, `at`, and the values of a path belong to them one by one. `results` are sums over the
+    iterations between two of them.
+    """
+
+    run: str
+    algorithm: str
+    ks: tuple[int, ...]
+    games: tuple[int, ...]
+    at: tuple[datetime, ...]
+    parameters: tuple[ParameterPath, ...]
+    results: tuple[ResultGroup, ...]
+    validations: tuple[ValidationPoint, ...]
+    workers: tuple[WorkerShare, ...]
+    gain: EstimatedGain | None
+
+    @property
+    def iterations_per_point(self) -> int:
+        return self.ks[1] if len(self.ks) > 1 else 1
+
+
+def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
+    """Read a run from its start to now, in at most so many points."""
+    space = Space.from_json(run.space)
+    stride = max(1, ceil(run.applied / points))
+    path = store.theta_path(run.id, sampled(run.applied, stride))
+    results = tuple(
+        group for group in store.result_groups(run.id, stride) if group.last_k <= path[-1].k
+    )
+    theta = _matrix(space, path)
+    games = _games([point.k for point in path], results)
+    return RunHistory(
+        run=run.name,
+        algorithm=run.algorithm,
+        ks=tuple(point.k for point in path),
+        games=games,
+        at=tuple(point.at for point in path),
+        parameters=_paths(run, space, path, theta),
+        results=results,
+        validations=_validations(store, run, path, games),
+        workers=tuple(store.worker_shares(run.id)),
+        gain=estimated_gain(run, theta / space.step),
+    )
+
+
+def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:
+    """At most so many groups, each the sum of neighbours."""
+    size = ceil(len(results) / most)
+    for start, end in pairwise([*range(0, len(results), max(1, size)), len(results)]):
+        some = results[start:end]
+        yield ResultGroup(
+            first_k=some[0].first_k,
+            last_k=some[-1].last_k,
+            tally=sum((one.tally for one in some), Tally()),
+            void_games=sum(one.void_games for one in some),
+        )
+
+
+def _matrix(space: Space, path: Sequence[ThetaPoint]) -> Vector:
+    """Theta of the active parameters in their own units, shape (points, n)."""
+    names = [parameter.name for parameter in space.active]
+    with as_written("a column `theta_after` or `start_theta`"):
+        values = [[point.theta[name] for name in names] for point in path]
+    return np.array(values, dtype=np.float64).reshape(len(path), len(names))
+
+
+def _paths(
+    run: Run, space: Space, path: Sequence[ThetaPoint], theta: Vector
+) -> tuple[ParameterPath, ...]:
+    mean, deviation = averages([point.k for point in path], theta)
+    return tuple(
+        _with_own_end(run, parameter, theta[:, i], mean[:, i], deviation[:, i])
+        for i, parameter in enumerate(space.active)
+    )
+
+
+def _with_own_end(
+    run: Run, p: Parameter, theta: Vector, mean: Vector, deviation: Vector
+) -> ParameterPath:
+    """The average ends with what the run itself says, which has seen every theta."""
+    known, spread = run.estimates.averaged, run.estimates.averaged_sd
+    if known is not None and spread is not None and noted_all(run):
+        mean[-1], deviation[-1] = known[p.name], spread[p.name]
+    return ParameterPath(
+        name=p.name,
+        group=p.group,
+        minimum=p.minimum,
+        maximum=p.maximum,
+        step=p.step,
+        theta=tuple(theta.tolist()),
+        averaged=tuple(mean.tolist()),
+        averaged_sd=tuple(deviation.tolist()),
+    )
+
+
+def averages(ks: Sequence[int], theta: Vector) -> tuple[Vector, Vector]:
+    """The polynomial-decay average of `spsa.algorithms.averaging` after each k, and its deviation.
+
+    Both have the shape of theta, (points, n). Exact where every k is given; where some are left
+    out, each theta stands for the results since the one before it. At k = 0 it is the start.
+    """
+    mean, variance = theta.copy(), np.zeros_like(theta)
+    for i in range(2, len(ks)):
+        weight = 1.0 - _kept(ks[i - 1]) / _kept(ks[i])
+        change = theta[i] - mean[i - 1]
+        mean[i] = mean[i - 1] + weight * change
+        variance[i] = (1.0 - weight) * (variance[i - 1] + weight * change**2)
+    return mean, np.sqrt(variance)
+
+
+def _kept(k: int) -> float:
+    """The product of (1 - w) from j + 1 to k is _kept(j) / _kept(k), with w = 4 / (t + 3)."""
+    return float(k) * (k + 1) * (k + 2) * (k + 3)
+
+
+def _games(ks: Sequence[int], results: Sequence[ResultGroup]) -> tuple[int, ...]:
+    """How many games theta holds after each k."""
+    ends = [group.last_k for group in results]
+    sums = np.concatenate(
+        ([0], np.cumsum([group.tally.games for group in results], dtype=np.int64))
+    )
+    return tuple(int(sums[i]) for i in np.searchsorted(ends, ks, side="right"))
+
+
+def _validations(
+    store: Store, run: Run, path: Sequence[ThetaPoint], games: Sequence[int]
+) -> tuple[ValidationPoint, ...]:
+    ks = [point.k for point in path]
+
+    def point(one: Iteration) -> ValidationPoint:
+        return ValidationPoint(
+            iteration_number=one.iteration_number,
+            k=one.opened_on,
+            games=round(float(np.interp(one.opened_on, ks, games))),
+            tally=one.tally,
+            target_games=one.target_games,
+            thetas=measured(run, one),
+        )
+
+    return tuple(point(one) for one in store.iterations(run.id, purpose=Purpose.VALIDATE))

@@ -1,0 +1,168 @@
+"""A run from its start to now as values: what pictures and reports show."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from builders import new_worker
+from tuned import space_from, tuned, validated
+
+from spsa.algorithms.mixture import Bank
+from spsa.core.params import Space
+from spsa.db.store import Selection, Store
+from spsa.history.purge import carry_out, plan
+from spsa.master.start import tuning_of
+from spsa.report.gain import gain_of
+from spsa.report.history import averages, history, merged
+from spsa.report.trails import sampled, signal_to_noise
+
+PARAMS = """\
+[margin]
+value = 200
+min = 50
+max = 400
+step = 20
+group = "pruning"
+
+[depth]
+value = 3
+min = 1
+max = 8
+step = 1
+
+[kept]
+value = 7
+min = 0
+max = 9
+step = 1
+active = false
+"""
+
+
+@pytest.fixture(scope="module")
+def space() -> Space:
+    return space_from(PARAMS)
+
+
+def test_a_path_has_every_result_and_the_runs_own_average(store: Store, space: Space) -> None:
+    run = tuned(store, space, 8).now()
+    found = history(store, run)
+    assert found.ks == tuple(range(9)) and found.games == tuple(range(0, 65, 8))
+    assert [path.name for path in found.parameters] == ["margin", "depth"]
+    margin = found.parameters[0]
+    steps = store.steps(run.id)
+    assert margin.theta == (200.0, *(step.theta_after["margin"] for step in steps))
+    assert len(margin.averaged) == len(margin.averaged_sd) == 9
+    assert run.estimates.averaged is not None and run.estimates.averaged_sd is not None
+    mean, deviation = averages(found.ks, np.array([path.theta for path in found.parameters]).T)
+    for i, path in enumerate(found.parameters):
+        assert mean[-1, i] == pytest.approx(run.estimates.averaged[path.name], rel=1e-9)
+        assert deviation[-1, i] == pytest.approx(run.estimates.averaged_sd[path.name], rel=1e-9)
+
+
+def test_a_long_run_is_thinned_and_loses_no_game(store: Store, space: Space) -> None:
+    run = tuned(store, space, 13).now()
+    whole, thin = history(store, run), history(store, run, points=5)
+    assert thin.ks == (0, 3, 6, 9, 12, 13)
+    assert [(group.first_k, group.last_k) for group in thin.results][-1] == (13, 13)
+    assert thin.games == tuple(whole.games[k] for k in thin.ks)
+    assert thin.parameters[0].theta == tuple(whole.parameters[0].theta[k] for k in thin.ks)
+    assert sum(group.tally.games for group in thin.results) == 13 * 8
+    assert thin.parameters[0].averaged[-1] == whole.parameters[0].averaged[-1]
+
+
+def test_a_run_without_a_result_is_its_start(store: Store, space: Space) -> None:
+    found = history(store, tuned(store, space, 0).now())
+    assert (found.ks, found.games, found.results, found.gain) == ((0,), (0,), (), None)
+    assert found.parameters[0].theta == found.parameters[0].averaged == (200.0,)
+    assert found.workers == found.validations == ()
+
+
+def test_normalised_is_in_steps_from_the_start(store: Store, space: Space) -> None:
+    path = history(store, tuned(store, space, 6).now()).parameters[0]
+    assert path.normalised.theta[0] == 0.0
+    assert path.normalised.theta[-1] == pytest.approx(path.steps_moved)
+    assert (path.normalised.minimum, path.normalised.maximum) == (-7.5, 10.0)
+    assert path.normalised.averaged_sd[-1] == pytest.approx(path.averaged_sd[-1] / 20)
+
+
+def test_validations_stand_at_the_games_that_theta_held(store: Store, space: Space) -> None:
+    staged = tuned(store, space, 4)
+    validated(staged)
+    (match,) = history(store, staged.now()).validations
+    assert (match.k, match.games, match.tally.games) == (4, 32, 8)
+    assert "final" in match.thetas
+
+
+def test_workers_have_games_and_speed(store: Store, space: Space) -> None:
+    staged = tuned(store, space, 3)
+    store.register_worker(new_worker("idle"))
+    (share,) = history(store, staged.now()).workers
+    assert (share.worker, share.machine, share.batches) == ("box-1", "box", 6)
+    assert share.tally.games == 24
+    assert share.games_per_hour == pytest.approx(3600)  # two seconds a pair
+    assert share.nodes_per_second == pytest.approx(2000 / 1.5)
+
+
+def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
+    staged = tuned(store, space, 2)
+    run = staged.now()
+    rules = tuning_of(run)
+    carry_out(store, rules, plan(store, run, rules, Selection(iterations=(1, 2))), "me", "why")
+    found = history(store, staged.now())
+    assert found.games == (0, 0, 0)
+    assert found.parameters[0].theta[-1] == 200.0 != run.theta["margin"]
+
+
+def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:
+    found = history(store, tuned(store, space, 4).now())
+    assert found.gain is not None
+    assert len(found.gain.elo) == len(found.gain.deviation) == len(found.ks)
+    assert found.gain.elo[0] == found.gain.deviation[0] == 0.0 < found.gain.deviation[-1]
+
+
+def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
+    rng = np.random.Generator(np.random.PCG64(1))
+    elo_per_step, log_weight = np.array([[0.5], [2.0]]), np.array([[0.0], [0.7]])
+    mean, variance = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([[0.3, 0.1], [0.2, 0.4]])
+    none = np.zeros(1)
+    bank = Bank(mean=mean, variance=variance, log_weight=log_weight, squares=none, pairs=none)
+    path = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0]])
+    found = gain_of(bank, elo_per_step, path)
+    which = rng.choice(2, size=200_000, p=bank.weight[:, 0])
+    best = mean[which] + np.sqrt(variance[which]) * rng.normal(size=(len(which), 2))
+    for i, theta in enumerate(path):
+        gain = np.sum((path[0] - best) ** 2 - (theta - best) ** 2, axis=1)
+        drawn = elo_per_step[which, 0] * gain
+        assert found.elo[i] == pytest.approx(np.mean(drawn), abs=0.1)
+        assert found.deviation[i] == pytest.approx(np.std(drawn), rel=0.01, abs=1e-9)
+
+
+def test_a_rule_without_filters_has_them_as_its_witness(store: Store, space: Space) -> None:
+    assert history(store, tuned(store, space, 3, algorithm="spsa").now()).gain is not None
+    assert history(store, tuned(store, space, 3, algorithm="bspsa", name="b").now()).gain is None
+
+
+def test_a_trend_stands_out_of_a_walk() -> None:
+    assert signal_to_noise([1.0]) is None and signal_to_noise([2.0, 2.0]) is None
+    assert signal_to_noise([0.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.0)
+    assert signal_to_noise([0.0, 1.0, 0.0, 1.0, 0.0]) == 0.0
+    walks = np.random.Generator(np.random.PCG64(1)).normal(size=(2000, 40)).cumsum(axis=1)
+    found = [signal_to_noise(walk) or 0.0 for walk in walks]
+    assert sqrt(np.mean(np.square(found))) == pytest.approx(1.0, abs=0.05)
+    assert np.mean(np.array(found) < 2.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("applied", "stride", "ks"), [(0, 1, [0]), (3, 1, [0, 1, 2, 3]), (6, 3, [0, 3, 6])]
+)
+def test_samples_hold_both_ends(applied: int, stride: int, ks: list[int]) -> None:
+    assert sampled(applied, stride) == ks
+
+
+def test_merging_keeps_every_pair(store: Store, space: Space) -> None:
+    results = history(store, tuned(store, space, 11).now()).results
+    groups = list(merged(results, 4))
+    assert [(group.first_k, group.last_k) for group in groups] == [(1, 3), (4, 6), (7, 9), (10, 11)]
+    assert sum(group.tally.pairs for group in groups) == 44
+    assert list(merged((), 4)) == [] and tuple(merged(results, 100)) == results
