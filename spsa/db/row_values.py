@@ -85,7 +85,7 @@ def match_of(row: Any) -> PurgeMatch:
     )
 
 
-def struck_of(row: Any) -> PurgedBatch:
+def purged_batch_of(row: Any) -> PurgedBatch:
     """The value of a row of `spsa_struck` with its purge's number and its worker's name."""
     return PurgedBatch(tally=tally_of(row), **_named(row, PurgedBatch, without={"tally"}))
 

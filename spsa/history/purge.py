@@ -47,7 +47,7 @@ class PurgePlan:
     selection: Selection
     matches: Sequence[PurgeMatch]
     last: Moment | None
-    judgements: Mapping[int, PurgeVerdict]
+    verdicts: Mapping[int, PurgeVerdict]
     drift: float
 
     @property
@@ -73,16 +73,16 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     held, lost = results_of(store, run, run.applied), _lost(matches)
     if not any(it.id in lost for it in held):
         return PurgePlan(
-            run=run, selection=selection, matches=matches, last=None, judgements={}, drift=0.0
+            run=run, selection=selection, matches=matches, last=None, verdicts={}, drift=0.0
         )
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
-    last, judgements = _judged(tuning, left, lost)
+    last, verdicts = _judged(tuning, left, lost)
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         last=last,
-        judgements=judgements,
+        verdicts=verdicts,
         drift=_drift(run, tuning, held),
     )
 
@@ -139,7 +139,7 @@ def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
 def _as_applied(store: Store, run: Run, k: int) -> list[Iteration]:
     """The results through k as they counted when the step k was taken."""
     purges = sum(purge.applied < k for purge in store.purges(run.id))
-    return counted_after(purges, results_of(store, run, k), store.struck(run.id))
+    return counted_after(purges, results_of(store, run, k), store.purged_batches(run.id))
 
 
 def _logged(store: Store, run: Run, k: int) -> Values:
@@ -156,11 +156,11 @@ def _judged(
 ) -> tuple[Moment, dict[int, PurgeVerdict]]:
     """The end of the replay, and what is left to be said of each iteration that loses games."""
     moments = replay(tuning, left)
-    last, judgements = next(moments), {}
+    last, verdicts = next(moments), {}
     for it, last in zip(left, moments, strict=True):
         if it.id in lost:
-            judgements[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
-    return last, judgements
+            verdicts[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
+    return last, verdicts
 
 
 def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
@@ -189,5 +189,5 @@ def _new(tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
         theta_after=plan_.theta,
         estimates=known,
         state=run.state if plan_.last is None else plan_.last.state,
-        judgements=plan_.judgements,
+        verdicts=plan_.verdicts,
     )

@@ -82,7 +82,7 @@ def prepare(
     wanted = name or config.name
     known = store.find_run(wanted)
     # of a run whose first engines could not be built nothing is to be kept: the files are right now
-    if known is None or (known.applied == 0 and store.never_began(known.id)):
+    if known is None or (known.applied == 0 and store.is_unopened(known.id)):
         try:
             return _new(config, store, space, wanted, seed, known)
         except IllegalTransition:

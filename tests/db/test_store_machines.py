@@ -151,7 +151,7 @@ def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
     assert fleet.claim("d").seq == 1
     view = fleet.tick()
     assert view.run.status is RunStatus.PAUSED
-    assert "every worker that claimed it went away without reporting" in view.run.reason
+    assert "every worker that claimed it disappeared without a report" in view.run.reason
     assert view.machine_failures == []
     fleet.store.release(lost)
     fleet.store.fail(lost, "I am back")

@@ -31,6 +31,14 @@ def test_only_one_master_at_a_time(store, expire):
     assert second.epoch == run.master.epoch + 1
 
 
+def test_a_lease_from_before_the_clock_was_set_back_does_not_block_the_run(store, sql):
+    run = stage(store)
+    sql("UPDATE spsa_run SET lease_expires_at = '2500-01-01 00:00:00.000'")
+    assert store.acquire(run.run.id, "m2", LEASE).epoch == run.master.epoch + 1
+    with pytest.raises(MasterLeaseLost, match="m2"):
+        store.acquire(run.run.id, "m3", LEASE)
+
+
 def test_a_master_that_was_replaced_can_change_nothing(store, expire):
     run = stage(store)
     run.open()

@@ -127,11 +127,11 @@ def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
         rows = [b.status for b in store.batches(after.id) if b.iteration_id == it.id]
         assert rows.count(BatchStatus.PURGED if closed else BatchStatus.READY) == 1
         assert rows.count(BatchStatus.DONE) == 1
-    kept = store.struck(after.id)
+    kept = store.purged_batches(after.id)
     assert {one.worker for one in kept} == {BAD}
     assert sum(one.tally.games for one in kept) == done.games
     assert all(one.tally.wins == one.games for one in kept)
-    totals = store.struck_totals(after.id)
+    totals = store.purged_totals(after.id)
     assert (totals.games, totals.played_again) == (done.games, GAMES)
     then = counted_after(0, store.iterations(after.id), kept)
     closed = [it.status is IterationStatus.COMPLETE for it in then]
@@ -167,7 +167,7 @@ def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
     *_, last = replay(house.tuning, without)
     assert bits(last.theta) == bits(house.now().theta)
     assert last.state == house.now().state
-    assert store.struck_totals(before.id).emptied == 1
+    assert store.purged_totals(before.id).emptied == 1
     gone_on(house)
     healthy(house, sql)
 
@@ -334,9 +334,9 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     carry_out(store, None, plan(store, view.run, None, selection), "me", "why")
     run.play("again")
     late = step_from(view.run, view.open[0].tally)
-    with pytest.raises(IllegalTransition, match="struck out meanwhile"):
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.apply(run.master, view.open[0].id, late)
-    with pytest.raises(IllegalTransition, match="struck out meanwhile"):
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
     run.apply()
     assert broken(sql) == []

@@ -125,7 +125,7 @@ class Purged(Protocol):
     def _new(self, selection, iteration, hit):
         applied = iteration.status == "complete" and bool(hit)
         (row,) = (i for i in self.store.iterations(self.run_id) if i.k == iteration.k)
-        judgements = {row.id: PurgeVerdict(gradient=None, elo=None)} if applied else {}
+        verdicts = {row.id: PurgeVerdict(gradient=None, elo=None)} if applied else {}
         theta = {name: x + 1.0 for name, x in self.theta.items()} if applied else self.theta
         return NewPurge(
             selection=selection,
@@ -137,7 +137,7 @@ class Purged(Protocol):
             theta_after=theta,
             estimates=NOTHING_KNOWN,
             state={"purged": self.purged},
-            judgements=judgements,
+            verdicts=verdicts,
         )
 
     def _struck(self, iteration, meant, new):

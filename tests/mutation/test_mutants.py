@@ -40,9 +40,9 @@ ON_SQLITE = {
     "a master that was replaced still writes": (
         picked(
             "spsa/db/master_lease.py",
-            "MastershipDesk._lead",
+            "MasterLeaseQueries._locked_run",
             ".where",
-            "without runs.c.epoch == mastership.epoch",
+            "without runs.c.epoch == master_lease.epoch",
         ),
         STORIES["a master of the same name is another one"],
     ),

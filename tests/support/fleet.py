@@ -175,7 +175,7 @@ def _work(hand: Player | Leader) -> None:
 
 def _reached(post: Post, name: str) -> Any:
     if post.deadlines is not None:
-        deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS = post.deadlines
+        deadline.CONNECT_SECONDS, deadline.RESPONSE_SECONDS = post.deadlines
     pauses = Backoff(post.retry, Random())
     while True:
         try:

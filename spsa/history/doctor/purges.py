@@ -13,7 +13,7 @@ def purges(rows: RunRows) -> Iterator[Violation]:
         right = f"the run's row has {rows.run.purges}, each once"
         yield rows.violation(None, f"there are the purges {numbers}", right)
     for purge in rows.purges:
-        games = sum(one.tally.games for one in rows.struck if one.purge == purge.number)
+        games = sum(one.tally.games for one in rows.purged if one.purge == purge.number)
         if games != purge.games:
             found = f"purge {purge.number} struck {purge.games} games"
             yield rows.violation(None, found, f"{games} of it are on record")
@@ -25,7 +25,7 @@ def purges(rows: RunRows) -> Iterator[Violation]:
 
 def shortened(rows: RunRows) -> Iterator[Violation]:
     """What an iteration has lost for good is what is on record, batch by batch."""
-    kept = {(s.iteration_id, s.seq): s.games for s in rows.struck if not s.played_again}
+    kept = {(s.iteration_id, s.seq): s.games for s in rows.purged if not s.played_again}
     for it in rows.iterations:
         gone = [b for b in rows.of(it) if b.status is BatchStatus.PURGED]
         games = sum(b.games for b in gone)

@@ -49,7 +49,7 @@ def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     held = list(_results(rows))
     chains: list[Chain] = []
     for purges in range(rows.run.purges):
-        results = counted_after(purges, held, rows.struck)
+        results = counted_after(purges, held, rows.purged)
         chains.append(list(spsa.history.replay.replay(tuning, results)))
     notes = noted_from(rows.run, held)
     return [*chains, list(spsa.history.replay.replay(tuning, held, notes))]

@@ -31,7 +31,7 @@ class RunRows:
     batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
-    struck: Sequence[PurgedBatch] = ()
+    purged: Sequence[PurgedBatch] = ()
 
     def of(self, iteration: Iteration) -> Sequence[BatchRow]:
         return self.batches.get(iteration.iteration_number, ())
@@ -56,7 +56,7 @@ def read(store: Store, run: Run) -> RunRows:
             batches={n: list(group) for n, group in groupby(batches, lambda b: b.iteration_number)},
             steps=store.steps(run.id),
             purges=store.purges(run.id),
-            struck=store.struck(run.id),
+            purged=store.purged_batches(run.id),
         )
         if batches == store.batches(run.id) and before == store.run(run.name):
             return rows
