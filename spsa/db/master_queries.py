@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
-from spsa.db.iteration_rows import insert_iteration, keep_engine, number_of
+from spsa.db.iteration_rows import insert_iteration, number_of, write_engine
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
 from spsa.db.rows import MasterLease
@@ -50,7 +50,7 @@ class MasterQueries(MasterLeaseQueries):
             if new.purpose is Purpose.TUNE:
                 _refuse_outdated(run, new)
             for engine in (new.plus, new.minus):
-                keep_engine(connection, engine)
+                write_engine(connection, engine)
             return insert_iteration(connection, run, master_lease.epoch, new, sign)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:

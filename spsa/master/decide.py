@@ -141,7 +141,7 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None 
 def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
-        return Apply(oldest) if oldest.played_out else Idle()
+        return Apply(oldest) if oldest.is_played else Idle()
     return Finish() if running and not in_build.count else Idle()
 
 

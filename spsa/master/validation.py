@@ -97,7 +97,7 @@ class _Validation:
         """Complete the match if it was played, give it up if it cannot be."""
         store, master_lease = self.session.store, self.session.master_lease
         broken = [failure.error for failure in view.failures if failure.iteration_id == row.id]
-        if row.played_out:
+        if row.is_played:
             purges = view.run.purges
             store.complete_validation(master_lease, row.id, elo(row.tally).value, purges)
         elif broken:

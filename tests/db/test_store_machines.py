@@ -178,7 +178,7 @@ def test_a_batch_that_another_one_plays_after_all_counts(fleet):
     fleet.plays("b")
     fleet.plays("b")
     (iteration,) = fleet.store.iterations(fleet.on.run.id)
-    assert (iteration.played_out, iteration.void_games) == (True, 3)
+    assert (iteration.is_played, iteration.void_games) == (True, 3)
     (failed,) = fleet.tick().machine_failures
     assert (failed.machine, failed.batches, failed.sha256, failed.reason) == (
         *("a", 1, PLUS),
@@ -258,7 +258,7 @@ def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store,
     assert (aside.machine, aside.sha256) == ("bad", PLUS)
     assert "no such book" in aside.reason
     (iteration,) = store.iterations(on.run.id)
-    assert (on.now().status, iteration.played_out, broken(sql)) == (RunStatus.RUNNING, True, [])
+    assert (on.now().status, iteration.is_played, broken(sql)) == (RunStatus.RUNNING, True, [])
 
 
 def test_machines_of_one_name_are_told_apart_by_their_secrets(store):

@@ -44,7 +44,7 @@ def test_a_run_that_is_not_there_is_named_with_those_that_are(store):
         store.run()
     for name in ("first", "second"):
         store.create_run(new_run(name=name))
-    with pytest.raises(NothingToDo, match="no run named 'third'; there are: first, second"):
+    with pytest.raises(NothingToDo, match="no run named 'third'; the runs are: first, second"):
         store.run("third")
     assert store.find_run("third") is None
     assert store.run().name == "second"

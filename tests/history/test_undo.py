@@ -235,7 +235,7 @@ def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(stor
     store.report(again, result_of(again))
     store.report(held, result_of(held))
     assert broken(sql) == []
-    assert store.iterations(run.run.id)[0].played_out
+    assert store.iterations(run.run.id)[0].is_played
 
 
 def test_what_the_box_plays_right_now_is_taken_back(store, sql):

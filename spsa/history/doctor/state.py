@@ -29,7 +29,7 @@ def statuses(rows: RunRows) -> Iterator[Violation]:
 
 def _status(rows: RunRows, it: Iteration) -> Iterator[Violation]:
     complete = it.status is IterationStatus.COMPLETE
-    if complete and not it.played_out:
+    if complete and not it.is_played:
         struck = f" and {it.struck_games} struck" if it.struck_games else ""
         found = f"complete with {it.games_played} games{struck}"
         yield rows.violation(it, found, f"the target is {it.target_games}")
