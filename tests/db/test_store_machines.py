@@ -7,7 +7,7 @@ from invariants import broken
 from spsa.db.store import Failure, RegisteredWorker
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NothingToDo
 from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.master.decide import machines_to_set_aside
+from spsa.master.machines import machines_to_set_aside
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
 

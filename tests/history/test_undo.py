@@ -1,4 +1,4 @@
-"""A purge: what is struck counts nowhere, and theta is the replay of what is left, to the bit."""
+"""A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
 
 import os
 import struct
@@ -111,7 +111,7 @@ def gone_on(house):
     return house.now()
 
 
-def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
+def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
     house = House(store, iterations=6)
     before = moved(house)
     take_turns(store, lie=True)
@@ -290,7 +290,7 @@ def test_times_are_those_of_the_reports(store, sql):
     "selection",
     [Selection(worker="nobody"), Selection(iterations=(99,)), Selection(batches=((1, 77),))],
 )
-def test_nothing_is_struck_where_nothing_matches(store, selection):
+def test_nothing_is_purged_if_nothing_matches(store, selection):
     house = House(store)
     moved(house)
     with pytest.raises(NothingToDo, match="nothing to strike"):
