@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spsa.db.database_url import parsed
-from spsa.db.tls import cautions
-from spsa.db.url_source import caution_of_command_line, url_beside, url_in
+from spsa.db.tls import tls_warnings
+from spsa.db.url_source import command_line_warning, url_beside, url_in
 from spsa.errors import Fault, InvalidInput
 from spsa.security.regular_file import MOST_TEXT, content
 
@@ -32,8 +32,8 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
 
 def warnings(url: str, flag: str | None) -> list[str]:
     """What to say of the database's address before it is used; InvalidInput if it is none."""
-    remote = cautions(parsed(url))
-    typed = caution_of_command_line(flag) if flag else None
+    remote = tls_warnings(parsed(url))
+    typed = command_line_warning(flag) if flag else None
     return [*([typed] if typed else []), *remote]
 
 

@@ -213,7 +213,7 @@ def shell(url: str) -> Iterator[sa.Connection]:
     engine = create_engine(parse_url(url), durable=False)
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            deadline.allow(connection.connection.dbapi_connection, 3600)
+            deadline.set_timeout(connection.connection.dbapi_connection, 3600)
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         yield connection
     engine.dispose()

@@ -1,7 +1,7 @@
-"""A rule applied to a space: from theta to what two engines play, and from games back to theta.
+"""Applies a rule to a space: from theta to the values of two engines, and from games to theta.
 
-Pure: the same run seed, state and counts give the same numbers, bit for bit, on any machine. The
-master acts on what this module decides; `doctor` decides it once more and compares.
+Pure: the same seed, state and counts give the same numbers, bit for bit. The master acts on these
+numbers; `doctor` computes them again and compares.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from spsa.core.seeds import derived_seed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What iteration k plays: values in the units of params.toml, by the parameter's name."""
+    """The values that iteration k plays, in the units of params.toml, by parameter name."""
 
     k: int
     a_k: float
@@ -34,7 +34,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedGames:
-    """What an iteration's row says of games that were played: enough to move theta by."""
+    """The played values and the result of an iteration, from its row."""
 
     k: int
     a_k: float
@@ -45,10 +45,10 @@ class PlayedGames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What the games of iteration k do to theta.
+    """How the games of iteration k change theta.
 
-    `delta` and `theta` run over all parameters. `gradient` is what these games alone say, in Elo
-    per step and over the active parameters, whatever the rule made of it.
+    `delta` and `theta` have all parameters. `gradient` is the estimate from these games alone, in
+    Elo per step, for the active parameters.
     """
 
     state: Mapping[str, Any]
@@ -69,12 +69,12 @@ class Tuning:
     seed: int
 
     def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
-        """Theta in the units of params.toml, and the rule's state, before any game."""
+        """The start: theta in the units of params.toml, and the rule's state."""
         theta = self._natural(self.space.start())
         return theta, self.rule.dump(self.rule.start())
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
-        """What iteration k plays when it is opened on this state."""
+        """The values that iteration k plays if it is opened on this state."""
         generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "perturb", k)))
         perturbation = self.rule.ask(self.rule.load(state), k, generator)
         return Proposal(
@@ -86,28 +86,28 @@ class Tuning:
             signs=self._signs(perturbation.offset),
         )
 
-    def answer(
+    def update(
         self, state: Mapping[str, Any], theta: Mapping[str, float], games: PlayedGames
     ) -> Update:
-        """Where theta goes from `theta` by the result of iteration k.
+        """The update of `theta` by the result of iteration k.
 
-        The state and theta hold every result before k; what was played may have been opened on
-        older ones.
+        The state and theta contain every result before k; the iteration may have been opened on
+        fewer.
         """
-        after, move = self.rule.tell(self.rule.load(state), self._outcome(games))
+        after, found = self.rule.tell(self.rule.load(state), self._outcome(games))
         delta = self._delta(theta, self.rule.theta(after))
         return Update(
             state=self.rule.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             estimates=self._estimates(after),
-            gradient=self._by_name(move.gradient),
-            elo=float(move.elo[0]),
-            bounded=bool(move.bounded[0]),
+            gradient=self._by_name(found.gradient),
+            elo=float(found.elo[0]),
+            bounded=bool(found.bounded[0]),
         )
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
-        """What is known besides theta in this state."""
+        """The estimates that belong to this state."""
         return self._estimates(self.rule.load(state))
 
     def _estimates(self, state: Observation) -> Estimates:
@@ -123,7 +123,7 @@ class Tuning:
     def _by_values(
         self, belief: Belief | None
     ) -> tuple[dict[str, float], dict[str, float]] | tuple[None, None]:
-        """The mean and the deviation in the units of params.toml."""
+        """Mean and standard deviation in the units of params.toml."""
         if belief is None:
             return None, None
         return self._natural(belief.mean), self._by_name(belief.deviation * self.space.step)
@@ -144,14 +144,14 @@ class Tuning:
         )
 
     def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
-        """The step to the log: theta plus it is the new theta by definition, and inside bounds."""
+        """The logged step: theta plus this step is the new theta, and is inside the bounds."""
         goal, bounds = self._natural(wanted), self._bounds
         return {name: _inside(theta[name], goal[name], *bounds[name]) for name in goal}
 
     def _natural(self, theta: Vector) -> dict[str, float]:
-        """Theta in the units of params.toml, inside the bounds that are written there.
+        """Theta in the units of params.toml, inside the bounds of that file.
 
-        A bound divided by its step and multiplied again may be a hair beyond itself.
+        A bound that was divided by its step and multiplied again may be off by a rounding error.
         """
         natural, bounds = self.space.natural(self.space.clip(theta)), self._bounds
         return {
@@ -183,13 +183,13 @@ def tuning(
     pairs: int,
     seed: int,
 ) -> Tuning:
-    """The named rule on this space, for a run of so many iterations of so many pairs."""
+    """The named rule on this space, for a run of `iterations` with `pairs` each."""
     problem = problem_of(space, iterations=iterations, pairs=pairs)
     return Tuning(space, observed(create(algorithm, settings, problem), problem), seed)
 
 
 def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
-    """What a rule is told of a space and of the plan for it."""
+    """The problem that a rule has to solve on this space."""
     return Problem(
         start=space.start(),
         lower=space.lower,
@@ -201,14 +201,14 @@ def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
 
 
 def _inside(before: float, goal: float, minimum: float, maximum: float) -> float:
-    """goal - before, less by the few ulps that keep before + it inside the bounds.
+    """goal - before, reduced by the few ulps that keep the sum inside the bounds.
 
-    The sum is rounded to the coarsest of the three: by a finer step it might never change.
+    The correction uses the largest of the three ulps: a smaller one might not change the sum.
     """
     delta = goal - before
-    hair = max(ulp(before), ulp(goal), ulp(delta))
+    one_ulp = max(ulp(before), ulp(goal), ulp(delta))
     while before + delta > maximum:
-        delta -= hair
+        delta -= one_ulp
     while before + delta < minimum:
-        delta += hair
+        delta += one_ulp
     return delta

@@ -15,8 +15,8 @@ from spsa.config import load_config
 from spsa.config.loading import LEAST_SHARE, MOST_SHARE
 from spsa.db.database_url import parsed
 from spsa.db.store import open_store
-from spsa.db.tls import cautions
-from spsa.db.url_source import caution_of_command_line, url_in
+from spsa.db.tls import tls_warnings
+from spsa.db.url_source import command_line_warning, url_in
 from spsa.output import echo
 from spsa.report.theta import Theta
 
@@ -147,7 +147,7 @@ def _chosen_url(url: str | None) -> str | None:
     typed, file_typed = (_is_typed(context, n) for n in ("database_url", "database_url_file"))
     if typed and file_typed:
         raise click.UsageError("give --database-url or --database-url-file, not both")
-    if typed and (caution := caution_of_command_line(url or "")):
+    if typed and (caution := command_line_warning(url or "")):
         echo(f"warning: {caution}", err=True)
     return url_in(Path(file)) if file and (file_typed or url is None) else url
 
@@ -157,7 +157,7 @@ def _is_typed(context: click.Context, name: str) -> bool:
 
 
 def _caution(url: str) -> None:
-    for caution in cautions(parsed(url)):
+    for caution in tls_warnings(parsed(url)):
         echo(f"warning: {caution}", err=True)
 
 

@@ -17,7 +17,7 @@ from spsa.core.params import Space
 from spsa.errors import TuningError
 from spsa.lab.planning.question import Fleet, Shape, pace
 from spsa.master.delivery import Delivery
-from spsa.master.equipment import delivery_of, delivery_settings
+from spsa.master.delivery_setup import delivery_of, delivery_settings
 
 _GAMES_A_SLOT = 4
 _BETWEEN_SECONDS = 1.0  # from the last game of an iteration to its step and the next build

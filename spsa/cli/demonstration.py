@@ -34,7 +34,7 @@ from spsa.core.scoring import Tally
 from spsa.db import migrate
 from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.master.equipment import source_of
+from spsa.master.delivery_setup import source_of
 from spsa.master.start import Prepared, checked_space, prepare
 from spsa.report.status import parameters
 from spsa.report.text import duration, elo_text, number, score, terminal

@@ -92,7 +92,7 @@ def grant(
             raise _files_have_modes(store.where)
     with GrantQueries(url) as queries:
         if only_print:
-            echo_raw("".join(f"{statement};\n" for statement in queries.granting(wanted)))
+            echo_raw("".join(f"{statement};\n" for statement in queries.grant_statements(wanted)))
             return
         queries.grant(wanted)
         echo(f"{queries.where}: {_told(wanted)}")

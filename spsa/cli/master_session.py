@@ -23,8 +23,7 @@ from spsa.db.store import Iteration, MasterLease, Run, Store
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.loop import LEASE_SECONDS, Master
-from spsa.master.signer import signer
-from spsa.master.start import Prepared, reopened
+from spsa.master.start import Prepared, reopened, signer
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress

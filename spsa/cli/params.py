@@ -8,7 +8,7 @@ from spsa.builds.rust import render, unified_patch
 from spsa.cli.common import config_option, database_option, settings, theta_option
 from spsa.config import DeliveryKind, read_sources
 from spsa.db.store import open_store
-from spsa.master.equipment import source_of
+from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo_json, echo_raw
 from spsa.report.text import space_table, terminal

@@ -26,8 +26,8 @@ from spsa.lab.planning.question import (
     demand_of,
     game_seconds,
 )
-from spsa.lab.planning.supply import bearable_depth
-from spsa.master.equipment import usual_builds
+from spsa.lab.planning.supply import depth_limit
+from spsa.master.delivery_setup import usual_builds
 
 _MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
 _USUAL_DRAWS = 0.6
@@ -153,7 +153,7 @@ def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
     )
     if not shape.adapts:
         return shape
-    bearable = bearable_depth(shape.iterations, method(config.algorithm).iterations_per_depth)
+    bearable = depth_limit(shape.iterations, method(config.algorithm).iterations_per_depth)
     needed = bearable if seconds is None else demand_of(shape, fleet, seconds).depth
     return replace(shape, depth=min(needed, bearable))
 

@@ -63,7 +63,7 @@ def run(
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,
-        open_store(found.database_url, hurried=stopping.is_set) as store,
+        open_store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)

@@ -44,7 +44,7 @@ def status(
 
 def _list(config: str | None, database_url: str | None, as_json: bool) -> None:
     with opened(config, database_url) as store:
-        standings = store.standings()
+        standings = store.run_overviews()
     if as_json:
         echo_json({"runs": to_json(standings)})
     else:

@@ -51,7 +51,7 @@ def validate(
     console = terminal(stderr=True)
     with (
         interruptible() as stopping,
-        open_store(found.database_url, hurried=stopping.is_set) as store,
+        open_store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
         terms = validation_terms(found, chosen.terms)

@@ -1,4 +1,4 @@
-"""A copy of an SQLite database, as it was at one moment, while others go on writing."""
+"""Copies an SQLite database as it is at one moment, while other processes go on writing."""
 
 import os
 from contextlib import closing
@@ -10,21 +10,21 @@ from spsa.errors import Fault, InvalidInput
 
 
 class BackupQueries(Database):
-    """Where a database is copied from."""
+    """The query that copies a database."""
 
     def copy_to(self, file: Path) -> None:
-        """Write a copy that is complete or not there at all; nobody is kept waiting meanwhile.
+        """Write a copy that is either complete or absent; no other process has to wait.
 
         Raises:
-            InvalidInput: the database is a server's, or `file` is there already.
+            InvalidInput: the database is on a server, or `file` exists.
         """
         if not self.is_file:
             raise _refused(file, f"{self.where} is not a file", "use pg_dump --format=custom")
         if not file.parent.is_dir():
-            raise _refused(file, f"there is no folder {file.parent}", "make it first")
+            raise _refused(file, f"there is no folder {file.parent}", "create it first")
         if file.exists():
-            raise _refused(file, "it is there already", "name a file that is not there yet")
-        import sqlite3  # late: this is part of a store, and a server's client needs no SQLite
+            raise _refused(file, "it exists", "name a file that does not exist yet")
+        import sqlite3  # late: a server's client does not need SQLite
 
         unfinished = file.with_name(f"{file.name}.unfinished")
         unfinished.unlink(missing_ok=True)

@@ -1,11 +1,10 @@
-"""How a database is reached: the URL, the engine and its pragmas, and foreign errors made ours.
+"""Connects to the database: the engine, its pragmas and settings, and the driver's errors as ours.
 
-SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes (a plain BEGIN that reads before
-it writes fails at once under load, whatever the busy timeout says). PostgreSQL: psycopg2, deadlines
-on the server's side and on this one. Nothing is kept in a session, because behind a transaction
-pooler the next transaction has another one: settings are SET LOCAL, and a single statement in
-autocommit mode has those of its role and of the function that it calls. A password never leaves
-this module.
+SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes. (Under load, a plain BEGIN that
+reads before it writes fails at once, whatever the busy timeout is.) PostgreSQL: psycopg2, with
+deadlines on the server's side and on this one. Nothing is kept in a session, because behind a
+transaction pooler the next transaction may run in another one: settings are SET LOCAL, and a single
+statement in autocommit mode has those of its role and of the function that it calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,16 +16,11 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import (
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    NoSuchModuleError,
-)
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as DriverError
 
 from spsa.db import tls
-from spsa.db.database_url import FileUrl, Place, ServerUrl, parsed, refused
+from spsa.db.database_url import displayed, parsed, refused
 from spsa.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
@@ -42,53 +36,17 @@ _INSUFFICIENT_PRIVILEGE = "42501"
 
 
 def parse_url(text: str) -> sa.URL:
-    """A database URL with an explicit driver, and a PostgreSQL server's certificate verified.
+    """A database URL with its driver named, and with the certificate of a server verified.
 
     Raises:
-        InvalidInput: it is no URL of a database this project works with; never quotes the URL,
-            which may hold a password.
+        InvalidInput: it is no URL of PostgreSQL or of an SQLite file; the message never quotes it,
+            because it may hold a password.
     """
-    url = parsed(text)
-    return _file_url(url) if isinstance(url, FileUrl) else _server_url(tls.secured(url))
+    return tls.secured(parsed(text))
 
 
-def _file_url(url: FileUrl) -> sa.URL:
-    return sa.URL.create("sqlite", database=url.path, query=dict(url.options))
-
-
-def _server_url(url: ServerUrl) -> sa.URL:
-    """Several hosts are the driver's own way of naming them."""
-    options: dict[str, str] = dict(url.options)
-    first, *others = url.places
-    if others:
-        options["host"] = ",".join(place.host or "" for place in url.places)
-        options["port"] = ",".join(str(place.port or "") for place in url.places)
-        options.setdefault("target_session_attrs", "read-write")
-        first = Place(None)
-    return sa.URL.create(
-        "postgresql+psycopg2",
-        username=url.user,
-        password=url.password,
-        host=first.host,
-        port=first.port,
-        database=url.database,
-        query=options,
-    )
-
-
-def displayed(url: sa.URL) -> str:
-    """The URL as it may be shown: without password and query, but with all its hosts."""
-    shown = url.set(query={}).render_as_string(hide_password=True)
-    if "host" not in url.query:
-        return shown
-    hosts, ports = (str(url.query[name]).split(",") for name in ("host", "port"))
-    places = ",".join(f"{host}:{port}".rstrip(":") for host, port in zip(hosts, ports, strict=True))
-    before, at, database = shown.rpartition("@")
-    return f"{before}{at}{places}{database}" if at else shown.replace("://", f"://{places}", 1)
-
-
-def nobody_leaves() -> bool:
-    """Nobody is in a hurry."""
+def never() -> bool:
+    """For `is_stopping` of a program that is never told to stop."""
     return False
 
 
@@ -97,38 +55,38 @@ def create_engine(
     *,
     durable: bool,
     create: bool = False,
-    hurried: Callable[[], bool] = nobody_leaves,
+    is_stopping: Callable[[], bool] = never,
 ) -> sa.Engine:
-    """An engine whose transactions are those this project counts on.
+    """An engine with the transactions that this project relies on.
 
     Args:
-        create: whether connecting may make the file of an SQLite database; without it, whoever
-            only looks raises TablesMissing and leaves nothing behind.
-        durable: whether a commit waits for the disk. A worker's need not: under leases a lost
-            commit costs games played again, never a wrong count.
-        hurried: whether somebody wants to leave, so that a server that is silent is given up soon.
+        create: whether connecting may create the file of an SQLite database; without it, a missing
+            file raises TablesMissing.
+        durable: whether a commit waits for the disk. A worker's need not: a lost commit of a claim
+            or a report costs games that are played again, never a wrong count.
+        is_stopping: whether the program is stopping, so that it waits less for a silent server.
     """
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url, durable, create)
-        return _postgresql(url, durable, hurried)
+        return _postgresql(url, durable, is_stopping)
     except NoSuchModuleError:
         raise refused("needs a driver that is not installed") from None
 
 
 def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
-    from spsa.db import sqlite_file  # loads SQLite, which a server's client needs not
+    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
 
     file = sqlite_file.SqliteFile(
         where=displayed(url),
         path=_path(url),
         durable=durable,
-        may_be_made=create or "uri" in url.query,
+        may_be_created=create or "uri" in url.query,
     )
     engine = sa.create_engine(url, connect_args={"timeout": sqlite_file.BUSY_SECONDS})
-    event.listen(engine, "do_connect", file.look)
-    event.listen(engine, "connect", file.configure)
-    event.listen(engine, "checkin", file.leave)
+    event.listen(engine, "do_connect", file.before_connecting)
+    event.listen(engine, "connect", file.after_connecting)
+    event.listen(engine, "checkin", file.on_checkin)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
@@ -148,8 +106,8 @@ def _path(url: sa.URL) -> Path:
     return path.resolve()
 
 
-def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.Engine:
-    from spsa.db import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
+def _postgresql(url: sa.URL, durable: bool, is_stopping: Callable[[], bool]) -> sa.Engine:
+    from spsa.db import deadline  # late: SQLite does not need PostgreSQL's driver
 
     settings = (
         f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s';"
@@ -161,7 +119,7 @@ def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.E
         pool_size=2,
         connect_args={
             "application_name": "spsa-tuner",
-            "connection_factory": deadline.factory(hurried),
+            "connection_factory": deadline.connection_factory(is_stopping),
         },
     )
 
@@ -171,86 +129,82 @@ def _postgresql(url: sa.URL, durable: bool, hurried: Callable[[], bool]) -> sa.E
         if not driver.autocommit:
             connection.exec_driver_sql(settings)
 
-    event.listen(engine, "checkout", deadline.begin)
-    event.listen(engine, "checkin", deadline.rest)
+    event.listen(engine, "checkout", deadline.on_checkout)
+    event.listen(engine, "checkin", deadline.on_checkin)
     return engine
 
 
 @contextmanager
 def translated(url: sa.URL) -> Iterator[None]:
-    """Turn 'the database does not answer' of any driver into DatabaseUnreachable.
+    """Turn the errors of any driver into those of this project.
 
-    A change that a constraint refuses is an IllegalTransition: somebody else was faster, or it
-    would break an invariant. Either way nothing of it is in the database.
-
-    The outcome of the transaction that was cut off is unknown; whoever asks again does so with the
-    same identifiers.
+    Raises:
+        DatabaseUnreachable: the database does not respond. The outcome of the transaction is
+            unknown; the caller may repeat it with the same identifiers.
+        IllegalTransition: a constraint refused the change, because another process was faster or
+            the change would break an invariant. Nothing of it is kept.
+        SchemaMismatch: a table, a column or a function is missing.
+        NotPermitted: the login may not do this.
+        UnusableState: a column of JSON holds something else.
+        DatabaseRefused: any other error; nothing of the transaction is kept.
     """
     try:
         yield
     except (DriverError, InterfaceError) as error:
-        _refuse_other_tables(error)
+        _raise_if_schema_changed(error)
         raise DatabaseUnreachable(_unreachable(url, error)) from None
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except JSONDecodeError as error:
         raise UnusableState(
-            f"{displayed(url)}: a column of JSON holds something else ({error}): somebody has "
-            "changed it; put back what was there, or the database from a backup"
+            f"{displayed(url)}: a column of JSON holds something else ({error}): restore its value,"
+            " or the database from a backup"
         ) from error
     except DBAPIError as error:
-        if error.connection_invalidated or _only_reads(error):
+        if error.connection_invalidated or _has_code(error, _READ_ONLY_SQL_TRANSACTION):
+            # a standby; a server that accepts writes may soon be back
             raise DatabaseUnreachable(_unreachable(url, error)) from None
-        _refuse_other_tables(error)
-        _refuse_the_url(error)
-        _refuse_the_user(url, error)
+        _raise_if_schema_changed(error)
+        _raise_if_url_is_wrong(error)
+        if _has_code(error, _INSUFFICIENT_PRIVILEGE):
+            raise NotPermitted(
+                f"{displayed(url)}: {_first_line(error)}; use a login that may do this, or ask the "
+                "owner of the tables for the right (`spsa-master grant`)"
+            ) from None
         raise DatabaseRefused(f"{displayed(url)}: {_first_line(error)}") from error
 
 
+def _has_code(error: DBAPIError, *codes: str) -> bool:
+    return getattr(error.orig, "pgcode", None) in codes
+
+
 def _unreachable(url: sa.URL, error: DBAPIError) -> str:
-    words = _first_line(error)
-    return f"{displayed(url)}: {words}{_advice(url, words)}"
-
-
-def _advice(url: sa.URL, words: str) -> str:
+    message = _first_line(error)
     if url.get_backend_name() != "sqlite":
-        return tls.advice(words)
-    from spsa.db import sqlite_file  # loads SQLite, which a server's client needs not
+        return f"{displayed(url)}: {message}{tls.remedy(message)}"
+    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
 
-    return sqlite_file.advice(Path(str(url.database)), words)
-
-
-def _refuse_the_user(url: sa.URL, error: DBAPIError) -> None:
-    if getattr(error.orig, "pgcode", None) == _INSUFFICIENT_PRIVILEGE:
-        raise NotPermitted(
-            f"{displayed(url)}: {_first_line(error)}; log in as somebody who may do this, or let "
-            "the owner of the tables allow it (`spsa-master grant`)"
-        ) from None
+    return f"{displayed(url)}: {message}{sqlite_file.remedy(Path(str(url.database)), message)}"
 
 
-def _only_reads(error: DBAPIError) -> bool:
-    """Whether it is a standby (by now): one that takes writes may soon be there again."""
-    return getattr(error.orig, "pgcode", None) == _READ_ONLY_SQL_TRANSACTION
-
-
-def _refuse_other_tables(error: DBAPIError) -> None:
-    """Tables that were found right when they were opened have been upgraded or dropped since."""
-    words = _first_line(error)
-    lacking = getattr(error.orig, "pgcode", None) in _UNDEFINED or words.startswith("no such ")
-    if lacking or " has no column named " in words:
+def _raise_if_schema_changed(error: DBAPIError) -> None:
+    """The tables were right when the database was opened; they were upgraded or dropped since."""
+    message = _first_line(error)
+    missing = _has_code(error, *_UNDEFINED) or message.startswith("no such ")
+    if missing or " has no column named " in message:
         raise SchemaMismatch(
-            f"the database's tables are not those of this program any more ({words}): "
+            f"the database's tables are no longer those of this program ({message}): "
             "`spsa-master db check` says which version they need"
         ) from None
 
 
-def _refuse_the_url(error: DBAPIError) -> None:
-    """What only a look at the file, or the driver's own parser, says of a URL."""
-    words = _first_line(error)
-    if words.startswith("file is not a database"):
-        raise refused(f"cannot be used: {words}") from None
-    if words.startswith("invalid dsn"):  # which the driver quotes, with all that is in it
-        raise refused("is not understood by PostgreSQL's library") from None
+def _raise_if_url_is_wrong(error: DBAPIError) -> None:
+    """Only opening the file, or the driver's own parser, shows these faults of a URL."""
+    message = _first_line(error)
+    if message.startswith("file is not a database"):
+        raise refused(f"cannot be used: {message}") from None
+    if message.startswith("invalid dsn"):  # the driver quotes all of the URL
+        raise refused() from None
 
 
 def _first_line(error: DBAPIError) -> str:

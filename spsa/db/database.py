@@ -1,6 +1,6 @@
 """One database, opened: transactions, the schema check, and the guard of every lifecycle."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from spsa.core.scoring import Tally
 from spsa.db import migrate
-from spsa.db.connection import create_engine, displayed, nobody_leaves, parse_url, translated
+from spsa.db.connection import create_engine, never, parse_url, translated
+from spsa.db.database_url import displayed
 from spsa.lifecycle import sources
 
 Status = TypeVar("Status", bound=StrEnum)
@@ -18,15 +19,15 @@ Status = TypeVar("Status", bound=StrEnum)
 class Database:
     """A connection to the tuner's database.
 
-    One method of a store is one transaction. A transaction whose outcome is unknown raises
-    DatabaseUnreachable; every method may then be called again with the same arguments.
+    One method is one transaction. If the outcome of a transaction is unknown, the method raises
+    DatabaseUnreachable; it may then be called again with the same arguments.
     """
 
     def __init__(
-        self, url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
+        self, url: str, *, durable: bool = True, is_stopping: Callable[[], bool] = never
     ) -> None:
         self._url = parse_url(url)
-        self._engine = create_engine(self._url, durable=durable, hurried=hurried)
+        self._engine = create_engine(self._url, durable=durable, is_stopping=is_stopping)
         self._readers = self._engine.execution_options(reads_only=True)
         with self._read() as connection:
             migrate.check(connection)
@@ -38,15 +39,14 @@ class Database:
 
     @property
     def is_file(self) -> bool:
-        """Whether only processes of this machine can reach it."""
+        """Whether it is an SQLite file, which only processes of this machine can open."""
         return self._url.get_backend_name() == "sqlite"
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
         with translated(self._url), self._engine.begin() as connection:
             yield connection
-            # the tables may have been upgraded under a program that runs: what it would write then
-            # is not what they mean by now
+            # the schema may have been upgraded while this program was running
             migrate.confirm(connection)
 
     @contextmanager
@@ -56,11 +56,11 @@ class Database:
 
     @contextmanager
     def _call(self) -> Iterator[sa.Connection]:
-        """For one statement on PostgreSQL that is a transaction by itself, and one round trip."""
+        """For one statement on PostgreSQL that is its own transaction: one round trip."""
         with translated(self._url), self._engine.connect() as connection:
             driver: Any = connection.connection.dbapi_connection
-            # by itself: an isolation level of SQLAlchemy's is two more questions to the server, one
-            # of them when the connection goes back, where no error of it is translated
+            # set on the driver: SQLAlchemy's AUTOCOMMIT costs two more round trips, and the errors
+            # of the one at check-in are not translated
             driver.autocommit = True
             try:
                 yield connection
@@ -81,7 +81,7 @@ class Database:
 def may_become(
     column: sa.ColumnElement[str], table: Mapping[Status, frozenset[Status]], to: Status
 ) -> sa.ColumnElement[bool]:
-    """The guard of an UPDATE to `to`: the row is in a state from which it can be reached."""
+    """The guard of an UPDATE to the status `to`: the row has a status that may precede it."""
     return column.in_(sorted(sources(table, to)))
 
 
@@ -91,17 +91,11 @@ def tally_of(row: Any) -> Tally:
     return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
 
 
-def tally_from(counts: Sequence[int]) -> Tally:
-    """The tally whose counts these are, in the order of `COUNTS`."""
-    wins, losses, draws, ll, ld, even, wd, ww = counts
-    return Tally(wins, losses, draws, (ll, ld, even, wd, ww))
-
-
 COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
-"""The columns that hold a tally."""
+"""The columns of a tally."""
 
 
 def counts_of(tally: Tally) -> dict[str, int]:
-    """A tally as the columns that hold it."""
+    """The values of these columns for a tally."""
     numbers = (tally.wins, tally.losses, tally.draws, *tally.pentanomial)
     return dict(zip(COUNTS, numbers, strict=True))

@@ -1,8 +1,8 @@
-"""How long a PostgreSQL server may be silent before this side gives it up.
+"""How long a PostgreSQL server may be silent before the client closes the connection.
 
-A server that vanished behind something that still acknowledges (a proxy, a NAT, a pooler) is found
-by no keepalive and by no timeout of its own: the bytes arrive, and nobody answers. So psycopg2 is
-made to wait here. What is given up is closed by the driver, and its outcome is unknown.
+A server can vanish behind a proxy, a NAT or a pooler that still acknowledges what it is sent. No
+keepalive and no timeout of the driver notices that. So psycopg2 waits in a function of this module.
+A statement that was cut off has an unknown outcome.
 """
 
 import select
@@ -14,76 +14,71 @@ from typing import Any
 from psycopg2 import OperationalError, extensions
 
 CONNECT_SECONDS = 5.0
-"""To connect, and again to find out whether a connection that rested is still one."""
+"""To connect, and to check whether an idle connection is still alive."""
 
 STATEMENT_SECONDS = 15
-"""The server's own limit, for one that is there and slow."""
+"""The server's own limit for a statement, for a server that is alive and slow."""
 
-ANSWER_SECONDS = 20.0
-"""Longer than any statement may take: who has not answered by then is not there any more."""
+RESPONSE_SECONDS = 20.0
+"""Longer than any statement may take: a server that has not responded by then is gone."""
 
-HURRIED_SECONDS = 2.0
-"""What is left of any of these once somebody wants to leave."""
+STOPPING_SECONDS = 2.0
+"""The upper limit of all of these while the program is stopping."""
 
-_GLANCE = 0.2  # seconds between two looks at whether somebody wants to leave
+_POLL_SECONDS = 0.2  # between two looks at whether the program is stopping
 
 
 class DeadlineConnection(extensions.connection):
-    """A connection whose every wait has an end: `patience` seconds, few when `hurried()`."""
+    """A connection that waits at most `timeout` seconds for the server, less when stopping."""
 
-    def __init__(self, dsn: str, hurried: Callable[[], bool]) -> None:
-        self.patience = CONNECT_SECONDS  # the server is waited for within the next line
-        self.hurried = hurried
+    def __init__(self, dsn: str, is_stopping: Callable[[], bool]) -> None:
+        self.timeout = CONNECT_SECONDS  # the next line connects, and waits
+        self.is_stopping = is_stopping
         super().__init__(dsn)
 
 
-def factory(hurried: Callable[[], bool]) -> Callable[[str], DeadlineConnection]:
-    """Psycopg2's `connection_factory`; also makes the driver wait as this module does."""
-    extensions.set_wait_callback(await_answer)
-    return lambda dsn: DeadlineConnection(dsn, hurried)
+def connection_factory(is_stopping: Callable[[], bool]) -> Callable[[str], DeadlineConnection]:
+    """Psycopg2's `connection_factory`; also makes the driver wait in `wait_for_server`."""
+    extensions.set_wait_callback(wait_for_server)
+    return lambda dsn: DeadlineConnection(dsn, is_stopping)
 
 
-def rest(connection: Any, _record: object = None) -> None:
-    """Nobody uses it for now; the next that is asked of it is whether it is still there."""
+def on_checkin(connection: Any, _record: object = None) -> None:
+    """The pool has it back; its next statement only checks whether it is alive."""
     if connection is not None:
-        connection.patience = CONNECT_SECONDS
+        connection.timeout = CONNECT_SECONDS
 
 
-def begin(connection: Any, _record: object = None, _proxy: object = None) -> None:
-    """It is there, and statements follow."""
-    connection.patience = ANSWER_SECONDS
+def on_checkout(connection: Any, _record: object = None, _proxy: object = None) -> None:
+    """It is alive, and statements follow."""
+    connection.timeout = RESPONSE_SECONDS
 
 
-def allow(connection: Any, seconds: float) -> None:
-    """Let each statement that follows take so long, as a change of the tables may."""
-    connection.patience = seconds
+def set_timeout(connection: Any, seconds: float) -> None:
+    """Let each statement that follows take this long, as a migration may."""
+    connection.timeout = seconds
 
 
-def await_answer(connection: extensions.connection) -> None:
-    """Wait until what was asked of the server is answered, but not for ever.
+def wait_for_server(connection: extensions.connection) -> None:
+    """Wait until the server has responded to the current statement.
 
     Raises:
-        OperationalError: the answer did not come in time.
+        OperationalError: the response did not come in time.
     """
     began = monotonic()
     while (awaited := connection.poll()) != extensions.POLL_OK:
-        _give_up_if_late(connection, monotonic() - began)
-        ready = select.poll()  # anew, as the socket may be another while connecting
+        limit = _limit(connection)
+        if monotonic() - began >= limit:
+            raise OperationalError(f"no response within {limit:g} s")
+        ready = select.poll()  # anew, because the socket can change while connecting
         event = select.POLLIN if awaited == extensions.POLL_READ else select.POLLOUT
         ready.register(connection.fileno(), event)
-        ready.poll(_GLANCE * 1000)
-
-
-def _give_up_if_late(connection: extensions.connection, waited: float) -> None:
-    limit = _limit(connection)
-    if waited >= limit:
-        raise OperationalError(f"no answer within {limit:g} s")
+        ready.poll(_POLL_SECONDS * 1000)
 
 
 def _limit(connection: extensions.connection) -> float:
-    """Seconds that one answer may take; those of other programs' connections are their affair."""
+    """Seconds for one response; connections that other code opened have no limit."""
     if not isinstance(connection, DeadlineConnection):
         return inf
-    return (
-        min(connection.patience, HURRIED_SECONDS) if connection.hurried() else connection.patience
-    )
+    stopping = connection.is_stopping()
+    return min(connection.timeout, STOPPING_SECONDS) if stopping else connection.timeout

@@ -1,4 +1,4 @@
-"""What is written into the database, as frozen values; no SQL here."""
+"""What is written to the database, as frozen values; no SQL here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """Who plays; `name` is unique per process. `confinement` is how its engines are kept apart.
+    """A worker; `name` is unique per process, `confinement` describes its engines' sandbox.
 
-    `secret` is the machine's: whoever knows it speaks for all workers of the machine.
+    `secret` identifies the machine; it gives access to all workers of the machine.
     """
 
     name: str
@@ -32,9 +32,10 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What a worker reports of one batch: the counts, and what the games cost.
+    """A worker's report of one batch: the counts, and what the games cost.
 
-    `seconds` are by the wall, `think_seconds` of both engines; `slot` is the worker's, from 0.
+    `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
+    worker's slot, from 0.
     """
 
     tally: Tally
@@ -51,7 +52,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """What a run is from its first moment on; all but priority and share never changes."""
+    """A run to be created; only priority, share and length can be changed later."""
 
     name: str
     seed: int
@@ -69,7 +70,7 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEngine:
-    """A published binary; `content` only where boxes without the shared folder need it."""
+    """A published binary; `content` only if workers without the shared folder need it."""
 
     sha256: str
     build_key: str
@@ -82,9 +83,9 @@ class NewEngine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIteration:
-    """A perturbation with its games, cut into batches before anybody plays them.
+    """A perturbation with its games, already cut into batches.
 
-    `batches` are the games of each, even numbers that add up to `target_games`.
+    `batches` has the number of games of each: even numbers that add up to `target_games`.
     """
 
     purpose: Purpose
@@ -105,14 +106,15 @@ class NewIteration:
     plus_parameters: Values
     minus_parameters: Values
     perturbation_signs: Mapping[str, int]
-    opened_purges: int = 0  # of the run that it was decided on
+    opened_purges: int = 0  # of the run when the master decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStep:
-    """What one completed iteration does to theta, and the state of the rule after it.
+    """The step that one complete iteration causes, and the state of the rule after it.
 
-    The estimates are the run's after it, not the iteration's own.
+    The estimates are those of the whole run after the step; `elo` and `gradient` are the
+    iteration's own.
     """
 
     k: int
@@ -124,4 +126,4 @@ class NewStep:
     gradient: Values
     elo: float
     bounded: bool
-    purges: int = 0  # of the run that it was decided on
+    purges: int = 0  # of the run when the master decided

@@ -1,4 +1,4 @@
-"""Batches that cannot be played, and the machines that could not play them."""
+"""Fails the batches that no machine can play, and lists the machines that failed batches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,22 +22,21 @@ from spsa.db.schema import (
 )
 from spsa.lifecycle import BATCH, BatchStatus
 
-SEEN_LATELY_SECONDS = 120
-"""A worker that has not been heard of for this long is not counted as playing."""
+ACTIVE_SECONDS = 120
+"""A worker that was last seen longer ago does not count as active."""
 
-FAILED_LATELY_SECONDS = 3600
-"""How long a failure speaks against a machine."""
+RECENT_FAILURE_SECONDS = 3600
+"""How long a failure counts against a machine."""
 
-WENT_AWAY = "every worker that claimed it went away without reporting"
+LEASES_EXPIRED = "every worker that claimed it disappeared without a report"
 
 
 def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
-    """Give up batches that were tried often enough, and pause their run with the reason.
+    """Fail batches that were tried often enough, and pause their run with the reason.
 
-    A batch is tried by as many machines as it allows, or by every machine that is there; where
-    there is only one, by that one as often as the batch allows. The functions of a worker hand it
-    out by the same rule. A row that is locked is being reported or renewed just now; the next look
-    is soon enough.
+    Often enough: `max_attempts` machines have tried it, or every active machine has; a single
+    active machine tries it `max_attempts` times. The functions for workers hand it out by the same
+    rule. A locked row is being reported or renewed; the next tick looks at it again.
     """
     exhausted = (
         select(batches.c.id)
@@ -53,44 +52,46 @@ def fail_exhausted(connection: sa.Connection, run_id: int) -> None:
     )
     ids = connection.scalars(exhausted).all()
     if ids:
-        _give_up(connection, run_id, ids)
+        _fail(connection, run_id, ids)
 
 
 def _tried_enough() -> sa.ColumnElement[bool]:
-    noted = select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
-    failed = noted.where(failures.c.failures > 0)
+    recorded = (
+        select(failures.c.machine).where(failures.c.batch_id == batches.c.id).correlate(batches)
+    )
+    failed = recorded.where(failures.c.failures > 0)
     holder = (
         select(workers.c.host)
         .where(workers.c.id == batches.c.worker_id, IS_LEASED)
         .correlate(batches)
     )
-    tried = sa.union(noted, holder)
+    tried = sa.union(recorded, holder)
     machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
-    able = _able()
-    several = select(func.count(workers.c.host.distinct())).where(able).scalar_subquery() >= 2
-    nobody_else = ~select(workers.c.id).where(able, workers.c.host.not_in(tried)).exists()
-    all_failed = ~select(workers.c.id).where(able, workers.c.host.not_in(failed)).exists()
+    active = _is_active()
+    several = select(func.count(workers.c.host.distinct())).where(active).scalar_subquery() >= 2
+    none_left = ~select(workers.c.id).where(active, workers.c.host.not_in(tried)).exists()
+    all_failed = ~select(workers.c.id).where(active, workers.c.host.not_in(failed)).exists()
     return sa.or_(
         machines >= batches.c.max_attempts,
-        sa.and_(nobody_else, batches.c.attempt >= batches.c.max_attempts),
+        sa.and_(none_left, batches.c.attempt >= batches.c.max_attempts),
         sa.and_(all_failed, several),
     )
 
 
-def _able() -> sa.ColumnElement[bool]:
-    """A worker is there, and its machine is given the batches of this iteration."""
+def _is_active() -> sa.ColumnElement[bool]:
+    """A worker was seen recently, and its machine gets batches of this iteration."""
     sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
     aside = select(set_aside.c.id).where(
         set_aside.c.machine == workers.c.host,
         sa.or_(set_aside.c.sha256.is_(None), set_aside.c.sha256.in_(sides)),
     )
     return sa.and_(
-        workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS),
+        workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS),
         ~aside.correlate(workers, iterations).exists(),
     )
 
 
-def _give_up(connection: sa.Connection, run_id: int, ids: Sequence[int]) -> None:
+def _fail(connection: sa.Connection, run_id: int, ids: Sequence[int]) -> None:
     failed = connection.execute(
         update(batches)
         .where(batches.c.id.in_(ids), may_become(batches.c.status, BATCH, BatchStatus.FAILED))
@@ -98,7 +99,7 @@ def _give_up(connection: sa.Connection, run_id: int, ids: Sequence[int]) -> None
             status=BatchStatus.FAILED,
             claim_id=None,
             lease_expires_at=None,
-            last_error=func.coalesce(batches.c.last_error, WENT_AWAY),
+            last_error=func.coalesce(batches.c.last_error, LEASES_EXPIRED),
         )
         .returning(batches.c.id, batches.c.iteration_id, batches.c.seq, batches.c.last_error)
     ).all()
@@ -116,16 +117,16 @@ def _give_up(connection: sa.Connection, run_id: int, ids: Sequence[int]) -> None
 
 
 def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFailures]:
-    """Which machines have failed batches of a run within the last hour, beside what was played.
+    """The machines that failed batches of a run within the last hour, and what was played.
 
-    A lease that ran out is no such failure: a machine may be switched off at any time.
+    An expired lease is no such failure: a machine may be switched off at any time.
     """
-    # subqueries, not joins, so that both databases begin with the few failures of this hour
+    # subqueries, not joins, so that both databases start with the few failures of this hour
     batch = select(batches.c.iteration_id).where(batches.c.id == failures.c.batch_id)
     its_iteration = batch.correlate(failures).scalar_subquery()
     run = select(iterations.c.run_id).where(iterations.c.id == its_iteration)
     its_run = run.correlate(failures).scalar_subquery()
-    hits = connection.execute(
+    recent = connection.execute(
         select(
             failures.c.machine,
             its_iteration.label("iteration_id"),
@@ -135,13 +136,13 @@ def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFail
         .where(
             its_run == run_id,
             failures.c.failures > 0,
-            failures.c.at > seconds_from_now(-FAILED_LATELY_SECONDS),
+            failures.c.at > seconds_from_now(-RECENT_FAILURE_SECONDS),
         )
         .order_by(failures.c.machine, failures.c.at)
     ).all()
     by_machine: dict[str, list[Any]] = {}
-    for hit in hits:
-        by_machine.setdefault(hit.machine, []).append(hit)
+    for row in recent:
+        by_machine.setdefault(row.machine, []).append(row)
     return [_failures_of(connection, machine, own) for machine, own in by_machine.items()]
 
 
@@ -150,7 +151,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
         select(workers.c.host, func.count().label("batches"))
         .join(batches, batches.c.worker_id == workers.c.id)
         .where(
-            batches.c.iteration_id.in_({hit.iteration_id for hit in own}),
+            batches.c.iteration_id.in_({row.iteration_id for row in own}),
             batches.c.status == BatchStatus.DONE,
         )
         .group_by(workers.c.host)
@@ -158,11 +159,11 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
     aside = connection.scalars(
         select(set_aside.c.sha256).where(set_aside.c.machine == machine)
     ).all()
-    blamed = {hit.sha256 for hit in own}
+    binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,
         batches=len(own),
-        sha256=blamed.pop() if len(blamed) == 1 else None,
+        sha256=binaries.pop() if len(binaries) == 1 else None,
         reason=own[-1].reason or "",
         played=sum(row.batches for row in played if row.host == machine),
         played_by_others=sum(row.batches for row in played if row.host != machine),

@@ -1,8 +1,8 @@
-"""Who may do what on a PostgreSQL server: the statements that give a login just its part.
+"""The rights of logins on a PostgreSQL server, by role.
 
-A worker calls the functions of sql/worker_functions.sql and sees no table. A viewer reads
-everything but the ids of claims and the secrets of machines. A master changes rows and no tables.
-Whoever made the tables owns them and may do all.
+A worker calls the functions of sql/worker_functions.sql and reads no table. A viewer reads
+everything except the ids of claims and the secrets of machines. A master changes rows, but not the
+schema. The login that created the tables owns them and may do everything.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _LIMITS = {
     "lock_timeout": "10s",
 }
 _REVISION_TABLE = "alembic_version"
-_MAKING_LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
+_LARGE_OBJECT_FUNCTIONS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
 
 
 class Role(StrEnum):
@@ -37,14 +37,14 @@ class Role(StrEnum):
 
 
 CONNECTIONS = {Role.WORKER: 300, Role.VIEWER: 20, Role.MASTER: 20}
-"""How many connections a role may have at a time, unless it is told otherwise."""
+"""How many connections a role may have at a time by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A login and its part; without a password it can log in only where none is asked for.
+    """A login and its role; without a password it can log in only where the server asks for none.
 
-    All that a login with a `machine` registers belongs to that machine, whatever secret it has.
+    Every worker that a login with a `machine` registers belongs to that machine.
     """
 
     role: Role
@@ -55,40 +55,40 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Location:
     database: str
     schema: str
 
 
 class GrantQueries(Database):
-    """Where the owner of the tables lets others in."""
+    """The query with which the owner of the tables gives rights to others."""
 
-    def granting(self, grant: Grant) -> list[str]:
+    def grant_statements(self, grant: Grant) -> list[str]:
         """The statements that `grant` runs; a password is in them only as its SCRAM verifier."""
         with self._read() as connection:
             verifier = None
             if grant.password is not None:
                 verifier = _verifier(connection, grant.user, grant.password)
-            return list(_statements(grant, _place(connection), verifier))
+            return list(_statements(grant, _location(connection), verifier))
 
     def grant(self, grant: Grant) -> None:
-        """Make the login if it is not there, and give it its part and nothing else.
+        """Create the login if it does not exist, and give it the rights of its role and no others.
 
         Raises:
-            NotPermitted: the login is somebody who may do more than any part allows, or the name
-                of the machine belongs to another login.
+            NotPermitted: the login has more rights than any role, or the name of the machine
+                belongs to another login.
         """
-        statements = self.granting(grant)
+        statements = self.grant_statements(grant)
         with self._write() as connection:
-            _refuse_the_mighty(connection, grant.user)
+            _refuse_superuser(connection, grant.user)
             _refuse_taken_machine(connection, grant)
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
 
-def _place(connection: sa.Connection) -> _Place:
+def _location(connection: sa.Connection) -> _Location:
     row = connection.execute(sa.text("SELECT current_database(), current_schema()")).one()
-    return _Place(database=_quoted(row[0]), schema=_quoted(row[1]))
+    return _Location(database=_quoted(row[0]), schema=_quoted(row[1]))
 
 
 def _verifier(connection: sa.Connection, user: str, password: str) -> str:
@@ -96,9 +96,9 @@ def _verifier(connection: sa.Connection, user: str, password: str) -> str:
     return str(encrypt_password(password, user, scope=driver, algorithm="scram-sha-256"))
 
 
-def _refuse_the_mighty(connection: sa.Connection, user: str) -> None:
-    """Rights on top would make nobody of a superuser or of who owns the tables."""
-    mighty = connection.scalar(
+def _refuse_superuser(connection: sa.Connection, user: str) -> None:
+    """A superuser or the owner of the tables would keep its rights."""
+    is_superuser = connection.scalar(
         sa.text(
             "SELECT rolsuper OR rolcreaterole OR EXISTS (SELECT 1 FROM pg_class c"
             " WHERE c.relowner = r.oid AND c.relname = 'spsa_run')"
@@ -106,14 +106,14 @@ def _refuse_the_mighty(connection: sa.Connection, user: str) -> None:
         ),
         {"user": user},
     )
-    if mighty:
+    if is_superuser:
         raise NotPermitted(
-            f"{user} owns the tables or rules the server, and would go on to: choose another --user"
+            f"{user} owns the tables or is a superuser, and would stay so: choose another --user"
         )
 
 
 def _refuse_taken_machine(connection: sa.Connection, grant: Grant) -> None:
-    """A machine has one login, and a login of a machine has no other machine."""
+    """A machine has one login, and the login of a machine has no other machine."""
     if grant.machine is None:
         return
     owner = connection.scalar(select(machines.c.login).where(machines.c.name == grant.machine))
@@ -135,7 +135,7 @@ def _refuse_taken_machine(connection: sa.Connection, grant: Grant) -> None:
         )
 
 
-def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[str]:
+def _statements(grant: Grant, location: _Location, verifier: str | None) -> Iterator[str]:
     user = _quoted(grant.user)
     yield (
         f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = {_literal(grant.user)})"
@@ -145,12 +145,12 @@ def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[s
     if verifier is not None:
         yield f"ALTER ROLE {user} PASSWORD {_literal(verifier)}"
     for name, value in _LIMITS.items():
-        yield f"ALTER ROLE {user} IN DATABASE {place.database} SET {name} = '{value}'"
-    yield from _nothing(user, place)
-    yield f"GRANT CONNECT ON DATABASE {place.database} TO {user}"
-    yield f"GRANT USAGE ON SCHEMA {place.schema} TO {user}"
+        yield f"ALTER ROLE {user} IN DATABASE {location.database} SET {name} = '{value}'"
+    yield from _revocations(user, location)
+    yield f"GRANT CONNECT ON DATABASE {location.database} TO {user}"
+    yield f"GRANT USAGE ON SCHEMA {location.schema} TO {user}"
     yield f"GRANT SELECT ON {_REVISION_TABLE} TO {user}"
-    yield from (f"GRANT {part} TO {user}" for part in _PARTS[grant.role](place))
+    yield from (f"GRANT {right} TO {user}" for right in _RIGHTS[grant.role](location))
     if grant.machine is not None:
         yield (
             "INSERT INTO spsa_machine (name, login)"  # noqa: S608 - quoted
@@ -160,25 +160,25 @@ def _statements(grant: Grant, place: _Place, verifier: str | None) -> Iterator[s
         )
 
 
-def _nothing(user: str, place: _Place) -> Iterator[str]:
-    """Take away what everybody has by default, and what this login was given before."""
+def _revocations(user: str, location: _Location) -> Iterator[str]:
+    """Revoke the default rights of every login, and all earlier rights of this one."""
     tables = ", ".join((*metadata.tables, *VIEWS, *PRIVATE_VIEWS, _REVISION_TABLE))
     others = f"PUBLIC, {user}"
-    yield f"REVOKE ALL ON DATABASE {place.database} FROM {others}"
-    yield f"REVOKE ALL ON SCHEMA {place.schema} FROM {others}"
+    yield f"REVOKE ALL ON DATABASE {location.database} FROM {others}"
+    yield f"REVOKE ALL ON SCHEMA {location.schema} FROM {others}"
     yield f"REVOKE ALL ON {tables} FROM {others}"
-    yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {place.schema} FROM {others}"
+    yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA {location.schema} FROM {others}"
     yield f"REVOKE ALL ON FUNCTION {', '.join(functions())} FROM {others}"
-    # everybody may fill the disk with large objects otherwise; only the server's superuser can
-    # forbid that, and of others PostgreSQL takes this statement with a warning
-    yield f"REVOKE EXECUTE ON FUNCTION {_MAKING_LARGE_OBJECTS} FROM PUBLIC"
+    # by default every login may fill the disk with large objects; only a superuser can revoke
+    # that, and PostgreSQL accepts the statement from others with a warning
+    yield f"REVOKE EXECUTE ON FUNCTION {_LARGE_OBJECT_FUNCTIONS} FROM PUBLIC"
 
 
-def _workers_part(_place: _Place) -> list[str]:
+def _worker_rights(_location: _Location) -> list[str]:
     return [f"EXECUTE ON FUNCTION {', '.join(worker_functions())}"]
 
 
-def _viewers_part(_place: _Place) -> list[str]:
+def _viewer_rights(_location: _Location) -> list[str]:
     columns = [
         f"SELECT ({', '.join(column.name for column in shown(table))}) ON {name}"
         for name, table in metadata.tables.items()
@@ -186,16 +186,16 @@ def _viewers_part(_place: _Place) -> list[str]:
     return [*columns, f"SELECT ON {', '.join(VIEWS)}"]
 
 
-def _masters_part(place: _Place) -> list[str]:
+def _master_rights(location: _Location) -> list[str]:
     return [
         f"SELECT, INSERT, UPDATE, DELETE ON {', '.join(metadata.tables)}",
         f"SELECT ON {', '.join((*VIEWS, *PRIVATE_VIEWS))}",
-        f"USAGE ON ALL SEQUENCES IN SCHEMA {place.schema}",
-        *_workers_part(place),
+        f"USAGE ON ALL SEQUENCES IN SCHEMA {location.schema}",
+        *_worker_rights(location),
     ]
 
 
-_PARTS = {Role.WORKER: _workers_part, Role.VIEWER: _viewers_part, Role.MASTER: _masters_part}
+_RIGHTS = {Role.WORKER: _worker_rights, Role.VIEWER: _viewer_rights, Role.MASTER: _master_rights}
 
 
 def _quoted(name: str) -> str:

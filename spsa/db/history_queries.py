@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
-from spsa.db.database import COUNTS, Database, tally_from, tally_of
+from spsa.db.database import COUNTS, Database, tally_of
 from spsa.db.entries import Values
 from spsa.db.history_rows import IterationLine, ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.schema import batches, iterations, purges, runs, steps, workers
@@ -142,7 +142,8 @@ def _sums(table: sa.Table, names: Sequence[str]) -> list[sa.Label[Any]]:
 
 def _tally(row: Any) -> Tally:
     """PostgreSQL makes a decimal number of a sum."""
-    return tally_from([int(getattr(row, name)) for name in COUNTS])
+    wins, losses, draws, *pentanomial = (int(getattr(row, name)) for name in COUNTS)
+    return Tally(wins, losses, draws, tuple(pentanomial))
 
 
 def _share(row: Any) -> WorkerShare:

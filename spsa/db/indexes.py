@@ -1,7 +1,7 @@
-"""The indexes of the tables of `schema`, and its checks, for who makes or compares tables.
+"""The indexes of the tables, for migrations and for tests that compare schemas.
 
-They stand apart because SQLAlchemy loads the dialects of both databases to know which rows a
-partial index holds, 3 MiB that a program that only uses the tables has no need of.
+They are in a module of their own because a partial index makes SQLAlchemy load the dialects of both
+databases: 3 MiB that a program which only uses the tables does not need.
 """
 
 from typing import Any
@@ -18,14 +18,14 @@ from spsa.db.schema import (
     failures,
     iterations,
     metadata,
-    struck,
+    purged,
 )
 
 __all__ = ["metadata"]
 
 
 def _partial(name: str, rows: ColumnElement[bool], *columns: Column[Any]) -> None:
-    """An index of some rows only, the same on both databases."""
+    """An index of some rows, the same on both databases."""
     Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
 
 
@@ -38,12 +38,12 @@ _partial(
     iterations.c.iteration_number,
 )
 Index("ix_spsa_iteration_completed", iterations.c.run_id, iterations.c.completed_at)
-# two, so that neither who looks for a free batch reads all that are being played, nor who looks
-# for one that was left behind
+# two indexes: the search for a ready batch must not read all leased ones, and the search for an
+# expired lease must not read all ready ones
 _partial("ix_spsa_batch_ready", IS_READY, batches.c.iteration_id, batches.c.seq)
 _partial("ix_spsa_batch_leased", IS_LEASED, batches.c.iteration_id, batches.c.lease_expires_at)
 Index("ix_spsa_batch_claim_id", batches.c.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", batches.c.worker_id)
 Index("ix_spsa_failure_at", failures.c.at)
-Index("ix_spsa_struck_iteration_id", struck.c.iteration_id)
-Index("ix_spsa_struck_worker_id", struck.c.worker_id)
+Index("ix_spsa_struck_iteration_id", purged.c.iteration_id)
+Index("ix_spsa_struck_worker_id", purged.c.worker_id)

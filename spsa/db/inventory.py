@@ -1,4 +1,4 @@
-"""What a database lacks of the tables, views, triggers and functions of this program."""
+"""Which tables, columns, views, triggers and functions of this program's schema are missing."""
 
 import sqlalchemy as sa
 
@@ -28,16 +28,16 @@ SELECT 'column', m.name || '.' || c.name
   FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'
 """
 
-Thing = tuple[str, str]
+SchemaObject = tuple[str, str]
 """A kind (table, column, view, trigger or function) and a name."""
 
 
-def missing(connection: sa.Connection) -> tuple[Thing, ...]:
-    """What is not there, tables first; the columns of a table that is gone are not listed too."""
+def missing(connection: sa.Connection) -> tuple[SchemaObject, ...]:
+    """What is missing, tables first; the columns of a missing table are not listed."""
     postgresql = connection.dialect.name == "postgresql"
     rows = connection.execute(sa.text(_POSTGRESQL if postgresql else _SQLITE))
     there = {(kind, name) for kind, name in rows}
-    gone = [thing for thing in _expected(functions() if postgresql else ()) if thing not in there]
+    gone = [one for one in _expected(functions() if postgresql else ()) if one not in there]
     tables = {name for kind, name in gone if kind == "table"}
     return tuple(
         (kind, name)
@@ -46,12 +46,12 @@ def missing(connection: sa.Connection) -> tuple[Thing, ...]:
     )
 
 
-def named(things: tuple[Thing, ...]) -> str:
+def listed(objects: tuple[SchemaObject, ...]) -> str:
     """As a sentence lists them: table spsa_event, view spsa_progress."""
-    return ", ".join(f"{kind} {name}" for kind, name in things)
+    return ", ".join(f"{kind} {name}" for kind, name in objects)
 
 
-def _expected(function_names: tuple[str, ...]) -> list[Thing]:
+def _expected(function_names: tuple[str, ...]) -> list[SchemaObject]:
     return [
         *(("table", name) for name in metadata.tables),
         *(("column", str(column)) for table in metadata.tables.values() for column in table.c),

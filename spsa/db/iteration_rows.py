@@ -1,4 +1,4 @@
-"""The rows of a new iteration: its engines, its batches and the seeds of its games."""
+"""Writes a new iteration: its engines, its batches and the seeds of its games."""
 
 from itertools import accumulate
 from typing import Any
@@ -10,12 +10,12 @@ from spsa.core.game_settings import Terms, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.db.entries import NewEngine, NewIteration
 from spsa.db.schema import batches, engines, iterations
-from spsa.db.signed_orders import order_to_be
+from spsa.db.signed_orders import order_for
 from spsa.security.signing import Sign
 
 
 def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | None:
-    """The number of the run's iteration at position k, if it was opened."""
+    """The number of the run's iteration k, if it was opened."""
     if k is None:
         return None
     number: int | None = connection.scalar(
@@ -26,13 +26,13 @@ def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | No
     return number
 
 
-def keep_engine(connection: sa.Connection, engine: NewEngine) -> None:
-    """Write an engine's row, or where its bytes are now if the row is there."""
-    place = {"path": engine.path, "bytes": engine.content}
+def write_engine(connection: sa.Connection, engine: NewEngine) -> None:
+    """Insert an engine's row, or update where its bytes are."""
+    location = {"path": engine.path, "bytes": engine.content}
     known = connection.scalar(
         update(engines)
         .where(engines.c.sha256 == engine.sha256)
-        .values(place)
+        .values(location)
         .returning(engines.c.sha256)
     )
     if known is None:
@@ -43,7 +43,7 @@ def keep_engine(connection: sa.Connection, engine: NewEngine) -> None:
                 target=engine.target,
                 size=engine.size,
                 bench=engine.bench,
-                **place,
+                **location,
             )
         )
 
@@ -51,10 +51,10 @@ def keep_engine(connection: sa.Connection, engine: NewEngine) -> None:
 def insert_iteration(
     connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None = None
 ) -> int:
-    """Write the next iteration of a run with all its batches; its number.
+    """Write the next iteration of a run with all its batches; returns its number.
 
-    Pairs are numbered through the whole run, so that no opening comes twice before the book is
-    used up, and each batch has its own seed: what is played is fixed before anybody plays it.
+    Pairs are numbered through the whole run, so that no opening repeats before the book is used up.
+    Each batch has its own seed, so what is played is fixed before a worker claims it.
     """
     last = connection.execute(
         select(iterations.c.iteration_number, iterations.c.first_pair, iterations.c.target_games)
@@ -77,7 +77,7 @@ def insert_iteration(
             plus_sha256=new.plus.sha256,
             minus_sha256=new.minus.sha256,
             terms=new.terms.to_json(),
-            signature=None if sign is None else sign(order_to_be(run, number, new)),
+            signature=None if sign is None else sign(order_for(run, number, new)),
             **_milliseconds(new.terms),
             **{name: getattr(new, name) for name in _COPIED},
         )
@@ -108,7 +108,7 @@ _COPIED = (
 
 
 def _milliseconds(terms: Terms) -> dict[str, int]:
-    """The seed's columns; 0 where the limit is no time."""
+    """The columns of the time range; 0 where the limit is not a time."""
     control = terms.time_control
     timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
     low, high = (control.low, control.high) if timed else (0, 0)

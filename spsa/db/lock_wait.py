@@ -1,6 +1,6 @@
-"""A transaction that waits for others only so long, says once for whom, and gives up by name.
+"""A transaction for migrations: it waits a limited time for locks, and names who holds them.
 
-For a change of the tables, which needs every other transaction on them to end first.
+A migration has to wait until every other transaction on its tables has ended.
 """
 
 import threading
@@ -12,16 +12,16 @@ from typing import Any, Self
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from spsa.db.connection import displayed
+from spsa.db.database_url import displayed
 from spsa.errors import DatabaseUnreachable
 
 WAIT_SECONDS = 60.0
-"""For one lock of a PostgreSQL server; an SQLite file is waited for as long as by everybody."""
+"""For one lock of a PostgreSQL server; for an SQLite file it is `sqlite_file.BUSY_SECONDS`."""
 
 WORK_SECONDS = 3600.0
-"""That one statement may take which waits for no lock."""
+"""For one statement, besides its wait for locks."""
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _LOCK_NOT_AVAILABLE = "55P03"
 _BUSY = ("database is locked", "database is busy")
 
@@ -33,34 +33,36 @@ SELECT blocking.pid, a.usename, a.application_name, a.state
 
 
 @contextmanager
-def patient_transaction(engine: sa.Engine, tell: Callable[[str], None]) -> Iterator[sa.Connection]:
-    """A transaction that may wait; `tell` is given one sentence if it does.
+def waiting_transaction(
+    engine: sa.Engine, notify: Callable[[str], None]
+) -> Iterator[sa.Connection]:
+    """A transaction that may wait for locks; `notify` gets one sentence when it starts to wait.
 
     Raises:
-        DatabaseUnreachable: it waited to the end; names the process that held the lock.
+        DatabaseUnreachable: it waited too long; names the process that held the lock.
     """
-    with _LockWatch(engine, tell) as lookout:
+    with _LockWatch(engine, notify) as watch:
         try:
             with engine.begin() as connection:
-                lookout.follow(connection)
+                watch.follow(connection)
                 yield connection
         except OperationalError as error:
-            if _waited_in_vain(error):
-                raise DatabaseUnreachable(lookout.given_up) from None
+            if _is_lock_timeout(error):
+                raise DatabaseUnreachable(watch.timeout_message) from None
             raise
 
 
-def _waited_in_vain(error: OperationalError) -> bool:
+def _is_lock_timeout(error: OperationalError) -> bool:
     code = getattr(error.orig, "pgcode", None)
     return code == _LOCK_NOT_AVAILABLE or str(error.orig).startswith(_BUSY)
 
 
 class _LockWatch:
-    """Sees from outside, in a thread, for whom a transaction waits."""
+    """Finds out in a thread, over a second connection, who holds the lock of a transaction."""
 
-    def __init__(self, engine: sa.Engine, tell: Callable[[str], None]) -> None:
+    def __init__(self, engine: sa.Engine, notify: Callable[[str], None]) -> None:
         self._engine = engine
-        self._tell = tell
+        self._notify = notify
         self._pid: int | None = None
         self._holder = "another process that writes it"
         self._ended = threading.Event()
@@ -68,14 +70,14 @@ class _LockWatch:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     @property
-    def given_up(self) -> str:
+    def timeout_message(self) -> str:
         return (
-            f"{displayed(self._engine.url)}: waited in vain for {self._holder}: end it, or try "
+            f"{displayed(self._engine.url)}: waited too long for {self._holder}: end it, or try "
             "again when it has ended; nothing was changed"
         )
 
     def follow(self, connection: sa.Connection) -> None:
-        """The transaction has begun; what it does from now on waits at most WAIT_SECONDS."""
+        """Watch this transaction, which has begun, and limit its waits to WAIT_SECONDS."""
         if connection.dialect.name == "postgresql":
             self._pid = _limited(connection)
         self._began.set()
@@ -94,30 +96,30 @@ class _LockWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        """Until the end: the first wait is told of, the last one is remembered."""
-        told = False
-        while not self._ended.wait(_LOOK_SECONDS):
-            if self._is_waiting() and not told:
-                told = True
-                self._tell(f"{displayed(self._engine.url)}: waiting for {self._holder}")
+        """Report the first wait, and remember the holder of the last one."""
+        notified = False
+        while not self._ended.wait(_POLL_SECONDS):
+            if self._is_waiting() and not notified:
+                notified = True
+                self._notify(f"{displayed(self._engine.url)}: waiting for {self._holder}")
 
     def _is_waiting(self) -> bool:
-        if self._pid is None:  # SQLite waits to begin, and has no name for who writes
+        if self._pid is None:  # SQLite waits in BEGIN, and does not know who writes
             return self._engine.dialect.name == "sqlite" and not self._began.is_set()
         try:
             with self._engine.begin() as connection:
                 holders = connection.execute(_HOLDERS, {"pid": self._pid}).all()
-        except SQLAlchemyError:  # a server with no room for a second connection
+        except SQLAlchemyError:  # the server has no free connection
             return False
         self._holder = " and ".join(map(_described, holders)) or self._holder
         return bool(holders)
 
 
 def _limited(connection: sa.Connection) -> int:
-    """Set the limits of the transaction; the process of the server that serves it."""
-    from spsa.db import deadline  # loads PostgreSQL's driver, which an SQLite file needs not
+    """Set the limits of the transaction; returns the id of its server process."""
+    from spsa.db import deadline  # late: SQLite does not need PostgreSQL's driver
 
-    deadline.allow(connection.connection.dbapi_connection, WAIT_SECONDS + WORK_SECONDS)
+    deadline.set_timeout(connection.connection.dbapi_connection, WAIT_SECONDS + WORK_SECONDS)
     milliseconds = {"lock_timeout": WAIT_SECONDS, "statement_timeout": WAIT_SECONDS + WORK_SECONDS}
     for name, seconds in milliseconds.items():
         connection.exec_driver_sql(f"SET LOCAL {name} = {round(1000 * seconds)}")

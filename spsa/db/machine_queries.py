@@ -1,4 +1,4 @@
-"""Machines are set aside, and released again: by a master, or by a person."""
+"""Sets machines aside and releases them: a machine that is set aside gets no batches."""
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
@@ -12,7 +12,7 @@ from spsa.errors import NothingToDo
 
 
 class MachineQueries(Database):
-    """Which machines are given no batches."""
+    """Set machines aside, release them and list them."""
 
     def set_aside(
         self,
@@ -23,10 +23,11 @@ class MachineQueries(Database):
         sha256: str | None = None,
         run_id: int | None = None,
     ) -> bool:
-        """Give a machine no more batches, of one binary or of any; whether that is new.
+        """Stop giving batches to a machine; False if it was set aside already.
 
         Args:
             machine: its name, or the name of one of its workers.
+            sha256: the binary whose batches it no longer gets; None for all batches.
 
         Raises:
             NothingToDo: there is no such machine.
@@ -47,21 +48,21 @@ class MachineQueries(Database):
             return True
 
     def release_machine(self, machine: str, actor: str) -> bool:
-        """Give a machine batches again, and forget its failures; whether it was set aside.
+        """Give a machine batches again, and delete its failures; whether it was set aside.
 
         Raises:
             NothingToDo: there is no such machine.
         """
         with self._write() as connection:
             name = _machine(connection, machine)
-            _forget_failures(connection, name)
+            _delete_failures(connection, name)
             released = connection.execute(delete(set_aside).where(set_aside.c.machine == name))
             if released.rowcount:
                 write_event(connection, None, "release", actor, {"machine": name})
             return released.rowcount > 0
 
     def machines_set_aside(self) -> list[SetAside]:
-        """Every machine that is given no batches of some binary, or none at all."""
+        """Every machine that gets no batches of some binary, or none at all."""
         statement = select(set_aside).order_by(set_aside.c.machine, set_aside.c.id)
         with self._read() as connection:
             return [
@@ -79,13 +80,13 @@ class MachineQueries(Database):
         """The machine of this name, or that of the worker of this name.
 
         Raises:
-            NothingToDo: there is neither.
+            NothingToDo: neither exists.
         """
         with self._read() as connection:
             return _machine(connection, name)
 
     def failed_batches(self) -> dict[str, int]:
-        """How many batches each machine has said it cannot play, of those that are remembered."""
+        """How many batches each machine has failed, as far as that is recorded."""
         statement = (
             select(failures.c.machine, func.count().label("batches"))
             .where(failures.c.failures > 0)
@@ -95,19 +96,19 @@ class MachineQueries(Database):
             return {row.machine: int(row.batches) for row in connection.execute(statement)}
 
     def binaries_starting(self, start: str) -> list[str]:
-        """The hashes of the binaries that begin so."""
+        """The hashes of binaries that begin with `start`."""
         hashes = engines.c.sha256
         begins = func.substr(hashes, 1, len(start)) == start
         with self._read() as connection:
             return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
 
 
-def _forget_failures(connection: sa.Connection, machine: str) -> None:
-    forgotten = connection.scalars(
+def _delete_failures(connection: sa.Connection, machine: str) -> None:
+    affected = connection.scalars(
         delete(failures).where(failures.c.machine == machine).returning(failures.c.batch_id)
     ).all()
     left = select(func.count()).where(failures.c.batch_id == batches.c.id).scalar_subquery()
-    connection.execute(update(batches).where(batches.c.id.in_(forgotten)).values(failures=left))
+    connection.execute(update(batches).where(batches.c.id.in_(affected)).values(failures=left))
 
 
 def _machine(connection: sa.Connection, name: str) -> str:
@@ -115,6 +116,6 @@ def _machine(connection: sa.Connection, name: str) -> str:
     found = found or connection.scalar(select(workers.c.host).where(workers.c.name == name))
     if found is None:
         known = connection.scalars(select(machines.c.name).order_by(machines.c.name)).all()
-        names = ", ".join(known[:20]) or "none has ever played"
+        names = ", ".join(known[:20]) or "none has ever been registered"
         raise NothingToDo(f"there is no machine or worker named {name!r}; machines: {names}")
     return found

@@ -1,6 +1,7 @@
-"""One master at a time moves a run: a lease row with an epoch.
+"""The master lease: at most one master moves a run at a time.
 
-Every write of a master is guarded by it; a guard that matches no row is an error, never silence.
+The lease is in the run's row, with an epoch that grows with every acquisition. Every write of a
+master checks it; if the lease has another holder, the write raises MasterLeaseLost.
 """
 
 from typing import Any
@@ -13,12 +14,18 @@ from spsa.db.rows import MasterLease
 from spsa.db.schema import runs, seconds_from_now
 from spsa.errors import MasterLeaseLost
 
+LONGEST_LEASE_SECONDS = 3600.0
+"""No lease is longer: one that ends later was taken before the database's clock was set back."""
+
 
 class MasterLeaseQueries(Database):
-    """Where a master takes a run and gives it up."""
+    """Acquire, check and release the master lease of a run."""
 
     def acquire(self, run_id: int, master_id: str, lease_seconds: float) -> MasterLease:
         """Become the master of a run.
+
+        A lease that ends later than LONGEST_LEASE_SECONDS from now counts as expired: otherwise a
+        clock that was set back, as a laptop's may be, would block the run for that long.
 
         Raises:
             MasterLeaseLost: another master's lease is live.
@@ -32,6 +39,7 @@ class MasterLeaseQueries(Database):
                         runs.c.master_id.is_(None),
                         runs.c.master_id == master_id,
                         runs.c.lease_expires_at < seconds_from_now(0),
+                        runs.c.lease_expires_at > seconds_from_now(LONGEST_LEASE_SECONDS),
                     ),
                 )
                 .values(
@@ -43,11 +51,11 @@ class MasterLeaseQueries(Database):
             )
             if epoch is None:
                 holder = connection.scalar(select(runs.c.master_id).where(runs.c.id == run_id))
-                raise MasterLeaseLost(f"the run is moved by the master {holder}")
+                raise MasterLeaseLost(f"the master {holder} holds this run")
             return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
 
     def resign(self, master_lease: MasterLease) -> None:
-        """Give the mastership up, so that the next master need not wait for the lease to end."""
+        """Release the lease, so that the next master need not wait until it expires."""
         with self._write() as connection:
             connection.execute(
                 update(runs)
@@ -55,14 +63,17 @@ class MasterLeaseQueries(Database):
                 .values(master_id=None, lease_expires_at=None)
             )
 
-    def _lead(
+    def _locked_run(
         self,
         connection: sa.Connection,
         master_lease: MasterLease,
         *,
         lease_seconds: float | None = None,
     ) -> Any:
-        """The run's row, locked, if this mastership still holds; else MasterLeaseLost."""
+        """The run's row, locked, if this lease is still valid; else MasterLeaseLost.
+
+        `lease_seconds` renews the lease.
+        """
         changed: dict[str, Any] = {"epoch": runs.c.epoch}
         if lease_seconds is not None:
             changed["lease_expires_at"] = seconds_from_now(lease_seconds)
@@ -77,5 +88,5 @@ class MasterLeaseQueries(Database):
             .returning(*runs.c)
         ).one_or_none()
         if row is None:
-            raise MasterLeaseLost("another master has taken over this run; this one stops")
+            raise MasterLeaseLost("another master holds this run now; this one stops")
         return row

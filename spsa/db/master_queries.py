@@ -1,7 +1,7 @@
-"""The verbs of a master that change a run: open, apply, finish.
+"""The queries with which a master changes its run: open, apply, finish.
 
-Every write is guarded by the mastership and by compare-and-set on what it was decided on; a guard
-that matches no row is an error, never silence.
+Every write checks the master lease, and that the run is still as it was when the master decided. A
+check that fails raises an error.
 """
 
 from collections.abc import Mapping
@@ -12,55 +12,56 @@ from sqlalchemy import select, update
 
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
-from spsa.db.iteration_rows import insert_iteration, keep_engine, number_of
+from spsa.db.iteration_rows import insert_iteration, number_of, write_engine
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
 from spsa.db.rows import MasterLease
-from spsa.db.run_status import move_run
+from spsa.db.run_status import set_run_status
 from spsa.db.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
-from spsa.db.totals import credit, grown
+from spsa.db.totals import add_to_workers, totals_with
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
 from spsa.security.signing import Sign
 
 
 class MasterQueries(MasterLeaseQueries):
-    """What a master may do with the run it moves."""
+    """What a master may do with its run."""
 
     def open_iteration(
         self, master_lease: MasterLease, new: NewIteration, sign: Sign | None = None
     ) -> int:
-        """Write an iteration with its engines and all its batches; its number.
+        """Write an iteration with its engines and all its batches; returns its number.
 
-        `sign` gives its signature; without it the iteration is not signed.
+        Repeated after an unknown outcome, it finds the row by its k and changes nothing.
 
-        Doing it again after an unknown outcome finds the row by its k and changes nothing.
+        Args:
+            sign: signs the iteration; None leaves it unsigned.
 
         Raises:
-            MasterLeaseLost: another master moves this run.
-            IllegalTransition: the run is halted, or ends before this iteration, or holds other
-                results than it was decided on.
+            MasterLeaseLost: another master holds this run.
+            IllegalTransition: the run is not running, or ends before this iteration, or its
+                results have changed since the master decided.
         """
         with self._write() as connection:
-            run = self._lead(connection, master_lease)
+            run = self._locked_run(connection, master_lease)
             known = number_of(connection, run.id, new.k)
             if known is not None:
                 return known
             if new.purpose is Purpose.TUNE:
                 _refuse_outdated(run, new)
             for engine in (new.plus, new.minus):
-                keep_engine(connection, engine)
+                write_engine(connection, engine)
             return insert_iteration(connection, run, master_lease.epoch, new, sign)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
 
         Raises:
-            MasterLeaseLost: another master moves this run.
-            IllegalTransition: it is not the run's next iteration, or has not all its games.
+            MasterLeaseLost: another master holds this run.
+            IllegalTransition: it is not the run's next iteration, or games are missing.
         """
         with self._write() as connection:
-            run = self._lead(connection, master_lease)
+            run = self._locked_run(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
             _refuse_purged(run, step.purges)
@@ -77,28 +78,28 @@ class MasterQueries(MasterLeaseQueries):
                     epoch=master_lease.epoch,
                 )
             )
-            moved = {**_moved(step), **grown(iteration_id, step.bounded)}
-            connection.execute(update(runs).where(runs.c.id == run.id).values(moved))
+            columns = {**_run_columns(step), **totals_with(iteration_id, step.bounded)}
+            connection.execute(update(runs).where(runs.c.id == run.id).values(columns))
 
     def complete_validation(
         self, master_lease: MasterLease, iteration_id: int, elo: float, purges: int = 0
     ) -> None:
         """Close a validation that has all its games; theta does not move.
 
-        `purges` are those of the run when its games were looked at.
+        `purges` is how many the run had when its games were counted.
         """
         with self._write() as connection:
-            _refuse_purged(self._lead(connection, master_lease), purges)
+            _refuse_purged(self._locked_run(connection, master_lease), purges)
             _complete(connection, master_lease, iteration_id, None, None, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
         """Give up a validation that cannot be played; another one may be opened.
 
         Raises:
-            IllegalTransition: it is no validation, or has ended.
+            IllegalTransition: it is not a validation, or has ended.
         """
         with self._write() as connection:
-            self._lead(connection, master_lease)
+            self._locked_run(connection, master_lease)
             abandoned = connection.scalar(
                 update(iterations)
                 .where(
@@ -116,25 +117,25 @@ class MasterQueries(MasterLeaseQueries):
     def finish(self, master_lease: MasterLease) -> None:
         """End a run that has applied all its iterations."""
         with self._write() as connection:
-            run = self._lead(connection, master_lease)
+            run = self._locked_run(connection, master_lease)
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
-            move_run(connection, run.name, RunStatus.FINISHED, "master")
+            set_run_status(connection, run.name, RunStatus.FINISHED, "master")
 
     def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
-        """Give up the binaries of the run's iteration k that nothing younger or open names.
+        """Delete the bytes of the binaries of iteration k that no later or open iteration uses.
 
-        Their bytes are forgotten here; the answer are their build keys, for who keeps the files.
+        Returns their build keys, so that the caller can delete the files.
         """
         with self._write() as connection:
-            run = self._lead(connection, master_lease)
+            run = self._locked_run(connection, master_lease)
             retired = sa.and_(iterations.c.run_id == run.id, iterations.c.k == k)
-            younger = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
+            later = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
             rows = connection.execute(
                 update(engines)
                 .where(
-                    engines.c.sha256.in_(_named_by(retired)),
-                    engines.c.sha256.not_in(_named_by(younger, IS_OPEN)),
+                    engines.c.sha256.in_(_binaries_of(retired)),
+                    engines.c.sha256.not_in(_binaries_of(later, IS_OPEN)),
                 )
                 .values(bytes=None)
                 .returning(engines.c.build_key)
@@ -142,8 +143,8 @@ class MasterQueries(MasterLeaseQueries):
             return list(rows.scalars())
 
 
-def _named_by(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
-    """The engines of iterations that meet any condition; a query each, so each has an index."""
+def _binaries_of(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
+    """The engines of iterations that meet any condition; one query for each uses its index."""
     sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
     return sa.union_all(
         *(select(side).where(condition) for condition in conditions for side in sides)
@@ -151,27 +152,27 @@ def _named_by(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
 
 
 def _refuse_outdated(run: Any, new: NewIteration) -> None:
-    """A build takes minutes: the run may not be what it was when the iteration was decided on."""
+    """A build takes minutes, in which the run may have changed."""
     name = f"iteration k={new.k}"
     if run.status != RunStatus.RUNNING:
-        raise IllegalTransition(f"{name} comes too late: run {run.name} is {run.status}")
+        raise IllegalTransition(f"{name} is too late: run {run.name} is {run.status}")
     if new.k is None or new.k > run.max_iterations:
         raise IllegalTransition(f"{name} is past the run's {run.max_iterations} iterations")
     if not max(0, new.k - new.in_flight) <= new.opened_on <= run.applied:
         raise IllegalTransition(
-            f"{name} was decided on {new.opened_on} results, the run holds {run.applied}"
+            f"{name} was decided on {new.opened_on} results, the run has {run.applied}"
         )
     _refuse_purged(run, new.opened_purges)
 
 
 def _refuse_purged(run: Any, purges: int) -> None:
-    """Whatever was decided on results that have been struck since has to be decided again."""
+    """Refuse what was decided on results that have been purged since."""
     if run.purges != purges:
-        raise IllegalTransition(f"results of run {run.name} have been struck out meanwhile")
+        raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
 
 
-def _moved(step: NewStep) -> dict[str, Any]:
-    """What a step leaves in the run's row."""
+def _run_columns(step: NewStep) -> dict[str, Any]:
+    """The columns of the run's row that a step changes."""
     return columns_of(step.estimates) | {
         "theta": dict(step.theta_after),
         "state": dict(step.state),
@@ -207,4 +208,4 @@ def _complete(
     ).one_or_none()
     if row is None:
         raise IllegalTransition(f"iteration row {iteration_id} cannot be completed now")
-    credit(connection, iteration_id)
+    add_to_workers(connection, iteration_id)

@@ -1,4 +1,4 @@
-"""Brings a database to the tables of `schema`, and refuses to work with any others."""
+"""Brings a database to the schema of this program, and restores what is missing from it."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from spsa.db.connection import create_engine, parse_url, translated
-from spsa.db.inventory import Thing, missing, named
-from spsa.db.lock_wait import patient_transaction
+from spsa.db.inventory import SchemaObject, listed, missing
+from spsa.db.lock_wait import waiting_transaction
 from spsa.db.schema import REVISION, VIEWS
 from spsa.db.schema_version import check, confirm, refuse_newer, revision
 from spsa.db.sql_files import programs
@@ -20,49 +20,49 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "check_complete", "configuration", "confirm", "install_programs", "upgrade"]
 
-# one number that every upgrade locks, so that processes started together take turns
+# the key of the advisory lock that every upgrade takes, so that only one runs at a time
 _UPGRADE_LOCK = 0x5B5A
 
-_WITH_DATA = ("table", "column")
+_KINDS_WITH_DATA = ("table", "column")
 
 
 def upgrade(url: str) -> bool:
     """Bring the database at `url` to this program's schema; True if anything had to be done.
 
-    Safe to run by any number of processes at once: they take turns, and all but one find it done.
-    Views, triggers and functions that are gone are made again.
+    Any number of processes may do this at once: one upgrades, the others wait and find it done.
+    Missing views, triggers and functions are created again.
 
     Raises:
-        SchemaMismatch: a newer program made the tables, or there is no way from them to these.
+        SchemaMismatch: a newer program made the tables, or no migration leads from them to these.
         DatabaseUnreachable: another process held a lock for too long; names it.
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True, create=True)
     try:
-        with translated(target), patient_transaction(engine, _tell) as connection:
+        with translated(target), waiting_transaction(engine, _print) as connection:
             return not _is_complete(connection) and _upgraded(connection)
     finally:
         engine.dispose()
 
 
 def check_complete(url: str) -> None:
-    """Refuse a database that lacks anything of this program's schema.
+    """Refuse a database in which any part of this program's schema is missing.
 
     Raises:
-        SchemaMismatch: names each table, column, view, trigger and function that is gone.
+        SchemaMismatch: names each missing table, column, view, trigger and function.
     """
     target = parse_url(url)
     engine = create_engine(target, durable=True).execution_options(reads_only=True)
     try:
         with translated(target), engine.begin() as connection:
             check(connection)
-            if lacking := missing(connection):
-                raise _incomplete(lacking)
+            if gone := missing(connection):
+                raise _incomplete(gone)
     finally:
         engine.dispose()
 
 
-def _tell(sentence: str) -> None:
+def _print(sentence: str) -> None:
     echo(sentence, err=True)
 
 
@@ -82,31 +82,32 @@ def _upgraded(connection: sa.Connection) -> bool:
 
 
 def _restored(connection: sa.Connection) -> bool:
-    """Make again what holds no data; False if nothing was gone."""
-    lacking = missing(connection)
-    if any(kind in _WITH_DATA for kind, _ in lacking):
-        raise _incomplete(lacking)
-    for name in [name for kind, name in lacking if kind == "view"]:
+    """Create again what holds no data; False if nothing was missing."""
+    gone = missing(connection)
+    if _holds_data(gone):
+        raise _incomplete(gone)
+    for name in [name for kind, name in gone if kind == "view"]:
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {VIEWS[name]}")
-    if lacking:
+    if gone:
         install_programs(connection)
-    return bool(lacking)
+    return bool(gone)
 
 
-def _incomplete(lacking: tuple[Thing, ...]) -> SchemaMismatch:
-    data = any(kind in _WITH_DATA for kind, _ in lacking)
+def _holds_data(gone: tuple[SchemaObject, ...]) -> bool:
+    return any(kind in _KINDS_WITH_DATA for kind, _ in gone)
+
+
+def _incomplete(gone: tuple[SchemaObject, ...]) -> SchemaMismatch:
     remedy = (
-        "put the database back from a backup; no upgrade can make what was in them"
-        if data
-        else "`spsa-master db upgrade` makes them again (`spsa-master grant` again afterwards)"
+        "restore the database from a backup; no upgrade can restore their data"
+        if _holds_data(gone)
+        else "run `spsa-master db upgrade` to create them, then `spsa-master grant` again"
     )
-    return SchemaMismatch(
-        f"the database says schema {REVISION} and lacks {named(lacking)}: {remedy}"
-    )
+    return SchemaMismatch(f"the database says schema {REVISION} and lacks {listed(gone)}: {remedy}")
 
 
 def _run_migrations(connection: sa.Connection) -> None:
-    from alembic import command  # half a second to import, and only ever needed here
+    from alembic import command  # late: it takes half a second to import
     from alembic.util.exc import CommandError
 
     config = configuration()
@@ -115,16 +116,16 @@ def _run_migrations(connection: sa.Connection) -> None:
         command.upgrade(config, "head")
     except CommandError as error:
         raise SchemaMismatch(
-            f"the database is at schema {revision(connection)}, from which this program knows no "
-            f"way to {REVISION} ({error}): upgrade it by the version of the tuner that came next"
+            f"the database is at schema {revision(connection)}, and this program has no migration "
+            f"from there to {REVISION} ({error}): upgrade it with the next version of the tuner"
         ) from None
     install_programs(connection)
 
 
 def install_programs(connection: sa.Connection) -> None:
-    """Bring the triggers that count, and a worker's functions, to this program's text.
+    """Create or replace the triggers that count games, and the functions for workers.
 
-    The functions look for tables in the schema that is current now, and nowhere else.
+    The functions look for tables in the current schema only.
     """
     driver: Any = connection.connection.dbapi_connection
     cursor = driver.cursor()
@@ -138,7 +139,7 @@ def install_programs(connection: sa.Connection) -> None:
 
 def configuration() -> "Config":
     """Alembic's configuration for the migrations that belong to this program."""
-    from alembic.config import Config
+    from alembic.config import Config  # late: it takes half a second to import
 
     config = Config()
     config.set_main_option("script_location", str(_migrations()))

@@ -1,11 +1,12 @@
-"""Results are struck out: what was counted counts no more, and stays on record.
+"""Purges results: they no longer count, and stay on record.
 
-A struck result is copied to `spsa_struck` as it was reported. Its batch is `ready` again where its
-iteration is still open, with its own seed and without the attempt; in a closed iteration it is
-`purged` for good, and the iteration has fewer games. Whatever theta is then comes from outside:
-here it is written in the same transaction, if the run is still the one that it was computed from.
-A purge needs no mastership. It locks the run's row as every write of a master does, and counts in
-`spsa_run.purges`, which whatever a master has decided is compared with: it looks again.
+A purge copies each result to `spsa_struck` as it was reported. If the iteration is open, the batch
+becomes `ready` again, with its seed and without the attempt. If the iteration is closed, the batch
+stays `purged` and the iteration has fewer games. The caller computes the new theta; it is written
+in the same transaction, provided that the run has not changed since.
+
+A purge needs no master lease. Like every write of a master it locks the run's row, and it counts
+up `spsa_run.purges`. A master's decision that was made before is then refused, and made again.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,13 @@ import sqlalchemy as sa
 from sqlalchemy import select, update
 
 from spsa.db.database import COUNTS, may_become
-from spsa.db.purge_records import PurgeRecordQueries, counting, meant, reported
+from spsa.db.purge_records import PurgeRecordQueries, counted, reported_within, selected
 from spsa.db.purge_values import NewPurge, Purge, Selection
+from spsa.db.purge_verdicts import write_verdicts
 from spsa.db.row_values import columns_of, purge_of
 from spsa.db.run_status import write_event
-from spsa.db.schema import IS_OPEN, batches, iterations, purges, runs, seconds_from_now, struck
+from spsa.db.schema import IS_OPEN, batches, iterations, purged, purges, runs, seconds_from_now
 from spsa.db.totals import recount
-from spsa.db.uncounting import uncount
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import BATCH, BatchStatus
 
@@ -37,16 +38,16 @@ _CLEARED: Mapping[str, Any] = {
 
 
 class PurgeQueries(PurgeRecordQueries):
-    """Where a person strikes out results."""
+    """The query that purges results."""
 
     def purge(self, run_id: int, new: NewPurge) -> Purge:
-        """Strike out what is meant, in one transaction with what theta is without it.
+        """Purge the selected results and write the new theta, in one transaction.
 
-        Done again after an unknown outcome it finds its row and changes nothing.
+        Repeated after an unknown outcome, it finds its row and changes nothing.
 
         Raises:
-            IllegalTransition: the run is not what the purge was decided on; look at it again.
-            NothingToDo: nothing that counts is meant.
+            IllegalTransition: the run has changed since the purge was planned; plan it again.
+            NothingToDo: no counted result is selected.
         """
         with self._write() as connection:
             run = connection.execute(
@@ -57,47 +58,47 @@ class PurgeQueries(PurgeRecordQueries):
             if (known := _known(connection, run_id, new)) is not None:
                 return known
             _refuse_outdated(run, new)
-            return _struck_out(connection, run, new)
+            return _purge(connection, run, new)
 
 
 def _known(connection: sa.Connection, run_id: int, new: NewPurge) -> Purge | None:
-    """The row of this very purge, if it was done and only its answer was lost."""
+    """The row of this very purge, if it was committed and only the response was lost."""
     row = connection.execute(
         select(purges).where(purges.c.run_id == run_id, purges.c.number == new.purges + 1)
     ).one_or_none()
     if row is None:
         return None
-    theirs = (row.actor, row.reason, row.selection, row.applied, row.theta_after)
-    said = (new.actor, new.reason, new.selection.to_json())
-    ours = (*said, new.applied, dict(new.theta_after))
-    return purge_of(row) if theirs == ours else None
+    found = (row.actor, row.reason, row.selection, row.applied, row.theta_after)
+    request = (new.actor, new.reason, new.selection.to_json())
+    expected = (*request, new.applied, dict(new.theta_after))
+    return purge_of(row) if found == expected else None
 
 
 def _refuse_outdated(run: Any, new: NewPurge) -> None:
-    decided_on = (new.applied, new.purges, dict(new.theta_before))
-    if (run.applied, run.purges, run.theta) != decided_on:
+    planned_on = (new.applied, new.purges, dict(new.theta_before))
+    if (run.applied, run.purges, run.theta) != planned_on:
         raise IllegalTransition(
-            f"run {run.name} has moved on: the purge was decided on {new.applied} results after "
-            f"{new.purges} purges, it holds {run.applied} after {run.purges}"
+            f"run {run.name} has changed: the purge was planned on {new.applied} results and "
+            f"{new.purges} purges, the run has {run.applied} and {run.purges}"
         )
 
 
-def _struck_out(connection: sa.Connection, run: Any, new: NewPurge) -> Purge:
-    """Everything of a purge; rows are taken in the order run, batch, iteration as everywhere."""
+def _purge(connection: sa.Connection, run: Any, new: NewPurge) -> Purge:
+    """Do the purge; like all transactions it locks rows in the order run, batch, iteration."""
     purge = connection.execute(purges.insert().values(_row(run, new)).returning(*purges.c)).one()
     _copy(connection, run.id, purge.id, new.selection)
     _free(connection, purge.id)
     withdrawn = _withdraw(connection, run.id, new.selection)
-    games = uncount(connection, purge.id, new)
+    games = write_verdicts(connection, purge.id, new)
     if not games:
-        raise NothingToDo(f"nothing of run {run.name} that counts is meant")
+        raise NothingToDo(f"no counted result of run {run.name} is selected")
     done = connection.execute(
         update(purges).where(purges.c.id == purge.id).values(games=games).returning(*purges.c)
     ).one()
-    connection.execute(update(runs).where(runs.c.id == run.id).values(_left(new)))
+    connection.execute(update(runs).where(runs.c.id == run.id).values(_run_columns(new)))
     recount(connection, run.id)
-    told = {"number": done.number, "reason": new.reason, "games": games, "withdrawn": withdrawn}
-    write_event(connection, run.id, "purge", new.actor, told | {"of": new.selection.to_json()})
+    detail = {"number": done.number, "reason": new.reason, "games": games, "withdrawn": withdrawn}
+    write_event(connection, run.id, "purge", new.actor, detail | {"of": new.selection.to_json()})
     return purge_of(done)
 
 
@@ -117,26 +118,26 @@ def _row(run: Any, new: NewPurge) -> dict[str, Any]:
 
 
 def _copy(connection: sa.Connection, run_id: int, purge_id: int, selection: Selection) -> None:
-    """The record of what is struck, as it was reported."""
+    """Copy the selected results, as they were reported."""
     kept = [batches.c[name] for name in _KEPT]
     columns: list[Any] = [sa.literal(purge_id), IS_OPEN, *kept]
     results = select(*columns).join(iterations, iterations.c.id == batches.c.iteration_id)
-    results = results.where(*counting(run_id), *meant(selection), *reported(selection))
+    results = results.where(*counted(run_id), *selected(selection), *reported_within(selection))
     names = ("purge_id", "played_again", *_KEPT)
-    connection.execute(struck.insert().from_select(names, results))
+    connection.execute(purged.insert().from_select(names, results))
 
 
 def _free(connection: sa.Connection, purge_id: int) -> None:
-    """The batches of what was struck: to be played again, or struck for good."""
+    """Empty the batches of the purged results: `ready` again, or `purged` for good."""
     of = sa.and_(
-        struck.c.purge_id == purge_id,
-        struck.c.iteration_id == batches.c.iteration_id,
-        struck.c.seq == batches.c.seq,
+        purged.c.purge_id == purge_id,
+        purged.c.iteration_id == batches.c.iteration_id,
+        purged.c.seq == batches.c.seq,
     )
     connection.execute(
         update(batches)
         .where(
-            select(struck.c.id).where(of, struck.c.played_again).exists(),
+            select(purged.c.id).where(of, purged.c.played_again).exists(),
             may_become(batches.c.status, BATCH, BatchStatus.READY),
             batches.c.status == BatchStatus.DONE,
         )
@@ -145,7 +146,7 @@ def _free(connection: sa.Connection, purge_id: int) -> None:
     connection.execute(
         update(batches)
         .where(
-            select(struck.c.id).where(of, ~struck.c.played_again).exists(),
+            select(purged.c.id).where(of, ~purged.c.played_again).exists(),
             may_become(batches.c.status, BATCH, BatchStatus.PURGED),
         )
         .values(status=BatchStatus.PURGED, **_CLEARED)
@@ -153,23 +154,23 @@ def _free(connection: sa.Connection, purge_id: int) -> None:
 
 
 def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> int:
-    """Take back what is being played and would be meant as soon as it is reported; how many."""
+    """Withdraw leased batches whose results would be selected once reported; how many."""
     if selection.until is not None:
         return 0
-    held = (
+    leased = (
         select(batches.c.id)
         .join(iterations, iterations.c.id == batches.c.iteration_id)
         .where(
             iterations.c.run_id == run_id,
             IS_OPEN,
             batches.c.status == BatchStatus.LEASED,
-            *meant(selection),
+            *selected(selection),
         )
     )
-    taken = connection.execute(
+    withdrawn = connection.execute(
         update(batches)
         .where(
-            batches.c.id.in_(held),
+            batches.c.id.in_(leased),
             may_become(batches.c.status, BATCH, BatchStatus.READY),
             batches.c.status == BatchStatus.LEASED,
         )
@@ -180,11 +181,11 @@ def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> i
             lease_expires_at=None,
         )
     )
-    return taken.rowcount
+    return withdrawn.rowcount
 
 
-def _left(new: NewPurge) -> dict[str, Any]:
-    """What a purge leaves in the run's row."""
+def _run_columns(new: NewPurge) -> dict[str, Any]:
+    """The columns of the run's row that a purge changes."""
     return columns_of(new.estimates) | {
         "theta": dict(new.theta_after),
         "state": dict(new.state),

@@ -1,4 +1,4 @@
-"""What was struck out and what would be: everything about purges that is only read."""
+"""Reads the results that a purge would select, and those that purges have removed."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,30 +8,30 @@ from sqlalchemy import func, select
 
 from spsa.db.database import Database
 from spsa.db.purge_values import Purge, PurgedBatch, PurgedTotals, PurgeMatch, Selection
-from spsa.db.row_values import match_of, purge_of, struck_of
+from spsa.db.row_values import match_of, purge_of, purged_batch_of
 from spsa.db.schema import (
     IS_OPEN,
     batches,
     iterations,
+    purged,
     purges,
     seconds_from_now,
     shown,
-    struck,
     workers,
 )
 from spsa.lifecycle import BatchStatus, IterationStatus
 
 
 class PurgeRecordQueries(Database):
-    """What anybody may ask about results that were struck out, or that might be."""
+    """The queries about purges that change nothing."""
 
     def clock(self) -> datetime:
-        """What the time is, by the database."""
+        """The current time of the database."""
         with self._read() as connection:
             return connection.execute(select(seconds_from_now(0))).scalar_one()
 
     def matching(self, run_id: int, selection: Selection) -> list[PurgeMatch]:
-        """The results that count and that a selection means, in order."""
+        """The counted results that a selection matches, in order."""
         statement = (
             select(
                 *shown(batches),
@@ -42,7 +42,7 @@ class PurgeRecordQueries(Database):
             )
             .join(iterations, iterations.c.id == batches.c.iteration_id)
             .join(workers, workers.c.id == batches.c.worker_id)
-            .where(*counting(run_id), *meant(selection), *reported(selection))
+            .where(*counted(run_id), *selected(selection), *reported_within(selection))
             .order_by(iterations.c.iteration_number, batches.c.seq)
         )
         with self._read() as connection:
@@ -54,39 +54,38 @@ class PurgeRecordQueries(Database):
         with self._read() as connection:
             return [purge_of(row) for row in connection.execute(statement)]
 
-    def struck(self, run_id: int) -> list[PurgedBatch]:
-        """Every result of a run that was struck out, in the order of the purges."""
+    def purged_batches(self, run_id: int) -> list[PurgedBatch]:
+        """Every purged result of a run, in the order of the purges."""
         statement = (
             select(
-                *shown(struck),
+                *shown(purged),
                 purges.c.number.label("purge"),
                 iterations.c.iteration_number,
                 workers.c.name.label("worker"),
             )
-            .join(purges, purges.c.id == struck.c.purge_id)
-            .join(iterations, iterations.c.id == struck.c.iteration_id)
-            .join(workers, workers.c.id == struck.c.worker_id)
+            .join(purges, purges.c.id == purged.c.purge_id)
+            .join(iterations, iterations.c.id == purged.c.iteration_id)
+            .join(workers, workers.c.id == purged.c.worker_id)
             .where(purges.c.run_id == run_id)
-            .order_by(purges.c.number, iterations.c.iteration_number, struck.c.seq)
+            .order_by(purges.c.number, iterations.c.iteration_number, purged.c.seq)
         )
         with self._read() as connection:
-            return [struck_of(row) for row in connection.execute(statement)]
+            return [purged_batch_of(row) for row in connection.execute(statement)]
 
-    def struck_totals(self, run_id: int) -> PurgedTotals:
-        """How much of a run was struck out; looks at nothing but what was struck."""
-        again = sa.case((struck.c.played_again, struck.c.games), else_=0)
+    def purged_totals(self, run_id: int) -> PurgedTotals:
+        """How many games of a run were purged; reads the rows of purged results only."""
+        again = sa.case((purged.c.played_again, purged.c.games), else_=0)
         sums = (
             select(
-                func.coalesce(func.sum(struck.c.games), 0).label("games"),
+                func.coalesce(func.sum(purged.c.games), 0).label("games"),
                 func.coalesce(func.sum(again), 0).label("played_again"),
             )
-            .join(purges, purges.c.id == struck.c.purge_id)
+            .join(purges, purges.c.id == purged.c.purge_id)
             .where(purges.c.run_id == run_id)
         )
-        hit = select(struck.c.iteration_id)
         emptied = select(func.count()).where(
             iterations.c.run_id == run_id,
-            iterations.c.id.in_(hit),
+            iterations.c.id.in_(select(purged.c.iteration_id)),
             iterations.c.k.is_not(None),
             iterations.c.status == IterationStatus.COMPLETE,
             iterations.c.games_played == 0,
@@ -100,14 +99,14 @@ class PurgeRecordQueries(Database):
             )
 
 
-def counting(run_id: int) -> Iterator[sa.ColumnElement[bool]]:
-    """The results of a run that count, over batches that are joined with their iterations."""
+def counted(run_id: int) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions of a run's counted results, over batches joined with their iterations."""
     yield iterations.c.run_id == run_id
     yield batches.c.status == BatchStatus.DONE
 
 
-def meant(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
-    """Who and where, over the same."""
+def selected(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions on worker, machine, iteration and batch, over the same."""
     for column, name in ((workers.c.name, selection.worker), (workers.c.host, selection.host)):
         if name is not None:
             yield batches.c.worker_id.in_(select(workers.c.id).where(column == name))
@@ -121,8 +120,8 @@ def meant(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
         yield sa.or_(*places)
 
 
-def reported(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
-    """When, over the same."""
+def reported_within(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions on the time of the report, over the same."""
     if selection.since is not None:
         yield batches.c.reported_at >= selection.since
     if selection.until is not None:

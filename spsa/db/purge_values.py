@@ -1,4 +1,4 @@
-"""What a purge selects, what it strikes and what it leaves, as frozen values; no SQL here."""
+"""The values of a purge: what it selects, what it removes and what remains; no SQL here."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,10 +16,10 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which results are meant: what meets everything that is said here.
+    """Which results to purge: those that meet every condition given here.
 
-    The places add up: a result of any of `iterations` or of any of `batches`. Times are of the
-    report, by the database's clock: from `since` on, and before `until`.
+    `iterations` and `batches` are one condition: the result is in any of them. Times are those of
+    the report, by the database's clock: from `since` on, and before `until`.
     """
 
     worker: str | None = None
@@ -29,17 +29,13 @@ class Selection:
     since: datetime | None = None
     until: datetime | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        return not any(asdict(self).values())
-
     def to_json(self) -> dict[str, Any]:
-        """What was said, for the record; times in ISO 8601."""
+        """The conditions that are given; times in ISO 8601."""
         return {name: _plain(value) for name, value in asdict(self).items() if value}
 
 
 def _plain(value: Any) -> Any:
-    """As JSON gives it back."""
+    """The value in the form in which JSON returns it."""
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     return value.isoformat() if isinstance(value, datetime) else value
@@ -47,9 +43,9 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeMatch:
-    """A result that counts and that a selection means; `k` is None in a validation.
+    """A counted result that a selection matches; `k` is None in a validation.
 
-    `is_open`: its iteration is still being played, so that the batch can be played again.
+    `is_open`: its iteration is still open, so that the batch can be played again.
     """
 
     iteration_id: int
@@ -66,7 +62,7 @@ class PurgeMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedBatch:
-    """A result that counts no more, as it was reported; `purge` is the number of what struck it."""
+    """A purged result, as it was reported; `purge` is the number of the purge."""
 
     purge: int
     iteration_id: int
@@ -82,7 +78,7 @@ class PurgedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeVerdict:
-    """What the games that an applied iteration has left say; None where none are left."""
+    """The estimates from the games that an applied iteration has left; None if it has none."""
 
     gradient: Values | None
     elo: float | None
@@ -90,9 +86,9 @@ class PurgeVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPurge:
-    """A purge as it was decided on: which results, what the run was, and what it is without them.
+    """A planned purge: which results, the run before it, and the run without them.
 
-    `judgements` has every applied iteration that loses games, by its row's id.
+    `verdicts` has every applied iteration that loses games, by its row's id.
     """
 
     selection: Selection
@@ -104,14 +100,14 @@ class NewPurge:
     theta_after: Values
     estimates: Estimates
     state: Mapping[str, Any]
-    judgements: Mapping[int, PurgeVerdict]
+    verdicts: Mapping[int, PurgeVerdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """One row of the purges of a run: `number` counts from 1.
+    """One purge of a run: `number` counts from 1.
 
-    Theta held the results through `applied`, and went from `theta_before` to `theta_after`.
+    Theta held the results through `applied`, and changed from `theta_before` to `theta_after`.
     """
 
     number: int
@@ -127,7 +123,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedTotals:
-    """How many games of a run were struck, how many of them were free to be played again.
+    """How many games of a run were purged, and how many of them were to be played again.
 
     `emptied` applied iterations have no game left.
     """

@@ -1,4 +1,4 @@
-"""Everything that is only read: runs, iterations, the log of steps, workers, events."""
+"""The queries that only read: runs, iterations, the log of steps, workers, events."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +38,7 @@ from spsa.lifecycle import BatchStatus, Purpose
 
 
 class ReadQueries(Database):
-    """What anybody may ask."""
+    """The queries that only read."""
 
     def find_run(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
@@ -47,10 +47,10 @@ class ReadQueries(Database):
             return None if row is None else run_of(row)
 
     def run(self, name: str | None = None) -> Run:
-        """The run of this name, or the youngest one.
+        """The run of this name, or the newest one.
 
         Raises:
-            NothingToDo: there is none; names those there are.
+            NothingToDo: there is none; names the runs that exist.
         """
         chosen = select(runs).order_by(runs.c.id.desc()).limit(1)
         if name is not None:
@@ -60,7 +60,7 @@ class ReadQueries(Database):
             if row is not None:
                 return run_of(row)
             names = connection.scalars(select(runs.c.name).order_by(runs.c.id)).all()
-        known = f"; there are: {', '.join(names)}" if names else ""
+        known = f"; the runs are: {', '.join(names)}" if names else ""
         wanted = "there is no run yet" if name is None else f"there is no run named {name!r}"
         raise NothingToDo(wanted + known)
 
@@ -72,7 +72,7 @@ class ReadQueries(Database):
     def iterations(
         self, run_id: int, *, purpose: Purpose | None = None, last: int | None = None
     ) -> list[Iteration]:
-        """The iterations of a run in order; only the `last` ones if a number is given."""
+        """The iterations of a run in order; only the newest `last` if that is given."""
         statement = select(iterations).where(iterations.c.run_id == run_id)
         if purpose is not None:
             statement = statement.where(written_out(iterations.c.purpose, purpose))
@@ -81,7 +81,7 @@ class ReadQueries(Database):
             return [iteration_of(row) for row in connection.execute(statement)][::-1]
 
     def steps(self, run_id: int) -> list[Step]:
-        """The log of everything that moved theta, in order."""
+        """The log of the steps of theta, in order."""
         statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.k)
         with self._read() as connection:
             return [step_of(row) for row in connection.execute(statement)]
@@ -91,13 +91,13 @@ class ReadQueries(Database):
         statement = (
             select(iterations)
             .where(iterations.c.run_id == run_id, IS_OPEN)
-            .order_by(iterations.c.id)  # as its index is; the numbers go up with it
+            .order_by(iterations.c.id)  # the order of the index; the numbers grow with it
         )
         with self._read() as connection:
             return [iteration_of(row) for row in connection.execute(statement)]
 
     def totals(self, run_id: int) -> Totals:
-        """All tuning games of a run that count, plus against minus."""
+        """The sums over all counted tuning games of a run, plus against minus."""
         with self._read() as connection:
             counts = total_of(connection, run_id)
             bounded = select(runs.c.bounded_steps).where(runs.c.id == run_id)
@@ -108,7 +108,7 @@ class ReadQueries(Database):
             )
 
     def costs(self, run_id: int) -> Costs:
-        """What all reported games of a run have cost, and how they ended."""
+        """The sums over all reported games of a run: seconds, plies and results."""
         names = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
         sums = [
             func.coalesce(func.sum(batches.c[name]), 0).label(name)
@@ -125,7 +125,7 @@ class ReadQueries(Database):
             )
 
     def age_seconds(self, run_id: int) -> float:
-        """How long ago a run was started, by the database's clock."""
+        """How long ago a run was created, by the database's clock."""
         statement = select(runs.c.created_at, seconds_from_now(0).label("now"))
         with self._read() as connection:
             row = connection.execute(statement.where(runs.c.id == run_id)).one()
@@ -143,10 +143,10 @@ class ReadQueries(Database):
                 batches.c.reported_at > since,
             )
         )
-        # of what was complete before, nothing can have been reported since
-        places = (*UNSETTLED, iterations.c.completed_at > since)
+        # nothing can have been reported since of an iteration that was complete before
+        parts = (*UNSETTLED, iterations.c.completed_at > since)
         with self._read() as connection:
-            return sum(int(connection.scalar(reported.where(place)) or 0) for place in places)
+            return sum(int(connection.scalar(reported.where(part)) or 0) for part in parts)
 
     def batches(self, run_id: int) -> list[BatchRow]:
         """Every batch of a run, in order of iteration and sequence."""
@@ -160,7 +160,7 @@ class ReadQueries(Database):
             return [batch_of(row) for row in connection.execute(statement)]
 
     def engines(self, run_id: int) -> list[EngineRow]:
-        """The binaries that a run's iterations name, with how many still open ones need each."""
+        """The binaries that a run's iterations use."""
         statement = (
             select(engines.c.sha256, engines.c.path, engines.c.build_key, engines.c.size)
             .join(
@@ -177,12 +177,12 @@ class ReadQueries(Database):
             return [EngineRow(**row._mapping) for row in connection.execute(statement)]
 
     def workers(self) -> list[WorkerRow]:
-        """All workers with what they have done, those heard of last first."""
+        """All workers with their sums, the most recently seen first."""
         with self._read() as connection:
             return [worker_of(row) for row in connection.execute(_workers())]
 
     def events(self, run_id: int, last: int = 100) -> list[Event]:
-        """Who did what with a run, oldest first."""
+        """The newest `last` events of a run, oldest first."""
         statement = (
             select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
         )
@@ -208,5 +208,5 @@ def _workers() -> sa.Select[Any]:
 
 
 def _total(shares: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
-    # PostgreSQL makes a decimal number of the sum of sums
+    # in PostgreSQL the sum of a bigint is numeric
     return sa.cast(func.coalesce(func.sum(shares), 0), sa.BigInteger)

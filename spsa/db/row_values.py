@@ -1,4 +1,4 @@
-"""Rows of the tables as the values of `rows`."""
+"""Turns rows of the tables into the values of `rows`."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def batch_of(row: Any) -> BatchRow:
 
 
 def claim_of(row: Any, lease_seconds: float) -> Claim:
-    """The batch that was claimed: its row with what its iteration and its run tell of it."""
+    """The value of a row of `spsa_claimed`."""
     return Claim(
         claim_id=row.claim_id,
         batch_id=row.id,
@@ -78,14 +78,14 @@ def event_of(row: Any) -> Event:
 
 
 def match_of(row: Any) -> PurgeMatch:
-    """The value of a row of `spsa_batch` with its iteration's place and its worker's names."""
+    """The value of a row of `spsa_batch` with columns of its iteration and its worker."""
     values = _named(row, PurgeMatch, without={"tally", "purpose", "is_open"})
     return PurgeMatch(
         tally=tally_of(row), purpose=Purpose(row.purpose), is_open=bool(row.is_open), **values
     )
 
 
-def struck_of(row: Any) -> PurgedBatch:
+def purged_batch_of(row: Any) -> PurgedBatch:
     """The value of a row of `spsa_struck` with its purge's number and its worker's name."""
     return PurgedBatch(tally=tally_of(row), **_named(row, PurgedBatch, without={"tally"}))
 
@@ -103,12 +103,12 @@ def worker_of(row: Any) -> WorkerRow:
 
 
 def _named(row: Any, kind: Any, without: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
-    """The columns that have the names of a value's fields."""
+    """The columns that are named like the fields of a value."""
     return {name: getattr(row, name) for name in kind.__dataclass_fields__ if name not in without}
 
 
 def columns_of(estimates: Estimates) -> dict[str, Any]:
-    """What the columns are to hold."""
+    """The columns of a row of `spsa_run` for these estimates."""
     return {
         f"theta_{name}": None if values is None else dict(values)
         for name, values in estimates.by_name().items()
@@ -116,6 +116,6 @@ def columns_of(estimates: Estimates) -> dict[str, Any]:
 
 
 def estimates_of(row: Any) -> Estimates:
-    """What the columns of a row of `spsa_run` hold."""
+    """The estimates in a row of `spsa_run`."""
     names = NOTHING_KNOWN.by_name()
     return Estimates(**{name: getattr(row, f"theta_{name}") for name in names})

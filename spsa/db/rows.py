@@ -1,4 +1,4 @@
-"""What comes out of the database, as frozen values; no SQL here."""
+"""What is read from the database, as frozen values; no SQL here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """One side of a match: the binary by its hash, and the values that are sent to it."""
+    """One side of a match: the hash of its binary, and the UCI options that are sent to it."""
 
     sha256: str
     path: str
@@ -23,7 +23,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A batch of whole pairs that is this worker's until its lease runs out."""
+    """A batch of whole pairs, leased to this worker."""
 
     claim_id: str
     batch_id: int
@@ -33,7 +33,7 @@ class Claim:
     iteration_id: int
     iteration_number: int
     purpose: Purpose
-    signature: str | None  # the master's, over what is to be executed
+    signature: str | None  # the master's, of what the worker executes
     seq: int
     attempt: int
     first_pair: int
@@ -47,7 +47,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredWorker:
-    """A worker as the database knows it; with the secret of its machine it proves who it is."""
+    """A registered worker; the secret of its machine identifies it."""
 
     id: int
     machine: str
@@ -56,10 +56,9 @@ class RegisteredWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as it stands; `applied` is the number of results that theta holds.
+    """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
-    Of these it is without what `purges` have struck. The estimates beside theta are None as long as
-    too few results are known for them.
+    Each of the estimates is None until there are enough results for it.
     """
 
     id: int
@@ -89,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
-    """A run beside the others of its database; `slots` play for it just now."""
+    """A row of the overview of all runs; `slots` is how many play for the run now."""
 
     name: str
     status: RunStatus
@@ -99,12 +98,12 @@ class RunOverview:
     max_iterations: int
     slots: int
     has_master: bool
-    live: bool  # has not ended, or has a validation to be played
+    live: bool  # has not ended, or has a validation that is not complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterLease:
-    """The right to move a run; `epoch` tells it from that of any other master, past or future."""
+    """The right to move a run; each acquisition has its own `epoch`."""
 
     run_id: int
     master_id: str
@@ -113,10 +112,10 @@ class MasterLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """An iteration as it stands.
+    """An iteration.
 
-    `struck_games` are games of a closed iteration that count no more; it was opened on a theta that
-    held the results through `opened_on` without what `opened_purges` had struck.
+    `struck_games` counts the purged games of a closed iteration. When the iteration was opened,
+    theta held the results through `opened_on`, and the run had had `opened_purges` purges.
     """
 
     id: int
@@ -146,13 +145,14 @@ class Iteration:
     opened_purges: int = 0
 
     @property
-    def played_out(self) -> bool:
+    def is_played(self) -> bool:
+        """Whether all its games have been reported."""
         return self.games_played + self.struck_games == self.target_games
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One row of the append-only log."""
+    """One row of the append-only log of steps."""
 
     k: int
     iteration_id: int
@@ -175,9 +175,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFailures:
-    """What a machine could not play lately, beside what was played of the same iterations.
+    """The batches that a machine failed recently, and what was played of the same iterations.
 
-    `sha256` is the binary that is to blame each time, None where that is not known or differs.
+    `sha256` is the binary that failed each time; None if that is unknown or differs.
     """
 
     machine: str
@@ -186,13 +186,13 @@ class MachineFailures:
     reason: str  # of the last one
     played: int  # batches that this machine has reported
     played_by_others: int
-    binaries_set_aside: frozenset[str]  # which the machine is not given already
+    binaries_set_aside: frozenset[str]  # whose batches the machine does not get
     is_set_aside: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """A machine that is given no batches, of one binary or, where `sha256` is None, of any."""
+    """A machine that gets no batches of one binary, or none at all if `sha256` is None."""
 
     machine: str
     sha256: str | None
@@ -203,10 +203,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """All that the master decides on: the run, its open iterations in order, and broken batches.
+    """All that a master's decision depends on: the run, its open iterations, its failed batches.
 
-    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`;
-    `game_seconds` is what a game has lasted lately, None before any has been reported.
+    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`.
+    `game_seconds` is the mean length of recent games; None before any has been reported.
     """
 
     run: Run
@@ -224,7 +224,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
-    """A worker with what it has done."""
+    """A worker with the sums over its batches."""
 
     name: str
     host: str
@@ -244,6 +244,8 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """What was changed in a run, when and by whom."""
+
     at: datetime
     kind: str
     actor: str
@@ -252,7 +254,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """A batch as it stands."""
+    """A batch."""
 
     iteration_id: int
     iteration_number: int
@@ -269,7 +271,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow:
-    """A binary that some iteration of a run names."""
+    """A binary that an iteration of a run uses."""
 
     sha256: str
     path: str
@@ -279,7 +281,7 @@ class EngineRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What the games of a run have cost: `seconds` is the sum over games, `plies` too."""
+    """Sums over the reported games of a run: seconds, plies and results."""
 
     games: int
     plies: int

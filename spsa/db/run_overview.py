@@ -1,4 +1,4 @@
-"""How the runs of a database stand beside one another."""
+"""All runs of a database side by side."""
 
 import sqlalchemy as sa
 from sqlalchemy import and_, case, func, or_, select
@@ -13,18 +13,18 @@ _OWN = ("name", "status", "priority", "share", "applied", "max_iterations")
 
 
 class RunOverviewQueries(Database):
-    """Where several runs are looked at together."""
+    """The query for an overview of the runs."""
 
-    def standings(self) -> list[RunOverview]:
-        """All runs, in the order in which they are served; what ended longest ago comes last."""
+    def run_overviews(self) -> list[RunOverview]:
+        """All runs in the order of scheduling; ended runs come last, the most recent first."""
         with self._read() as connection:
             return [
                 RunOverview(**{**row._mapping, "status": RunStatus(row.status)})
-                for row in connection.execute(_standings())
+                for row in connection.execute(_overviews())
             ]
 
 
-def _standings() -> sa.Select[tuple[object, ...]]:
+def _overviews() -> sa.Select[tuple[object, ...]]:
     open_ones = (
         select(iterations.c.run_id, func.count(batches.c.id).label("slots"))
         .select_from(

@@ -1,4 +1,4 @@
-"""How a run's status changes, always together with the event that tells of it."""
+"""Changes a run's status, and writes the event in the same transaction."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,16 +15,16 @@ from spsa.lifecycle import RUN, RunStatus
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
 ) -> None:
-    """Add a row to the run's events, in the transaction that did what it tells of."""
+    """Add a row to the events, in the transaction that it describes."""
     connection.execute(
         events.insert().values(run_id=run_id, kind=kind, actor=actor, detail=dict(detail))
     )
 
 
-def move_run(
+def set_run_status(
     connection: sa.Connection, name: str, to: RunStatus, actor: str, reason: str | None = None
 ) -> int:
-    """Change a run's status if its lifecycle allows it, and say who did; the run's id."""
+    """Change a run's status if its lifecycle allows it; returns the run's id."""
     ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
     row = connection.execute(
         update(runs)
@@ -41,9 +41,9 @@ def move_run(
 
 
 def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
-    """Pause a run because something of it cannot be played, saying so in its row and its events.
+    """Pause a run that cannot go on, with the reason in its row and in an event.
 
-    A run that is halted already stays as it is; its events tell of the failure all the same.
+    A run that is not running keeps its status; the event is written all the same.
     """
     paused = connection.scalar(
         update(runs)

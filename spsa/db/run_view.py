@@ -1,4 +1,4 @@
-"""What a master sees, all in one look."""
+"""All that a master needs to know of its run, read in one transaction."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.core import limits
-from spsa.db.exhausted_batches import SEEN_LATELY_SECONDS, fail_exhausted, machine_failures
+from spsa.db.exhausted_batches import ACTIVE_SECONDS, fail_exhausted, machine_failures
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import iteration_of, run_of
 from spsa.db.rows import Failure, Iteration, MasterLease, Run, RunView
@@ -15,32 +15,35 @@ from spsa.db.run_status import pause_for_failure
 from spsa.db.schema import IS_OPEN, MISCOUNTED, batches, iterations, runs, seconds_from_now, workers
 from spsa.lifecycle import BatchStatus, RunStatus
 
-# A row that was damaged by hand, with a NaN say, is left out of the mean and stops no master.
+# A row that was damaged by hand, for example with a NaN, does not enter the mean.
 _SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.seconds), else_=0.0)
 
 
 class RunViewQueries(MasterLeaseQueries):
-    """Where a master looks at the run it moves; what it costs does not grow with the run."""
+    """The query that a master repeats; its cost does not grow with the run."""
 
     def tick(self, master_lease: MasterLease, lease_seconds: float) -> RunView:
-        """Renew the mastership, give up batches that nobody can play, and look at the run.
+        """Renew the master lease, fail batches that no machine can play, and read the run.
 
         A run with such a batch, or with an iteration whose counts are not the sums of its batches,
         is paused with the reason.
+
+        Raises:
+            MasterLeaseLost: another master holds this run.
         """
         with self._write() as connection:
-            self._lead(connection, master_lease, lease_seconds=lease_seconds)
+            self._locked_run(connection, master_lease, lease_seconds=lease_seconds)
             fail_exhausted(connection, master_lease.run_id)
             _pause_miscounted(connection, master_lease.run_id)
             return _view(connection, master_lease.run_id)
 
 
 def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
-    """No step is taken on counts that are not those of the batches, whatever made them so."""
+    """Prevent a step on counts that are not the sums over the batches."""
     running = (runs.c.id == run_id, runs.c.status == RunStatus.RUNNING)
     open_ones = select(iterations.c.id).join(runs, runs.c.id == iterations.c.run_id)
     ids = connection.scalars(open_ones.where(*running, IS_OPEN)).all()
-    # the ids written out: only so are they looked up before all iterations are added up
+    # ids as values: with a subquery the planner would sum up all iterations first
     found = connection.execute(
         select(iterations.c.iteration_number)
         .join(MISCOUNTED, MISCOUNTED.c.iteration_id == iterations.c.id)
@@ -49,7 +52,7 @@ def _pause_miscounted(connection: sa.Connection, run_id: int) -> None:
     ).one_or_none()
     if found is not None:
         reason = (
-            f"iteration {found.iteration_number} does not have the sums of its batches: "
+            f"the counts of iteration {found.iteration_number} are not the sums of its batches: "
             "`spsa-master doctor` shows both"
         )
         pause_for_failure(connection, run_id, "master", reason)
@@ -62,10 +65,10 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
     run = run_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
     last = _last_applied(connection, run)
     work = _work(connection, ids if last is None else [*ids, last])
-    leased = _of(work, BatchStatus.LEASED)
+    leased = _with_status(work, BatchStatus.LEASED)
     seen = connection.execute(
         select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
-            workers.c.last_seen_at > seconds_from_now(-SEEN_LATELY_SECONDS)
+            workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS)
         )
     ).one()
     return RunView(
@@ -73,7 +76,7 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
         opened=connection.scalar(newest) or 0,
         open=open_ones,
         failures=_failures(connection, ids),
-        ready_games=sum(int(row.games) for row in _of(work, BatchStatus.READY)),
+        ready_games=sum(int(row.games) for row in _with_status(work, BatchStatus.READY)),
         leased_games=sum(int(row.games) for row in leased),
         leased_batches=sum(row.batches for row in leased),
         game_seconds=_game_seconds(work, last),
@@ -103,7 +106,7 @@ def _failures(connection: sa.Connection, ids: Sequence[int]) -> list[Failure]:
 
 
 def _last_applied(connection: sa.Connection, run: Run) -> int | None:
-    """The iteration of the latest result."""
+    """The id of the iteration that was applied last."""
     statement = select(iterations.c.id).where(
         iterations.c.run_id == run.id, iterations.c.k == run.applied
     )
@@ -112,7 +115,7 @@ def _last_applied(connection: sa.Connection, run: Run) -> int | None:
 
 
 def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
-    """How much of these iterations is to be played, is being played, and has been played."""
+    """Batches, games and seconds of these iterations, by status."""
     statement = (
         select(
             batches.c.iteration_id,
@@ -127,16 +130,16 @@ def _work(connection: sa.Connection, ids: Sequence[int]) -> Sequence[Any]:
     return connection.execute(statement).all()
 
 
-def _of(work: Sequence[Any], status: BatchStatus) -> list[Any]:
+def _with_status(work: Sequence[Any], status: BatchStatus) -> list[Any]:
     return [row for row in work if row.status == status]
 
 
 def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
-    """What a game has lasted lately: in the iteration of the latest result, if there is one.
+    """The mean seconds of a game in the iteration that was applied last, or else in the open ones.
 
-    Of those that are still being played the short games are known first.
+    The open ones are second choice, because their short games are reported first.
     """
-    done = _of(work, BatchStatus.DONE)
-    whole = [row for row in done if row.iteration_id == last] or done
-    games = sum(row.games for row in whole)
-    return sum(row.seconds for row in whole) / games or None if games else None
+    done = _with_status(work, BatchStatus.DONE)
+    chosen = [row for row in done if row.iteration_id == last] or done
+    games = sum(row.games for row in chosen)
+    return sum(row.seconds for row in chosen) / games or None if games else None

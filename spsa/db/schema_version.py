@@ -1,4 +1,4 @@
-"""Which schema a database says that it has, and whether this program may work with it."""
+"""Which schema version a database has, and whether this program can work with it."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ _ROW = "INSERT INTO alembic_version VALUES ('{}')"
 
 
 def revision(connection: sa.Connection) -> str | None:
-    """The migration that a database is at; None where the tuner has never been.
+    """The migration that a database is at; None where it has no tables of the tuner.
 
     Raises:
         SchemaMismatch: alembic_version is not as the migrations leave it; says what to do.
     """
-    # Tables before versions: an upgrade that commits in between brings both.
+    # Tables first: an upgrade that commits between the two queries creates both.
     names = set(sa.inspect(connection).get_table_names())
     tables = sorted(names & set(metadata.tables))
     known = "alembic_version" in names
@@ -26,18 +26,18 @@ def revision(connection: sa.Connection) -> str | None:
     if len(versions) > 1:
         raise SchemaMismatch(
             f"alembic_version has {len(versions)} rows ({_listed(versions)}) and must have one: "
-            f"delete the others; the tables that this program makes are at {REVISION}"
+            f"delete the others; the tables of this program are at {REVISION}"
         )
     if tables and not versions:
         raise SchemaMismatch(
             f"the database has tables of the tuner ({_listed(tables)}) and alembic_version is "
-            f"{'empty' if known else 'gone'}: put it back from a backup, or if these tables are "
-            f"of this version of the program: {'' if known else _TABLE}{_ROW.format(REVISION)}"
+            f"{'empty' if known else 'missing'}: restore it from a backup, or if these tables are "
+            f"of this version of the program, run: {'' if known else _TABLE}{_ROW.format(REVISION)}"
         )
     if versions and not names & set(metadata.tables):
         raise SchemaMismatch(
-            f"alembic_version says {versions[0]} and the database has no table of the tuner: put "
-            "them back from a backup, or give the tuner a database of its own"
+            f"alembic_version says {versions[0]} and the database has no table of the tuner: "
+            "restore them from a backup, or use another database for the tuner"
         )
     return versions[0] if versions else None
 
@@ -46,7 +46,7 @@ def check(connection: sa.Connection) -> None:
     """Refuse a database that is not at this program's schema.
 
     Raises:
-        SchemaMismatch: says which of the two has to be upgraded, and how.
+        SchemaMismatch: says whether to upgrade the database or the program, and how.
     """
     found = revision(connection)
     refuse_newer(found)
@@ -63,18 +63,18 @@ def check(connection: sa.Connection) -> None:
 
 
 def confirm(connection: sa.Connection) -> None:
-    """Refuse to commit to tables that have become others since they were opened.
+    """Refuse to commit if the schema was upgraded since the database was opened.
 
     The last statement of a transaction that writes. On PostgreSQL an upgrade that alters what the
-    transaction wrote waits for it, and sees it; one that has gone by is seen here.
+    transaction wrote waits for its end; one that has ended before is noticed here.
 
     Raises:
-        SchemaMismatch: nothing of this transaction is to be kept.
+        SchemaMismatch: the transaction has to be rolled back.
     """
     found = _versions(connection)
     if len(found) != 1:
         raise SchemaMismatch(
-            f"alembic_version has {len(found)} rows by now and must have one: "
+            f"alembic_version has {len(found)} rows now and must have one: "
             "`spsa-master db check` says what to do"
         )
     if found != [REVISION]:
@@ -85,7 +85,7 @@ def confirm(connection: sa.Connection) -> None:
 
 
 def refuse_newer(found: str | None) -> None:
-    """Raise SchemaMismatch for the schema of a later version of this program."""
+    """Refuse the schema of a later version of this program."""
     if found is not None and found > REVISION:
         raise SchemaMismatch(
             f"the database is at schema {found}, newer than this program's {REVISION}: "

@@ -1,6 +1,6 @@
-"""What is signed of an iteration: as the master is about to write it, and as a worker is told it.
+"""What the master signs of an iteration, and what a worker checks of a claim.
 
-Both have to come to the same bytes, or nothing would be executed.
+Both functions have to give the same bytes, or the worker refuses the batch.
 """
 
 from typing import Any
@@ -10,8 +10,8 @@ from spsa.db.rows import Claim
 from spsa.security.signing import SignedOrder, SignedSide
 
 
-def order_to_be(run: Any, number: int, new: NewIteration) -> SignedOrder:
-    """What boxes will be told of an iteration; `run` is the row of its run."""
+def order_for(run: Any, number: int, new: NewIteration) -> SignedOrder:
+    """The order of an iteration that is about to be written; `run` is the row of its run."""
     return SignedOrder(
         run=run.name,
         run_seed=run.seed,
@@ -24,7 +24,7 @@ def order_to_be(run: Any, number: int, new: NewIteration) -> SignedOrder:
 
 
 def order_of(claim: Claim) -> SignedOrder:
-    """What a box was told of the iteration that a claim is of."""
+    """The order that a worker checks before it plays the batch of a claim."""
     return SignedOrder(
         run=claim.run_name,
         run_seed=claim.run_seed,

@@ -1,7 +1,7 @@
-"""The SQL of the folder `sql`: what a database runs itself, its views, and a worker's statements.
+"""Reads the SQL files of the folder `sql`.
 
-`counting.*.sql` are the triggers that count, for each database; `worker_functions.sql` are the
-functions of a worker on PostgreSQL, and `worker_statements.sql` its statements on SQLite.
+`counting.*.sql` are the triggers that count games, for each database. `worker_functions.sql` are
+the functions for workers on PostgreSQL, `worker_statements.sql` their statements on SQLite.
 """
 
 import re
@@ -21,13 +21,13 @@ _INTERNAL = (
 
 
 def text_of(file: str) -> str:
-    """One of the SQL files."""
+    """The text of one of the SQL files."""
     return (files("spsa.db") / "sql" / file).read_text(encoding="utf-8")
 
 
 @cache
 def named_statements(file: str) -> dict[str, str]:
-    """The statements of a file that has a line `-- name: ...` before each."""
+    """The statements of a file that has a line `-- name: ...` before each, by name."""
     _, *parts = _NAME.split(text_of(file))
     return {
         name: _COMMENT.sub("", body).strip().removesuffix(";")
@@ -36,17 +36,13 @@ def named_statements(file: str) -> dict[str, str]:
 
 
 def programs(dialect: str) -> Iterator[str]:
-    """Everything that the database itself runs; each text may be executed again."""
+    """The scripts that create triggers and functions; each may be executed again."""
     if dialect == "postgresql":
         yield text_of("counting.postgresql.sql")
         yield text_of("worker_functions.sql")
     else:
-        yield from _single_statements(text_of("counting.sqlite.sql"))
-
-
-def _single_statements(script: str) -> list[str]:
-    """SQLite's driver executes one statement at a time, and a trigger has semicolons inside."""
-    return _STATEMENT.split(script)[1:]
+        # SQLite's driver executes one statement at a time, and a trigger has semicolons inside
+        yield from _STATEMENT.split(text_of("counting.sqlite.sql"))[1:]
 
 
 def triggers() -> tuple[str, ...]:
@@ -55,7 +51,7 @@ def triggers() -> tuple[str, ...]:
 
 
 def functions() -> tuple[str, ...]:
-    """Every function that a PostgreSQL database has."""
+    """All functions of the PostgreSQL schema."""
     files_with_functions = ("counting.postgresql.sql", "worker_functions.sql")
     return tuple(name for file in files_with_functions for name in _FUNCTION.findall(text_of(file)))
 

@@ -1,14 +1,14 @@
-"""The one place that speaks SQL to a running tuner: one method is one transaction.
+"""All queries on one database: one method is one transaction.
 
-A worker uses the verbs of `worker_queries`, a master those of `master_lease`, `view` and `moves`, a
-person those of `runs`, `fleet` and `purging`. The `ledger` and the `records` of purges are only
-read.
+A worker uses `worker_queries`, a master `master_lease`, `run_view` and `master_queries`, a person
+`run_queries`, `machine_queries` and `purge_queries`. `read_queries`, `run_overview` and
+`purge_records` only read.
 """
 
 from collections.abc import Callable
 
 from spsa.db.backup import BackupQueries
-from spsa.db.connection import nobody_leaves, parse_url
+from spsa.db.connection import never, parse_url
 from spsa.db.entries import (
     BatchResult,
     NewEngine,
@@ -71,35 +71,30 @@ class Store(
     HistoryQueries,
     ReadQueries,
 ):
-    """All verbs on one database."""
+    """All queries on one database."""
 
 
 class ServerStore(WorkerFunctions, Store):
-    """All verbs on a PostgreSQL server, where those of a worker are functions."""
+    """All queries on a PostgreSQL server, where those of a worker are functions."""
 
 
-def open_store(
-    url: str, *, durable: bool = True, hurried: Callable[[], bool] = nobody_leaves
-) -> Store:
+def open_store(url: str, *, durable: bool = True, is_stopping: Callable[[], bool] = never) -> Store:
     """Open the database at `url`.
 
     Args:
-        durable: whether the commits of transactions wait for the disk; a worker's need not, because
-            a report that is lost with the server is played again from its seed. The functions of a
-            PostgreSQL server never wait.
-        hurried: whether somebody wants to leave; asked while PostgreSQL is silent, which is then
-            given up within two seconds.
+        durable: whether commits wait for the disk; a worker's need not, because a batch whose
+            report is lost in a crash is played again from its seed. The functions of a PostgreSQL
+            server never wait.
+        is_stopping: whether the program is stopping; a silent PostgreSQL server then counts as
+            unreachable within two seconds.
 
     Raises:
         InvalidInput: it is no URL of PostgreSQL or of an SQLite file.
-        DatabaseUnreachable: it does not answer.
+        DatabaseUnreachable: it does not respond.
         SchemaMismatch: its tables are older or newer than this program's.
     """
-    return _kind(url)(url, durable=durable, hurried=hurried)
-
-
-def _kind(url: str) -> type[Store]:
-    return Store if parse_url(url).get_backend_name() == "sqlite" else ServerStore
+    is_file = parse_url(url).get_backend_name() == "sqlite"
+    return (Store if is_file else ServerStore)(url, durable=durable, is_stopping=is_stopping)
 
 
 __all__ = [

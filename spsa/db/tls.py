@@ -1,18 +1,17 @@
-"""Whether the way to a database is encrypted, and the other end the right one.
+"""Whether the connection to a database is encrypted, and whether the server has to prove its name.
 
-PostgreSQL's library by itself takes a server without TLS, and any certificate, in silence. Here a
-server that is not on this machine has to show a certificate with its name that is vouched for,
-unless somebody has said otherwise in so many words.
+PostgreSQL's library by itself accepts a server without TLS, and any certificate, in silence. This
+program asks a server on another machine for a certificate that names it and that a trusted
+authority has signed, unless the URL or the environment says otherwise.
 """
 
 import os
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
-from spsa.db.database_url import FileUrl, ServerUrl
+import sqlalchemy as sa
 
 STRICT = "verify-full"
 _WEAK = ("disable", "allow", "prefer", "require")
@@ -23,51 +22,56 @@ _BUNDLES = (
     "/etc/ssl/cert.pem",  # macOS, OpenBSD
 )
 _OWN_ROOT = ".postgresql/root.crt"
-_CAUSES = {
+_REMEDIES = {
     "server does not support SSL": "it has no TLS: give it a certificate (docs/security.md), or "
-    "write ?sslmode=disable to have everything read on its way",
-    "does not match host name": "write the name that is in the certificate, or have one made for "
-    "this name",
-    "certificate verify failed": "nobody known here vouches for its certificate: name the file of "
-    "its authority as ?sslrootcert=/path/ca.crt",
+    "write ?sslmode=disable to send everything unencrypted",
+    "does not match host name": "use the host name that the certificate contains, or issue a "
+    "certificate for this name",
+    "certificate verify failed": "no trusted authority signed its certificate: name the file of "
+    "the authority as ?sslrootcert=/path/ca.crt",
     "root certificate file": "name the file of its certificate's authority as "
     "?sslrootcert=/path/ca.crt",
 }
 
 
-def secured(url: ServerUrl, environ: Mapping[str, str] = os.environ) -> ServerUrl:
-    """The same URL with the server's certificate verified, unless its writer chose otherwise."""
-    if _chosen(url, environ) is not None or is_near(url, environ):
+def secured(url: sa.URL, environ: Mapping[str, str] = os.environ) -> sa.URL:
+    """The same URL, with the server's certificate verified unless the user chose otherwise."""
+    if _chosen_mode(url, environ) is not None or is_local(url, environ):
         return url
-    wanted = {"sslmode": STRICT}
-    if url.option("sslrootcert") is None and (roots := authorities(environ)) is not None:
-        wanted["sslrootcert"] = roots
-    return replace(url, options=(*url.options, *wanted.items()))
+    added = {"sslmode": STRICT}
+    if "sslrootcert" not in url.query and (roots := root_certificates(environ)) is not None:
+        added["sslrootcert"] = roots
+    return url.update_query_dict(added)
 
 
-def cautions(url: FileUrl | ServerUrl, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """What its owner should know of an address, nothing of it secret; of a file, nothing."""
-    if isinstance(url, FileUrl):
-        return
-    mode = _chosen(url, environ)
-    if mode in _WEAK and not is_near(url, environ):
-        read = "nobody checks who answers" if mode == "require" else "others may read and change it"
-        yield f"the way to the database has sslmode={mode}: {read}; without it, {STRICT} is used"
+def tls_warnings(url: sa.URL, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """What the user should know about the connection; no warning holds a secret."""
+    mode = _chosen_mode(url, environ)
+    if mode in _WEAK and not is_local(url, environ):
+        risk = (
+            "the server's identity is not checked"
+            if mode == "require"
+            else "others may read and change what is sent"
+        )
+        yield f"the connection to the database has sslmode={mode}: {risk}; the default is {STRICT}"
 
 
-def is_near(url: ServerUrl, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether nothing of what is said to this server leaves the machine."""
+def is_local(url: sa.URL, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the database is on this machine, so that nothing crosses a network."""
+    if url.get_backend_name() == "sqlite":
+        return True
     unnamed = environ.get("PGHOST") or ("elsewhere" if environ.get("PGSERVICE") else "")
-    hosts = [place.host or unnamed for place in url.places]
-    hosts += (url.option("hostaddr") or environ.get("PGHOSTADDR") or "").split(",")
-    return all(_is_near(host) for name in hosts for host in name.split(","))
+    hosts = str(url.query.get("host", url.host or "")).split(",")
+    hosts = [host or unnamed for host in hosts]
+    hosts.append(str(url.query.get("hostaddr") or environ.get("PGHOSTADDR") or ""))
+    return all(_is_local_host(host) for name in hosts for host in name.split(","))
 
 
-def authorities(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The file of those who vouch for servers; None where the library's own default is to be used.
+def root_certificates(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The file of the authorities that this system trusts; None where libpq finds its own.
 
-    That is ~/.postgresql/root.crt where there is one, else those this system trusts. They are named
-    by their file: the library in psycopg2-binary looks for them where it was compiled.
+    libpq reads ~/.postgresql/root.crt by itself. The file is named because the library inside
+    psycopg2-binary looks for it where that library was compiled.
     """
     if environ.get("PGSSLROOTCERT") or (Path.home() / _OWN_ROOT).exists():
         return None
@@ -75,16 +79,16 @@ def authorities(environ: Mapping[str, str] = os.environ) -> str | None:
     return next((path for path in usual if path and Path(path).is_file()), None)
 
 
-def advice(words: str) -> str:
-    """What to do about a refusal in the words of PostgreSQL's library; empty if it is another."""
-    return next((f"; {advice}" for cause, advice in _CAUSES.items() if cause in words), "")
+def remedy(message: str) -> str:
+    """What to do about a TLS error of PostgreSQL's library; empty for any other message."""
+    return next((f"; {text}" for cause, text in _REMEDIES.items() if cause in message), "")
 
 
-def _chosen(url: ServerUrl, environ: Mapping[str, str]) -> str | None:
-    return url.option("sslmode") or environ.get("PGSSLMODE") or None
+def _chosen_mode(url: sa.URL, environ: Mapping[str, str]) -> str | None:
+    return str(url.query.get("sslmode", "")) or environ.get("PGSSLMODE") or None
 
 
-def _is_near(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     if not host or host.startswith(("/", "@")) or host.rstrip(".").lower() == "localhost":
         return True
     try:

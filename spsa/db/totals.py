@@ -1,8 +1,8 @@
-"""Totals that are kept, so that a look at a run costs the same after ten iterations and 100,000.
+"""Stored totals of a run's and a worker's games, so that reading them does not get slower.
 
-They are over complete iterations, and grow with the transaction that completes one; whoever asks
-adds what the few others hold. `recount` makes them anew from the rows, where a purge has changed
-what was complete.
+They cover the complete iterations; the transaction that completes an iteration adds to them. A
+reader adds the games of the few other iterations. After a purge, which changes complete iterations,
+`recount` computes them anew from the rows.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 SUMMED = (*COUNTS, "void_games")
 PLAYED = ("batches", "games", "void_games", "time_losses")
 UNSETTLED = (IS_OPEN, IS_ABANDONED)
-"""The iterations that no total holds; asked for one by one, as each has an index of its own."""
+"""The iterations that no total includes: two queries, because each has an index of its own."""
 
 
-def grown(iteration_id: int, bounded: bool) -> dict[str, Any]:
-    """The totals of a run that has just completed one more tuning iteration."""
+def totals_with(iteration_id: int, bounded: bool) -> dict[str, Any]:
+    """A run's totals with one more complete iteration; `bounded`: its step was."""
     added = {
         name: runs.c[name]
         + select(iterations.c[name]).where(iterations.c.id == iteration_id).scalar_subquery()
@@ -31,12 +31,12 @@ def grown(iteration_id: int, bounded: bool) -> dict[str, Any]:
     return {**added, "bounded_steps": runs.c.bounded_steps + int(bounded)}
 
 
-def credit(connection: sa.Connection, iteration_id: int) -> None:
-    """Add to each worker's totals what it has played of an iteration that was just completed."""
+def add_to_workers(connection: sa.Connection, iteration_id: int) -> None:
+    """Add to each worker's totals what it played of an iteration that was just completed."""
     share = _shares(batches.c.iteration_id == iteration_id).subquery()
-    # in one order, whoever completes something else just now
-    players = select(workers.c.id).where(workers.c.id.in_(select(share.c.worker_id)))
-    connection.execute(players.order_by(workers.c.id).with_for_update(key_share=True))
+    # locked in the order of their ids, as in every other transaction
+    locked = select(workers.c.id).where(workers.c.id.in_(select(share.c.worker_id)))
+    connection.execute(locked.order_by(workers.c.id).with_for_update(key_share=True))
     connection.execute(
         update(workers)
         .where(workers.c.id == share.c.worker_id)
@@ -45,7 +45,7 @@ def credit(connection: sa.Connection, iteration_id: int) -> None:
 
 
 def recount(connection: sa.Connection, run_id: int) -> None:
-    """Make the totals of a run, and of all workers, anew."""
+    """Compute the totals of a run and of all workers anew."""
     mine = sa.and_(iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     complete = iterations.c.status == IterationStatus.COMPLETE
     sums = _sums(iterations, SUMMED)
@@ -71,7 +71,7 @@ def _recount_workers(connection: sa.Connection, complete: sa.ColumnElement[bool]
 
 
 def total_of(connection: sa.Connection, run_id: int) -> Mapping[str, int]:
-    """All tuning games of a run that count: what is kept, and what its other iterations hold."""
+    """All counted tuning games of a run: the stored totals, and those of its other iterations."""
     row = select(*(runs.c[name] for name in SUMMED)).where(runs.c.id == run_id)
     parts = [connection.execute(row).one()]
     for condition in UNSETTLED:
@@ -81,7 +81,7 @@ def total_of(connection: sa.Connection, run_id: int) -> Mapping[str, int]:
 
 
 def unsettled_shares() -> sa.Subquery:
-    """What each worker has and has played of the iterations that no total holds."""
+    """What each worker has leased and played of the iterations that no total includes."""
     shares = [_shares(condition, leased=True) for condition in UNSETTLED]
     return sa.union_all(*shares).subquery()
 
@@ -91,7 +91,7 @@ def _sums(table: sa.Table, names: tuple[str, ...]) -> list[sa.Label[int]]:
 
 
 def _shares(*conditions: sa.ColumnElement[bool], leased: bool = False) -> sa.Select[Any]:
-    """A row a worker, of batches that meet the conditions."""
+    """One row a worker: its sums over the batches that meet the conditions."""
 
     def games(status: BatchStatus) -> sa.Label[int]:
         counted = sa.case((batches.c.status == status, batches.c.games), else_=0)

@@ -3,19 +3,19 @@
 import re
 from pathlib import Path
 
-from spsa.db.database_url import FileUrl, parsed
+from spsa.db.database_url import parsed
 from spsa.errors import Fault, InvalidInput
 from spsa.security.regular_file import MOST_TEXT, content
 
 DEFAULT_URL = "sqlite:///spsa.db"
-"""What every program takes where config.toml names no database: a file beside it."""
+"""The database where config.toml names none: a file beside it."""
 
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?.*)?", re.DOTALL)
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
 
 def anchored(url: str, folder: Path) -> str:
-    """The URL with its driver named, and with a relative SQLite path meant from `folder`."""
+    """The URL with its driver named; a relative SQLite path is relative to `folder`."""
     if found := _POSTGRESQL.fullmatch(url):
         return f"postgresql+psycopg2://{found['rest']}"
     found = _SQLITE.fullmatch(url)
@@ -30,14 +30,18 @@ def url_beside(folder: Path, written: str | None) -> str:
 
 
 def url_in(path: Path) -> str:
-    """The URL in a file of one line, as secrets are handed to services."""
+    """The URL in a file of one line, the form in which services receive secrets.
+
+    Raises:
+        InvalidInput: the file cannot be read or has not one line.
+    """
     try:
         text = content(path, MOST_TEXT).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {reason}") from None
     if not text or "\n" in text:
-        raise _unusable(path, "is no file of one line")
+        raise _unusable(path, "does not have exactly one line")
     return text
 
 
@@ -48,12 +52,11 @@ def _unusable(path: Path, found: str) -> InvalidInput:
     )
 
 
-def caution_of_command_line(text: str) -> str | None:
-    """What to say of a URL that stands on a command line; None where nothing of it is secret."""
-    url = parsed(text)
-    if isinstance(url, FileUrl) or url.password is None:
+def command_line_warning(text: str) -> str | None:
+    """The warning about a URL on a command line; None where it holds no password."""
+    if parsed(text).password is None:
         return None
     return (
-        "everybody on this machine can read a command line, and the password in it: use "
+        "every user of this machine can read a command line, and the password in it: use "
         "DATABASE_URL, --database-url-file or ~/.pgpass"
     )

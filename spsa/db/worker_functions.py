@@ -1,6 +1,6 @@
-"""What a worker asks of a PostgreSQL server: each verb is a call of a function of the server.
+"""The queries of a worker on PostgreSQL: each calls one function of the server.
 
-They are in sql/worker_functions.sql. A worker's login needs the right to call them and no other.
+The functions are in sql/worker_functions.sql. A worker's login needs only the right to call them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from spsa.db.worker_queries import (
     COSTS,
     Outcome,
     WorkerQueries,
-    lot_of,
+    draw_of,
 )
 
 _CLAIM = sa.text(
@@ -26,20 +26,20 @@ _REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
 
 
 class WorkerFunctions(WorkerQueries):
-    """The same verbs as `WorkerQueries`, one call and one round trip each."""
+    """The queries of `WorkerQueries`, with one call and one round trip each."""
 
     def release(self, claim: Claim) -> None:
         """As in WorkerQueries."""
-        self._answer(func.spsa_release(claim.batch_id, claim.claim_id))
+        self._scalar(func.spsa_release(claim.batch_id, claim.claim_id))
 
     def engine_bytes(self, sha256: str) -> bytes | None:
         """As in WorkerQueries."""
-        content: Any = self._answer(func.spsa_engine_bytes(sha256))
+        content: Any = self._scalar(func.spsa_engine_bytes(sha256))
         return None if content is None else bytes(content)
 
     def work_left(self) -> bool:
         """As in WorkerQueries."""
-        return bool(self._answer(func.spsa_work_left()))
+        return bool(self._scalar(func.spsa_work_left()))
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}
@@ -48,7 +48,7 @@ class WorkerFunctions(WorkerQueries):
             return row.worker_id, row.machine
 
     def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
-        reason: str | None = self._answer(func.spsa_touch_worker(worker.id, worker.secret, nps))
+        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, nps))
         return reason
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
@@ -56,7 +56,7 @@ class WorkerFunctions(WorkerQueries):
             "worker_id": worker.id,
             "secret": worker.secret,
             "claim_id": claim_id,
-            "lot": lot_of(claim_id),
+            "lot": draw_of(claim_id),
             "lease_seconds": lease_seconds,
         }
         with self._call() as connection:
@@ -74,7 +74,7 @@ class WorkerFunctions(WorkerQueries):
             return outcome
 
     def _fail(self, claim: Claim, values: Mapping[str, Any]) -> None:
-        self._answer(
+        self._scalar(
             func.spsa_fail(
                 claim.batch_id,
                 claim.claim_id,
@@ -84,13 +84,13 @@ class WorkerFunctions(WorkerQueries):
             )
         )
 
-    def _answer(self, call: Any) -> Any:
+    def _scalar(self, call: Any) -> Any:
         with self._call() as connection:
             return connection.scalar(sa.select(call))
 
 
 def _called(function: str, names: Sequence[str]) -> sa.TextClause:
-    """A call with the arguments by name, so that their order is in one place only."""
+    """A call with named arguments, so that their order is written in the SQL only."""
     arguments = ", ".join(f"p_{name} => :{name}" for name in names)
     return sa.text(f"SELECT * FROM {function}({arguments})")  # noqa: S608
 

@@ -1,8 +1,8 @@
-"""What a worker asks of the database, here in the words of SQLite; see `worker_functions` too.
+"""The queries of a worker, as statements for SQLite; `worker_functions` has them for PostgreSQL.
 
-A method is one transaction. It may be called again with the same arguments after an unknown
-outcome: a claim has its id, and a report is its claim's. Everything that a worker hands in is
-compared with `limits` first, as the database does.
+A method is one transaction. After an unknown outcome it may be called again with the same
+arguments, because the worker chooses the id of a claim before it asks. Every value that a worker
+sends is compared with `limits` first; the database checks the same limits.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict
 from spsa.lifecycle import BatchStatus
 
 Outcome = Literal["accepted", "already", "conflict", "lost"]
-"""What becomes of a report; worker_functions.sql says when."""
+"""The response to a report; worker_functions.sql defines the words."""
 
 CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options"), Json)
-"""The columns of `spsa_claimed` that are not plain."""
+"""The columns of `spsa_claimed` that hold JSON."""
 
 
 def statement(name: str, **types: Any) -> sa.TextClause:
@@ -36,13 +36,13 @@ def statement(name: str, **types: Any) -> sa.TextClause:
     return text.columns(**types) if types else text  # type: ignore[return-value]
 
 
-def lot_of(claim_id: str) -> float:
-    """Where in [0, 1) the draw of this claim falls; asked again, it falls there again."""
+def draw_of(claim_id: str) -> float:
+    """The random number in [0, 1) that chooses the run of this claim; repeated, it is the same."""
     return Random(claim_id).random()
 
 
-def place_of(claim: Claim) -> str:
-    """What a person calls the batch of a claim."""
+def _batch_name(claim: Claim) -> str:
+    """The batch of a claim, for messages."""
     return f"iteration {claim.iteration_number} batch {claim.seq} of run {claim.run_name}"
 
 
@@ -50,11 +50,11 @@ class WorkerQueries(Database):
     """Register, claim, renew, report, release and fail."""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker:
-        """Write the worker's row, or bring it up to date.
+        """Insert or update the worker's row.
 
         Raises:
             NameTaken: a worker of another machine has this name.
-            OutOfRange: a number or a text is none of a machine's.
+            OutOfRange: a number or a text is outside its limits.
         """
         facts = {name: getattr(info, name) for name in _FACTS}
         limits.check_values("spsa_worker", facts)
@@ -68,21 +68,21 @@ class WorkerQueries(Database):
         return RegisteredWorker(id=worker_id, machine=machine, secret=info.secret)
 
     def touch_worker(self, worker: RegisteredWorker, nps: float | None = None) -> str | None:
-        """Say that the worker lives, and how many nodes a second an engine makes on it.
+        """Record that the worker is alive, and an engine's nodes per second on it.
 
-        Why its machine is given no batches; None where it is.
+        Returns why its machine gets no batches; None if it does.
         """
         limits.check_values("spsa_worker", {"nps": nps})
         return self._touch(worker, nps)
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
-        """One free batch; None when there is no work now.
+        """Lease one ready batch; None when there is no work now.
 
-        A claim that has a batch already, as after an unknown outcome, is told of that one.
+        A claim that already has a batch, as after an unknown outcome, gets the same one.
 
         Raises:
-            LeaseLost: the batch of this claim was reported already.
-            IllegalTransition: the database does not know this worker (any more).
+            LeaseLost: the batch of this claim was already reported.
+            IllegalTransition: this worker is not registered.
         """
         limits.check_lease(lease_seconds)
         limits.check_values("spsa_batch", {"claim_id": claim_id})
@@ -90,64 +90,64 @@ class WorkerQueries(Database):
         if row is None:
             return None
         if row.status != BatchStatus.LEASED:
-            raise LeaseLost(f"claim {claim_id} has been reported; new work takes a new claim")
+            raise LeaseLost(f"claim {claim_id} was already reported; new work needs a new claim")
         return claim_of(row, lease_seconds)
 
     def renew(self, claim_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
-        """Lengthen the leases of these claims; those that are still held.
+        """Renew the leases of these claims; returns the claims that are still held.
 
-        A claim that is missing from the answer is lost: its games have to be dropped.
+        A claim that is missing is lost: the worker has to drop its games.
         """
         limits.check_lease(lease_seconds)
         limits.check_renewed(len(claim_ids))
         return frozenset(self._renew(claim_ids, lease_seconds)) if claim_ids else frozenset()
 
     def report(self, claim: Claim, result: BatchResult) -> Literal["accepted", "already"]:
-        """Hand in the result of a batch: it counts in its batch and its iteration, or nowhere.
+        """Report the result of a batch: it counts in its batch and its iteration, or in neither.
 
         Raises:
-            LeaseLost: the batch is another claim's now, or abandoned; the games do not count.
-            ReportConflict: this claim was reported before with other counts.
-            OutOfRange: a number of the result is none that games can have.
+            LeaseLost: another claim has the batch, or it is abandoned; the games do not count.
+            ReportConflict: this claim was already reported with other counts.
+            OutOfRange: a number of the result is outside its limits.
         """
         columns = columns_of(result)
         limits.check_values("spsa_batch", columns)
         outcome = self._report(claim, columns)
         if outcome == "lost":
             raise LeaseLost(
-                f"{place_of(claim)} is no longer held by claim {claim.claim_id}, or abandoned"
+                f"{_batch_name(claim)} is no longer held by claim {claim.claim_id}, or abandoned"
             )
         if outcome == "conflict":
-            raise ReportConflict(f"{place_of(claim)} was reported before with other counts")
+            raise ReportConflict(f"{_batch_name(claim)} was already reported with other counts")
         return outcome
 
     def release(self, claim: Claim) -> None:
-        """Give a batch back unplayed; the attempt does not count. Nothing if it is not held."""
+        """Return a batch unplayed; the attempt does not count. A lost claim changes nothing."""
         with self._write() as connection:
-            connection.execute(_RELEASE, _names(claim))
+            connection.execute(_RELEASE, _ids(claim))
 
     def fail(
         self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
     ) -> None:
-        """Give a batch back because this machine cannot play it, with the reason.
+        """Return a batch that this machine cannot play, with the reason.
 
-        Other machines may try. The master decides when that was tried often enough.
+        Other machines may try it. The master decides when it was tried often enough.
 
         Args:
-            sha256: the binary that is to blame, where that is known.
+            sha256: the binary that failed, where that is known.
         """
         limits.check_values("spsa_batch", {"last_error": reason, "void_games": void_games})
         limits.check_values("spsa_failure", {"sha256": sha256})
         self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
-        """A binary that is kept in the database; None where only its path is."""
+        """The bytes of a binary in the database; None if it holds only their path."""
         with self._read() as connection:
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content
 
     def work_left(self) -> bool:
-        """Whether any run is still to be played, though perhaps nothing of it is free just now."""
+        """Whether any run may still need games, even if no batch is ready now."""
         with self._read() as connection:
             return bool(connection.scalar(_WORK_LEFT))
 
@@ -156,7 +156,7 @@ class WorkerQueries(Database):
         values = {**facts, "secret_sha256": hashed}
         with self._write() as connection:
             machine = connection.scalar(_OWN_MACHINE, values)
-            if machine is None:  # a new machine; where its name is taken it gets a longer one
+            if machine is None:  # a new machine; if its name is taken, it gets a longer one
                 connection.execute(_NEW_MACHINE, values)
                 connection.execute(
                     _NEW_MACHINE, {**values, "host": f"{facts['host']}-{hashed[:8]}"}
@@ -172,7 +172,7 @@ class WorkerQueries(Database):
             machine = _machine_of(connection, worker)
             values = {"worker_id": worker.id, "nps": nps, "machine": machine}
             connection.execute(_TOUCH, values)
-            reason: str | None = connection.scalar(_TOLD_ASIDE, values)
+            reason: str | None = connection.scalar(_SET_ASIDE, values)
             return reason
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
@@ -180,10 +180,12 @@ class WorkerQueries(Database):
             machine = _machine_of(connection, worker)
             if machine is None:
                 raise IllegalTransition(f"worker {worker.id} is not registered by this machine")
-            told = connection.execute(_TOLD, {"claim_id": claim_id}).one_or_none()
-            if told is None and _take(connection, claim_id, machine, worker.id, lease_seconds):
-                told = connection.execute(_TOLD, {"claim_id": claim_id}).one()
-            return told
+            row = connection.execute(_CLAIMED, {"claim_id": claim_id}).one_or_none()
+            if row is None and _lease_batch(
+                connection, claim_id, machine, worker.id, lease_seconds
+            ):
+                row = connection.execute(_CLAIMED, {"claim_id": claim_id}).one()
+            return row
 
     def _renew(self, claim_ids: Sequence[str], lease_seconds: float) -> list[str]:
         lease = {"lease_seconds": lease_seconds}
@@ -194,21 +196,21 @@ class WorkerQueries(Database):
             return [claim_id for claim_id in renewed if claim_id is not None]
 
     def _report(self, claim: Claim, columns: Mapping[str, Any]) -> Outcome:
-        values = {**columns, **_names(claim)}
+        values = {**columns, **_ids(claim)}
         with self._write() as connection:
             outcome: Outcome | None = connection.scalar(_REPORT, values)
             return outcome or connection.scalar(_REPORT_AGAIN, values) or "lost"
 
     def _fail(self, claim: Claim, values: Mapping[str, Any]) -> None:
-        values = {**values, **_names(claim)}
+        values = {**values, **_ids(claim)}
         with self._write() as connection:
             worker_id = connection.scalar(_FAIL, values)
             if worker_id is not None:
-                _note_failure(connection, {**values, "worker_id": worker_id})
+                _record_failure(connection, {**values, "worker_id": worker_id})
 
 
 def columns_of(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch that a result fills, and the void games that it adds."""
+    """The columns of a batch for its result; void games are added to earlier ones."""
     return {
         **counts_of(result.tally),
         "void_games": sum(result.voids.values()),
@@ -221,7 +223,7 @@ COSTS = (
     *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
     *("seconds", "think_seconds", "slot"),
 )
-"""The columns of a batch that tell what its games have cost."""
+"""The columns of a batch for what its games cost."""
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
 _OWN_MACHINE = statement("register_worker.own_machine")
@@ -229,9 +231,9 @@ _NEW_MACHINE = statement("register_worker.new_machine")
 _WORKER = statement("register_worker.worker")
 _OWNER = statement("register_worker.owner")
 _MACHINE_OF = statement("machine_of")
-_TOUCH, _TOLD_ASIDE = statement("touch_worker"), statement("touch_worker.set_aside")
+_TOUCH, _SET_ASIDE = statement("touch_worker"), statement("touch_worker.set_aside")
 _NEXT_RUN = statement("next_run")
-_TOLD = statement("claim.told", **CLAIMED_TYPES)
+_CLAIMED = statement("claim.told", **CLAIMED_TYPES)
 _SEVERAL_RUNS = statement("claim.several_runs")
 _ITERATIONS = statement("claim.iterations")
 _FREE = statement("claim.free")
@@ -250,24 +252,24 @@ def _hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _names(claim: Claim) -> dict[str, Any]:
+def _ids(claim: Claim) -> dict[str, Any]:
     return {"batch_id": claim.batch_id, "claim_id": claim.claim_id}
 
 
 def _machine_of(connection: sa.Connection, worker: RegisteredWorker) -> str | None:
-    known = {"worker_id": worker.id, "secret_sha256": _hashed(worker.secret)}
-    machine: str | None = connection.scalar(_MACHINE_OF, known)
+    values = {"worker_id": worker.id, "secret_sha256": _hashed(worker.secret)}
+    machine: str | None = connection.scalar(_MACHINE_OF, values)
     return machine
 
 
-def _take(
+def _lease_batch(
     connection: sa.Connection, claim_id: str, machine: str, worker_id: int, lease_seconds: float
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
     several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"lot": lot_of(claim_id)}) if several else None
-    served = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
-    for iteration_id in served:
+    run_id = connection.scalar(_NEXT_RUN, {"lot": draw_of(claim_id)}) if several else None
+    playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
+    for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}
         free = connection.execute(_FREE, where).one_or_none()
         if free is not None:
@@ -280,12 +282,11 @@ def _take(
 
 def _lease(connection: sa.Connection, free: Any, lease: Mapping[str, Any]) -> None:
     if free.left_by is not None:
-        nothing = {"sha256": None, "reason": None}
-        lost = {"batch_id": free.id, "worker_id": free.left_by, **nothing}
-        _note_failure(connection, lost)
+        expired = {"batch_id": free.id, "worker_id": free.left_by, "sha256": None, "reason": None}
+        _record_failure(connection, expired)
     connection.execute(_LEASE, {**lease, "batch_id": free.id})
 
 
-def _note_failure(connection: sa.Connection, values: Mapping[str, Any]) -> None:
+def _record_failure(connection: sa.Connection, values: Mapping[str, Any]) -> None:
     connection.execute(_NOTE_FAILURE, values)
     connection.execute(_FAILED_BY, values)

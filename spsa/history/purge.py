@@ -1,11 +1,10 @@
-"""A purge is decided on: which results it strikes, and what theta is without them.
+"""Plans and carries out a purge: which results it removes, and theta without them.
 
-Theta after a purge is the replay of the run from its start over the results that are left, to the
-bit: each of them is an answer to what was really played, and that stays what it was, as do the
-iterations that are open. So theta is what it would be in a run that had played just these points
-and had never counted those games. The log of steps is not rewritten. It says what was applied at
-its time, and a purge is one more entry between two of its steps. Both chains can be computed at any
-time: as it was applied, and without all that has been struck since.
+Theta after a purge is the replay of the run from its start over the remaining results, to the bit.
+The played points do not change, and neither do the open iterations: theta becomes what it would be
+if the run had played the same points and had never counted the purged games. The log of steps is
+not rewritten; a purge is one more entry between two of its steps. Theta can be computed both as it
+was applied and without everything that has been purged since.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,24 +29,24 @@ from spsa.errors import IllegalTransition, NothingToDo
 from spsa.history.replay import Moment, counted_after, replay, with_tally
 from spsa.lifecycle import Purpose
 
-_LOOKS = 20
-"""A run that moves on under a purge is looked at again so often; it moves once an iteration."""
+_TRIES = 20
+"""How often a purge is planned again if the run moves meanwhile, once an iteration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """A purge before it is done, decided on the run as it stood.
+    """A planned purge of a run.
 
-    `last` is None where theta holds none of the results: it stays as it is. `drift` is how far, in
-    steps, this program's replay is from theta before anything is struck: not 0 where another
-    version of the rule, or another processor, moved the run.
+    `last` is None if theta holds none of the results, so that it does not change. `drift` is the
+    distance, in steps, of theta from its replay before the purge; it is not 0 if another version
+    of the rule, or another processor, moved the run.
     """
 
     run: Run
     selection: Selection
     matches: Sequence[PurgeMatch]
     last: Moment | None
-    judgements: Mapping[int, PurgeVerdict]
+    verdicts: Mapping[int, PurgeVerdict]
     drift: float
 
     @property
@@ -56,44 +55,44 @@ class PurgePlan:
 
     @property
     def moved(self) -> dict[str, float]:
-        """How far every active parameter would go, in its steps, the farthest first."""
+        """How far every active parameter would move, in its steps, the farthest first."""
         apart = steps_apart(self.run, self.theta, self.run.theta)
         return dict(sorted(apart.items(), key=lambda one: -abs(one[1])))
 
 
 def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:
-    """What a purge would do to a run as it stands.
+    """Plan a purge of a run.
 
     Raises:
-        NothingToDo: no result that counts is meant.
+        NothingToDo: no counted result is selected.
     """
     matches = store.matching(run.id, selection)
     if not matches:
-        raise NothingToDo(f"no result of run {run.name} that counts is meant: nothing to strike")
+        raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
     held, lost = results_of(store, run, run.applied), _lost(matches)
     if not any(it.id in lost for it in held):
         return PurgePlan(
-            run=run, selection=selection, matches=matches, last=None, judgements={}, drift=0.0
+            run=run, selection=selection, matches=matches, last=None, verdicts={}, drift=0.0
         )
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
-    last, judgements = _judged(tuning, left, lost)
+    last, verdicts = _replayed(tuning, left, lost)
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         last=last,
-        judgements=judgements,
+        verdicts=verdicts,
         drift=_drift(run, tuning, held),
     )
 
 
 def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
-    """Do what was planned; on a run that has moved on, what the same selection means now.
+    """Carry out a plan; if the run has moved meanwhile, plan the same selection again.
 
     Raises:
-        NothingToDo: somebody else has struck it all meanwhile.
+        NothingToDo: the results have been purged meanwhile.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         try:
             return store.purge(plan_.run.id, _new(tuning, plan_, actor, reason))
         except IllegalTransition as error:
@@ -108,19 +107,18 @@ def theta_at(
     """Theta after the result k, and the estimates beside it.
 
     Args:
-        as_applied: theta as it was when k was applied, with the games that have been struck since;
-            else with the games that count now.
+        as_applied: whether with the games that counted when k was applied; otherwise with those
+            that count now.
 
     Raises:
-        NothingToDo: the run does not hold so many results.
+        NothingToDo: the run has fewer results.
     """
     if k > run.applied:
-        raise NothingToDo(f"run {run.name} holds {run.applied} results, there is no theta of k={k}")
+        raise NothingToDo(f"run {run.name} has {run.applied} results, so no theta of k={k}")
     now, then = results_of(store, run, k), _as_applied(store, run, k)
     wanted = then if as_applied else now
     last = _last(replay(tuning, wanted))
-    logged = wanted == then
-    theta = _logged(store, run, k) if logged else last.theta
+    theta = _logged(store, run, k) if wanted == then else last.theta
     return theta, tuning.estimates(last.state)
 
 
@@ -137,9 +135,9 @@ def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
 
 
 def _as_applied(store: Store, run: Run, k: int) -> list[Iteration]:
-    """The results through k as they counted when the step k was taken."""
+    """The results through k with the games that counted when k was applied."""
     purges = sum(purge.applied < k for purge in store.purges(run.id))
-    return counted_after(purges, results_of(store, run, k), store.struck(run.id))
+    return counted_after(purges, results_of(store, run, k), store.purged_batches(run.id))
 
 
 def _logged(store: Store, run: Run, k: int) -> Values:
@@ -151,16 +149,16 @@ def _last(moments: Iterator[Moment]) -> Moment:
     return last
 
 
-def _judged(
+def _replayed(
     tuning: Tuning, left: Sequence[Iteration], lost: Mapping[int, Tally]
 ) -> tuple[Moment, dict[int, PurgeVerdict]]:
-    """The end of the replay, and what is left to be said of each iteration that loses games."""
+    """The end of the replay, and the new verdict on each iteration that loses games."""
     moments = replay(tuning, left)
-    last, judgements = next(moments), {}
+    last, verdicts = next(moments), {}
     for it, last in zip(left, moments, strict=True):
         if it.id in lost:
-            judgements[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
-    return last, judgements
+            verdicts[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
+    return last, verdicts
 
 
 def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
@@ -169,7 +167,7 @@ def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
 
 
 def _lost(matches: Sequence[PurgeMatch]) -> dict[int, Tally]:
-    """The games of each iteration that are to be struck, by its row's id."""
+    """The games to purge from each iteration, by its row's id."""
     lost: dict[int, Tally] = {}
     for match in matches:
         lost[match.iteration_id] = lost.get(match.iteration_id, Tally()) + match.tally
@@ -189,5 +187,5 @@ def _new(tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
         theta_after=plan_.theta,
         estimates=known,
         state=run.state if plan_.last is None else plan_.last.state,
-        judgements=plan_.judgements,
+        verdicts=plan_.verdicts,
     )

@@ -1,8 +1,7 @@
-"""Theta computed once more from a run's seed and results; it comes out the same, bit for bit.
+"""Computes theta again from a run's seed and results; it is the same, bit for bit.
 
-A run that was purged has one chain of thetas for every number of purges: the results as they
-counted after so many. An iteration that has no game left is passed over: neither theta nor
-anything that its rule remembers can tell it from one that never was.
+A run with purges has one chain of thetas for every number of purges, from the results that counted
+then. The replay skips an iteration that has no game left, as if it had never been opened.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from spsa.errors import IllegalTransition
 class Moment:
     """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
 
-    `gradient` and `elo` are what the games of k alone say; None where there were none.
+    `gradient` and `elo` are the estimates from the games of k alone; None without games.
     """
 
     k: int
@@ -33,7 +32,7 @@ class Moment:
 
 
 def games_of(iteration: Iteration) -> PlayedGames:
-    """What the row of a tuning iteration says of its games."""
+    """The played values and the result of a tuning iteration."""
     if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
         raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
     return PlayedGames(
@@ -46,11 +45,11 @@ def games_of(iteration: Iteration) -> PlayedGames:
 
 
 def counted_after(
-    purges: int, results: Iterable[Iteration], struck: Iterable[PurgedBatch]
+    purges: int, results: Iterable[Iteration], purged: Iterable[PurgedBatch]
 ) -> list[Iteration]:
-    """The results with the games that counted when theta was without what so many purges struck."""
+    """The results with the games that counted after this number of purges."""
     back: dict[int, Tally] = {}
-    for one in struck:
+    for one in purged:
         if one.purge > purges and not one.played_again:
             back[one.iteration_id] = back.get(one.iteration_id, Tally()) + one.tally
     return [with_tally(it, it.tally + back.get(it.id, Tally())) for it in results]
@@ -62,22 +61,22 @@ def with_tally(iteration: Iteration, tally: Tally) -> Iteration:
 
 
 def noted_from(run: Run, results: Sequence[Iteration]) -> int:
-    """The first moment at which the run's state has notes on theta besides the rule's own state.
+    """The first moment whose state has notes for the estimates, besides the rule's own state.
 
-    Later than 0 for a run that was moved by a program that took none. `results` are those that
-    theta holds.
+    It is after 0 if an older program, which kept no notes, started the run. `results` are those
+    that theta holds.
     """
-    told = [it.k or 0 for it in results if it.tally.pairs]
+    played = [it.k or 0 for it in results if it.tally.pairs]
     outcomes = noted(run.state)
     if outcomes is None:
         return run.applied + 1
-    return 0 if outcomes == len(told) else (told[-outcomes:] or [run.applied + 1])[0]
+    return 0 if outcomes == len(played) else (played[-outcomes:] or [run.applied + 1])[0]
 
 
 def replay(tuning: Tuning, results: Iterable[Iteration], noted_from: int = 0) -> Iterator[Moment]:
-    """The start, and what each of the results led to; they come in the order of their k.
+    """The start, and the moment after each result, in the order of k.
 
-    States before the moment `noted_from` are without notes.
+    States before the moment `noted_from` have no notes.
     """
     moment = Moment(0, *tuning.start())
     for iteration in results:
@@ -89,14 +88,14 @@ def replay(tuning: Tuning, results: Iterable[Iteration], noted_from: int = 0) ->
 def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
     if not games.tally.pairs:
         return Moment(games.k, before.theta, before.state, dict.fromkeys(before.theta, 0.0))
-    answer = tuning.answer(before.state, before.theta, games)
+    update = tuning.update(before.state, before.theta, games)
     return Moment(
         k=games.k,
-        theta=dict(answer.theta),
-        state=answer.state,
-        delta=answer.delta,
-        gradient=answer.gradient,
-        elo=answer.elo,
+        theta=dict(update.theta),
+        state=update.state,
+        delta=update.delta,
+        gradient=update.gradient,
+        elo=update.elo,
     )
 
 

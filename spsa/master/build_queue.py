@@ -14,7 +14,7 @@ from spsa.master.delivery import Sides
 
 @dataclass(frozen=True, slots=True)
 class QueuedBuild:
-    """The engines of a proposal in the making, and the run that it was made from."""
+    """The engines of a proposal that are being built, and the run that it was computed from."""
 
     proposal: Proposal
     opened_on: int
@@ -23,41 +23,41 @@ class QueuedBuild:
 
 
 class BuildQueue:
-    """What is to become iterations, first in, first out."""
+    """The next iterations, first in, first out."""
 
     def __init__(self) -> None:
-        self._line: deque[QueuedBuild] = deque()
+        self._builds: deque[QueuedBuild] = deque()
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._builds)
 
     @property
     def first(self) -> QueuedBuild:
-        return self._line[0]
+        return self._builds[0]
 
     @property
-    def in_build(self) -> BuildProgress:
-        built = bool(self._line) and self.first.sides.done()
-        return BuildProgress(count=len(self._line), built=built)
+    def progress(self) -> BuildProgress:
+        built = bool(self._builds) and self.first.sides.done()
+        return BuildProgress(count=len(self._builds), built=built)
 
     def add(self, building: QueuedBuild) -> None:
-        self._line.append(building)
+        self._builds.append(building)
 
-    def leave(self) -> None:
-        """The first of them has been opened."""
-        self._line.popleft()
+    def remove_first(self) -> None:
+        """Remove the first build, whose iteration was opened."""
+        self._builds.popleft()
 
     def drop_outdated(self, view: RunView) -> None:
-        """Forget what is open by now, and what the run has changed under."""
-        while self._line and self.first.proposal.k <= view.opened:
-            self._line.popleft()
-        fitting = sum(1 for _ in takewhile(partial(_fits, view), enumerate(self._line)))
-        while len(self._line) > fitting:
-            self._line.pop().sides.cancel()
+        """Remove builds whose iteration is open, and those that the run no longer fits."""
+        while self._builds and self.first.proposal.k <= view.opened:
+            self._builds.popleft()
+        fitting = sum(1 for _ in takewhile(partial(_fits, view), enumerate(self._builds)))
+        while len(self._builds) > fitting:
+            self._builds.pop().sides.cancel()
 
 
 def _fits(view: RunView, placed: tuple[int, QueuedBuild]) -> bool:
-    """Whether a build is for the k of its place, and on results that the run still holds."""
+    """Whether a build is for the k of its place, and was computed on results that still count."""
     (place, building), run = placed, view.run
-    in_turn = building.proposal.k == view.opened + place + 1 <= run.max_iterations
-    return in_turn and building.purges == run.purges and building.opened_on <= run.applied
+    is_next = building.proposal.k == view.opened + place + 1 <= run.max_iterations
+    return is_next and building.purges == run.purges and building.opened_on <= run.applied

@@ -1,4 +1,4 @@
-"""Engines made in other threads: a build may last longer than a mastership that is not renewed."""
+"""Builds engines in threads, because a build may take longer than the master lease."""
 
 import time
 from collections import deque
@@ -9,47 +9,47 @@ from typing import Self
 from spsa.db.store import Values
 from spsa.master.delivery import Delivery, Sides
 
-PRESUMED_SECONDS = 30.0
-"""What two builds take where none has been made yet."""
+ASSUMED_SECONDS = 30.0
+"""The assumed time of a build before the first one has been measured."""
 
-_REMEMBERED = 8
+_MEASURED = 8
 
 
 class BuildThreads:
-    """As many builds at a time as the delivery bears.
+    """Runs as many builds at a time as the delivery allows.
 
-    A context manager that gives up what is still in the making.
+    A context manager: its end cancels the builds that are not finished.
     """
 
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
         self._threads = ThreadPoolExecutor(delivery.at_once, "build")
-        self._presumed = 0.0 if delivery.source_sha256 is None else PRESUMED_SECONDS
-        self._lasted = deque[float](maxlen=_REMEMBERED)
+        self._assumed = 0.0 if delivery.source_sha256 is None else ASSUMED_SECONDS
+        self._seconds = deque[float](maxlen=_MEASURED)
 
     @property
-    def places(self) -> int:
-        """How many iterations' engines are built at a time."""
+    def builders(self) -> int:
+        """How many iterations are built at a time."""
         return self._delivery.at_once
 
     @property
     def seconds(self) -> float:
-        """What the engines of an iteration take: the slowest of the latest few."""
-        return max(self._lasted, default=self._presumed)
+        """The seconds that the slowest of the last few builds took."""
+        return max(self._seconds, default=self._assumed)
 
     @property
-    def proved(self) -> bool:
-        """Whether `seconds` was measured here."""
-        return bool(self._lasted)
+    def is_measured(self) -> bool:
+        """Whether `seconds` was measured, not assumed."""
+        return bool(self._seconds)
 
-    def begin(self, plus: Values, minus: Values) -> Future[Sides]:
-        """Two engines with these values, some time from now."""
+    def start(self, plus: Values, minus: Values) -> Future[Sides]:
+        """Start to build two engines with these values."""
         return self._threads.submit(self._prepared, plus, minus)
 
     def _prepared(self, plus: Values, minus: Values) -> Sides:
         began = time.monotonic()
         sides = self._delivery.prepare(plus, minus)
-        self._lasted.append(time.monotonic() - began)
+        self._seconds.append(time.monotonic() - began)
         return sides
 
     def __enter__(self) -> Self:
@@ -57,9 +57,9 @@ class BuildThreads:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self._delivery.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)

@@ -14,7 +14,7 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Two engines that are ready to be named in a row."""
+    """The two engines of an iteration, with the UCI options that are sent to them."""
 
     plus: NewEngine
     minus: NewEngine
@@ -23,34 +23,34 @@ class Sides:
 
 
 class Delivery(Protocol):
-    """Makes the two engines of an iteration; everything else is the same for all deliveries."""
+    """Makes the two engines of an iteration."""
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        """Two engines with these values, published and tried. May take minutes.
+        """Build and publish two engines with these values, which may take minutes.
 
-        Several threads may call it at a time, as many as `at_once` says.
+        Up to `at_once` threads may call it at a time.
 
         Raises:
-            BuildFailed: with the compiler's or the engine's own words and the values.
+            BuildFailed: with the output of the compiler or the engine, and the values.
         """
         ...
 
     def cancel(self) -> None:
-        """Make a `prepare` that runs in another thread end soon."""
+        """Stop every `prepare` that runs in another thread."""
         ...
 
     def discard(self, build_keys: Collection[str]) -> None:
-        """Remove binaries that no iteration will name again."""
+        """Delete binaries that no iteration will use again."""
         ...
 
     @property
     def source_sha256(self) -> str | None:
-        """What the engines of a run are made of; None where nothing is built."""
+        """The hash of the source that engines are built from; None if none are built."""
         ...
 
     @property
     def at_once(self) -> int:
-        """How many pairs of engines are built at a time."""
+        """How many pairs of engines may be built at a time."""
         ...
 
 
@@ -63,7 +63,7 @@ class BuildDelivery:
     source_sha256: str
     sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
     constants_file: str
-    keep_bytes: bool  # whether boxes get the binaries out of the database
+    keep_bytes: bool  # whether workers load the binaries from the database
 
     @property
     def at_once(self) -> int:
@@ -114,17 +114,17 @@ class UciDelivery:
         )
 
     def cancel(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no build runs."""
 
     def discard(self, build_keys: Collection[str]) -> None:
-        """The one binary is the next iteration's too."""
+        """Do nothing: all iterations use the same binary."""
 
     def _options(self, values: Values) -> dict[str, str]:
         return {name: str(number) for name, number in self.space.options(values).items()}
 
 
 def new_engine(engine: BuiltEngine, *, keep_bytes: bool) -> NewEngine:
-    """A published binary as a row will name it."""
+    """The row of a published binary."""
     return NewEngine(
         sha256=engine.sha256,
         build_key=engine.build_key,

@@ -1,20 +1,21 @@
-"""The loop that moves a run: look, decide, act; everything it knows is in the database.
+"""The master's loop: view the run, decide, act. All its knowledge is in the database.
 
-Killed at any line and started again it goes on where the run stands: the decision is made from the
-run's rows alone, and every act is one transaction that is either done or not. What follows from an
-act (telling, writing params.toml, removing binaries) is done when the run is seen to hold it.
+A master that is killed at any line continues after a restart: the decision depends on the run's
+rows only, and every action is one transaction. What follows from an action (logging, writing
+params.toml, deleting binaries) happens when the next view shows that it was done.
 """
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
-from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, RunView, Store
+from spsa.db.store import Iteration, MasterLease, Run, RunView, Store
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
-from spsa.lifecycle import Purpose, RunStatus
+from spsa.lifecycle import RunStatus
 from spsa.master.build_queue import BuildQueue, QueuedBuild
 from spsa.master.build_threads import BuildThreads
 from spsa.master.decide import (
@@ -25,28 +26,30 @@ from spsa.master.decide import (
     OpenIteration,
     StartBuild,
     Stop,
-    machines_to_set_aside,
     next_decision,
 )
 from spsa.master.delivery import Delivery
+from spsa.master.entries import new_iteration, new_step
+from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
-from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, show
+from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
 from spsa.master.settings import RunSettings
 from spsa.security.signing import Sign
-from spsa.text import FAILURE_LENGTH, printable
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
 
+T = TypeVar("T")
+
 KEPT_ITERATIONS = 50
-"""Binaries of older results are removed; every one can be built again from its row."""
+"""Binaries of older iterations are deleted; each can be built again from its row."""
 
 
 @dataclass(slots=True)
 class Master:
     """Moves one run until it ends or `stopping` is set.
 
-    `project` writes theta where the owner reads it; it is called after the commit that moved theta,
-    and once at the start.
+    `project` writes theta to params.toml. It is called at the start and after every commit that
+    moved theta.
     """
 
     store: Store
@@ -63,10 +66,10 @@ class Master:
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
     _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
-    _shortage: str | None = field(init=False, default=None)  # what was told of it
-    _answered: tuple[Iteration, Update] | None = field(init=False, default=None)
-    # results and purges whose consequences are drawn
-    _told: tuple[int, int] | None = field(init=False, default=None)
+    _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
+    # results and purges of the theta that was last written to params.toml
+    _projected: tuple[int, int] | None = field(init=False, default=None)
+    _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
@@ -74,38 +77,38 @@ class Master:
         self._pacer = Pacer(self.settings, self._build_threads)
 
     def run(self) -> RunStatus | None:
-        """Move the run until it has ended; its status, or None when stopped before that.
+        """Move the run until it has ended; returns its status, or None when stopped before that.
 
         Raises:
-            BuildFailed: an iteration's engines cannot be built; the run stays resumable.
-            MasterLeaseLost: another master moves the run now.
+            BuildFailed: an iteration's engines cannot be built; the run can be continued.
+            MasterLeaseLost: another master holds the run now.
         """
         with self._build_threads:
             while not self.stopping.is_set():
-                with self._session.through_outages():
-                    view = self._look()
-                    move = next_decision(view, self._pacer.pacing(view), self._builds.in_build)
-                    if isinstance(move, Stop):
+                with self._session.surviving_outages():
+                    view = self._view()
+                    decision = next_decision(view, self._pacer.pacing(view), self._builds.progress)
+                    if isinstance(decision, Stop):
                         return view.run.status
-                    if not self._act(view, move):
-                        self._rest(view.run)
+                    if not self._act(view, decision):
+                        self._wait(view.run)
         return None
 
-    def _look(self) -> RunView:
-        view = self._session.look()
-        if (view.run.applied, view.run.purges) != self._told:
-            self._draw_consequences(view.run)
+    def _view(self) -> RunView:
+        view = self._session.view()
+        if (view.run.applied, view.run.purges) != self._projected:
+            self._follow_up(view.run)
         self._builds.drop_outdated(view)
-        self._tell_of_shortage(view)
-        self._set_machines_aside(view)
-        show(self.watcher.saw, view)
+        self._warn_of_shortage(view)
+        set_machines_aside(self.store, view)
+        notify(self.watcher.saw, view)
         return view
 
-    def _act(self, view: RunView, move: Decision) -> bool:
-        """Do a move; whether there may be another one at once."""
-        match move:
+    def _act(self, view: RunView, decision: Decision) -> bool:
+        """Carry out a decision; whether another one may follow at once."""
+        match decision:
             case StartBuild(k):
-                self._build(view.run, k)
+                self._start_build(view.run, k)
             case OpenIteration():
                 self._open(view)
             case Apply(iteration):
@@ -116,109 +119,51 @@ class Master:
                 return False
         return True
 
-    def _rest(self, run: Run) -> None:
-        """Until it is time for the next look, or a build ends."""
+    def _wait(self, run: Run) -> None:
+        """Wait until it is time for the next view, or a build ends."""
         if self._builds and run.status is RunStatus.RUNNING:
             wait([self._builds.first.sides], timeout=self.tick)
         else:
-            self._session.rest()
+            self._session.wait()
 
-    def _build(self, run: Run, k: int) -> None:
+    def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.begin(proposal.played.plus, proposal.played.minus)
+        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus)
         self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:
-        building = self._builds.first
-        new = self._iteration(building, view)
+        build = self._builds.first
+        new = new_iteration(build, self.settings, self._pacer, view)
         number = self.store.open_iteration(self.master_lease, new, self.sign)
-        self._builds.leave()
-        show(self.watcher.opened, number, building.proposal)
-
-    def _iteration(self, building: QueuedBuild, view: RunView) -> NewIteration:
-        proposal, sides = building.proposal, building.sides.result()
-        return NewIteration(
-            purpose=Purpose.TUNE,
-            k=proposal.k,
-            opened_on=building.opened_on,
-            opened_purges=building.purges,
-            in_flight=self._pacer.in_flight(proposal.k, building.opened_on),
-            a_k=proposal.a_k,
-            c_k=proposal.c_k,
-            plus=sides.plus,
-            minus=sides.minus,
-            plus_options=sides.plus_options,
-            minus_options=sides.minus_options,
-            terms=self.settings.terms,
-            target_games=self.settings.games_per_iteration,
-            batches=self._pacer.batches(view),
-            max_attempts=self.settings.max_attempts,
-            base_parameters=proposal.base,
-            plus_parameters=proposal.played.plus,
-            minus_parameters=proposal.played.minus,
-            perturbation_signs=proposal.signs,
-        )
+        self._builds.remove_first()
+        notify(self.watcher.opened, number, build.proposal)
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
-        answer = self.tuning.answer(run.state, run.theta, games_of(iteration))
-        self._answered = (iteration, answer)
-        self.store.apply(
-            self.master_lease,
-            iteration.id,
-            NewStep(
-                k=run.applied + 1,
-                theta_before=run.theta,
-                delta=answer.delta,
-                theta_after=answer.theta,
-                estimates=answer.estimates,
-                state=answer.state,
-                gradient=answer.gradient,
-                elo=answer.elo,
-                bounded=answer.bounded,
-                purges=run.purges,
-            ),
-        )
+        update = self.tuning.update(run.state, run.theta, games_of(iteration))
+        self._last_update = (iteration, update)
+        self.store.apply(self.master_lease, iteration.id, new_step(run, update))
 
-    def _draw_consequences(self, run: Run) -> None:
-        """Of a theta that was moved, perhaps by the master before this one."""
-        if self._answered is not None and self._answered[0].k == run.applied:
-            show(self.watcher.applied, *self._answered)
-        self._answered = None
-        self._project(run)
+    def _follow_up(self, run: Run) -> None:
+        """Project a theta that has moved, perhaps by an earlier master, and delete old binaries."""
+        if self._last_update is not None and self._last_update[0].k == run.applied:
+            notify(self.watcher.applied, *self._last_update)
+        self._last_update = None
+        self._survive("theta is in the database but not in params.toml", self.project, run)
         if run.applied > KEPT_ITERATIONS:
-            self._discard(
-                self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
-            )
-        self._told = (run.applied, run.purges)
+            keys = self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
+            self._survive("old binaries could not be deleted", self.delivery.discard, keys)
+        self._projected = (run.applied, run.purges)
 
-    def _tell_of_shortage(self, view: RunView) -> None:
-        """Slots that will have to wait, once for every reason."""
+    def _survive(self, failure: str, action: Callable[[T], None], argument: T) -> None:
+        """Log an error of this machine instead of ending the run."""
+        try:
+            action(argument)
+        except (TuningError, OSError) as error:
+            log.warning("%s: %s", failure, error)
+
+    def _warn_of_shortage(self, view: RunView) -> None:
+        """Warn once if slots will have to wait whatever the master does."""
         shortage = self._pacer.shortage(view)
-        if shortage is not None and self._shortage is None:
+        if shortage is not None and not self._warned_of_shortage:
             log.warning(shortage)
-            self._shortage = shortage
-
-    def _set_machines_aside(self, view: RunView) -> None:
-        for bad in machines_to_set_aside(view):
-            run_id = view.run.id
-            if self.store.set_aside(
-                bad.machine,
-                printable(bad.reason, FAILURE_LENGTH),
-                "master",
-                sha256=bad.sha256,
-                run_id=run_id,
-            ):
-                which = "every binary" if bad.sha256 is None else f"the binary {bad.sha256[:12]}"
-                log.warning("machine %s is set aside for %s: %s", bad.machine, which, bad.reason)
-
-    def _project(self, run: Run) -> None:
-        try:
-            self.project(run)
-        except (TuningError, OSError) as error:
-            log.warning("theta is kept in the database, but could not be written out: %s", error)
-
-    def _discard(self, build_keys: list[str]) -> None:
-        try:
-            self.delivery.discard(build_keys)
-        except (TuningError, OSError) as error:
-            log.warning("binaries that nobody needs could not be removed: %s", error)
+            self._warned_of_shortage = True

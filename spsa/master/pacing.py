@@ -1,89 +1,87 @@
-"""When the next iteration is due, by the slots that are seen, and by what games and builds take."""
+"""Computes the pacing of iterations from the active slots and the times of games and builds."""
 
 from dataclasses import dataclass
 
 from spsa.algorithms import method
 from spsa.db.store import RunView
 from spsa.lab.planning.question import USUAL_PLIES, game_seconds
-from spsa.lab.planning.supply import Demand, bearable_depth, cut, depth_after, evenly
+from spsa.lab.planning.supply import Demand, cut, depth_after, depth_limit, evenly
 from spsa.master.build_threads import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
 
-_PRESUMED_NPS = 1e6
-_PRESUMED_SECONDS = 10.0  # of a game by depth, until some have been played
+_ASSUMED_NPS = 1e6
+_ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
 
 
 @dataclass(frozen=True, slots=True)
 class Pacer:
-    """Says for every look at a run how its iterations are to follow each other.
-
-    Where the run's owner fixed the number of iterations in flight it is that and nothing else.
-    """
+    """The pacing of a run: a fixed number in flight, or as many as the fleet needs."""
 
     settings: RunSettings
     build_threads: BuildThreads
 
     def pacing(self, view: RunView) -> Pacing:
+        """The pacing for this view of the run."""
         fixed = self.settings.iterations_in_flight
         if fixed != AUTO:
             return InOrder(fixed)
         return AsNeeded(
-            depth=min(self._bearable(view), depth_after(view.run.applied)),
-            wanted=self._demand(view, self._hands(view)).wanted,
+            depth=min(self._depth_limit(view), depth_after(view.run.applied)),
+            wanted=self._demand(view, self._busy_slots(view)).wanted,
             games=self.settings.games_per_iteration,
-            builders=self.build_threads.places,
+            builders=self.build_threads.builders,
         )
 
     def batches(self, view: RunView) -> tuple[int, ...]:
-        """How the games of an iteration are cut that is opened now."""
+        """The games of each batch of an iteration that is opened now."""
         settings = self.settings
         if settings.iterations_in_flight != AUTO:
             return evenly(settings.games_per_iteration, settings.batch_size)
         return cut(settings.games_per_iteration, settings.batch_size, view.active_slots)
 
     def in_flight(self, k: int, opened_on: int) -> int:
-        """What the row of iteration k says of how many were."""
+        """The number of iterations in flight, for the row of iteration k."""
         fixed = self.settings.iterations_in_flight
         return k - opened_on if fixed == AUTO else fixed
 
     def shortage(self, view: RunView) -> str | None:
-        """Why slots will wait whatever the master does, and what would help; None if they won't.
+        """Why slots will wait whatever the master does, and what would help; None if they will not.
 
-        Before the first result only the shortest games are known, and of builds nothing.
+        It is None before the first result and the first build, when neither time is known.
         """
-        known = view.run.applied and self.build_threads.proved
+        known = view.run.applied and self.build_threads.is_measured
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
-        demand, bearable = self._demand(view, view.active_slots), self._bearable(view)
+        demand, limit = self._demand(view, view.active_slots), self._depth_limit(view)
         slots = f"{demand.slots} slots"
         if demand.games_to_build > demand.games:
             found = f"builds take {demand.build_seconds:.0f} s and cannot keep up with {slots}"
-        elif demand.depth > bearable:
-            found = f"{slots} need {demand.depth} iterations in flight, this run bears {bearable}"
+        elif demand.depth > limit:
+            found = f"{slots} need {demand.depth} iterations in flight, this run allows {limit}"
         else:
             return None
-        return f"{found}: in another run {demand.remedy(bearable)}"
+        return f"{found}: in another run {demand.remedy(limit)}"
 
-    def _hands(self, view: RunView) -> int:
-        """Slots, and batches that wait for one at their worker, as the seconds of a game do too."""
+    def _busy_slots(self, view: RunView) -> int:
+        """Active slots, or leased batches if they are more because some wait at their worker."""
         return max(view.active_slots, view.leased_batches)
 
     def _demand(self, view: RunView, slots: int) -> Demand:
         settings = self.settings
         return Demand(
             slots=slots,
-            game_seconds=view.game_seconds or self._presumed_seconds(),
+            game_seconds=view.game_seconds or self._assumed_seconds(),
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,
             build_seconds=self.build_threads.seconds,
-            builders=self.build_threads.places,
+            builders=self.build_threads.builders,
         )
 
-    def _presumed_seconds(self) -> float:
+    def _assumed_seconds(self) -> float:
         control = self.settings.terms.time_control
-        return game_seconds(control, USUAL_PLIES, _PRESUMED_NPS) or _PRESUMED_SECONDS
+        return game_seconds(control, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
 
-    def _bearable(self, view: RunView) -> int:
+    def _depth_limit(self, view: RunView) -> int:
         needed = method(view.run.algorithm).iterations_per_depth
-        return bearable_depth(self.settings.planned_iterations, needed)
+        return depth_limit(self.settings.planned_iterations, needed)

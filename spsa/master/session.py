@@ -1,7 +1,7 @@
-"""What everybody who moves a run does: look at it, outlast a silent database, tell a watcher.
+"""A master session: view the run, survive an unreachable database, notify a watcher.
 
-Nothing that goes wrong outside the database and the builds ends a run: a terminal that was closed
-and a full disk under a log are forgotten.
+Only errors of the database and of builds end a run; a closed terminal or a full disk under a log
+does not.
 """
 
 import logging
@@ -20,55 +20,55 @@ TICK_SECONDS = 0.5
 RETRY_SECONDS = 10.0
 
 log = logging.getLogger("spsa.master")
-Said = ParamSpec("Said")
+P = ParamSpec("P")
 
 
 class Watcher(Protocol):
-    """Somebody who is shown what the master sees."""
+    """Is notified of each view of the run, each opened and each applied iteration."""
 
     def saw(self, view: RunView) -> None: ...
     def opened(self, number: int, proposal: Proposal) -> None: ...
-    def applied(self, iteration: Iteration, answer: Update) -> None: ...
+    def applied(self, iteration: Iteration, update: Update) -> None: ...
 
 
-def show(tell: Callable[Said, None], *args: Said.args, **kwargs: Said.kwargs) -> None:
-    """Tell a watcher, who may be gone."""
+def notify(watch: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Call a method of a watcher, whose output may be closed."""
     with suppress(OSError):
-        tell(*args, **kwargs)
+        watch(*args, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class MasterSession:
-    """One master at one run, until it is told to stop; it looks at it every `tick` seconds."""
+    """One master of one run until `stopping` is set; it views the run every `tick` seconds."""
 
     store: Store
     master_lease: MasterLease
     stopping: threading.Event
     tick: float = TICK_SECONDS
 
-    def look(self) -> RunView:
-        """The run as it stands, the mastership renewed.
+    def view(self) -> RunView:
+        """Renew the master lease and view the run.
 
         Raises:
-            MasterLeaseLost: another master moves the run now.
+            MasterLeaseLost: another master holds the run now.
         """
         return self.store.tick(self.master_lease, LEASE_SECONDS)
 
-    def rest(self) -> None:
-        """Wait until it is time for the next look."""
+    def wait(self) -> None:
+        """Wait until it is time for the next view."""
         self.stopping.wait(self.tick)
 
     @contextmanager
-    def through_outages(self) -> Iterator[None]:
-        """Outlast a database that does not answer, and a decision that came too late.
+    def surviving_outages(self) -> Iterator[None]:
+        """Survive an unreachable database, and a decision on a run that has changed.
 
-        Whether it did what it was asked for is unknown then; the next look at the run tells.
+        The outcome is unknown then; the next view of the run shows it.
         """
         try:
             yield
         except DatabaseUnreachable as error:
-            log.warning("the database does not answer, waiting: %s", error)
+            log.warning("the database is not reachable, waiting: %s", error)
             self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
-            log.warning("the run has changed meanwhile, looking again: %s", error)
-            self.rest()
+            log.warning("the run has changed meanwhile, deciding again: %s", error)
+            self.wait()

@@ -1,4 +1,4 @@
-"""What of a run never changes besides its space: the JSON of `spsa_run.settings`, typed."""
+"""The settings of a run, which never change: the JSON of `spsa_run.settings`, typed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,10 +13,10 @@ AUTO: Final[Auto] = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How a run cuts its games, and by which rule it moves.
+    """How a run plays and moves.
 
-    `planned_iterations` is what gains are derived from, also when the run is extended later.
-    `iterations_in_flight` is "auto" where they follow the fleet.
+    Gains are derived from `planned_iterations`, also if the run is extended later.
+    `iterations_in_flight` is "auto" if it follows the fleet.
     """
 
     rule: Mapping[str, Any]
@@ -29,19 +29,19 @@ class RunSettings:
     terms: Terms
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the terms, which have a column of their own."""
+        """Everything but the game settings, which have the column `terms`."""
         data = asdict(self)
         del data["terms"]
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], terms: Terms) -> Self:
-        """What `to_json` gave; UnusableState where it is anything else."""
+        """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `settings`"):
             return built(cls, data, terms=terms)
 
     def differences(self, wanted: "RunSettings") -> list[str]:
-        """A sentence for every single thing that the files now say differently."""
+        """One sentence for every setting that is different in the files now."""
         here, there = (dict(_leaves({**s.to_json(), **s.terms.to_json()})) for s in (self, wanted))
         return [
             f"{name}: the run has {_shown(here.get(name))}, the files say {_shown(there.get(name))}"
@@ -51,7 +51,7 @@ class RunSettings:
 
 
 def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """`time_control.high` and its value, and so on; an empty table is no leaf."""
+    """Dotted names such as `time_control.high`, with their values; an empty table has none."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}.")

@@ -1,7 +1,7 @@
-"""From a person's files to a run that can be moved: a new one, or the one that was left.
+"""Prepares a run from config.toml and params.toml: a new one, or the one in the database.
 
-A run keeps its own copy of everything that decides it. Files that were edited since are compared
-with that copy and what differs is said; the run goes on as it was started.
+A run has its own copy of all its settings. If the files have been edited since, the user is told
+what differs; the run continues with its copy.
 """
 
 import secrets
@@ -23,19 +23,21 @@ from spsa.core.params import Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db.store import NewRun, Run, Store
 from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo, UnusableState
-from spsa.lab.planning.supply import bearable_depth
+from spsa.lab.planning.supply import depth_limit
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
-from spsa.master.equipment import delivery_of, delivery_settings, source_of
+from spsa.master.delivery_setup import delivery_of, delivery_settings, source_of
 from spsa.master.settings import AUTO, RunSettings
+from spsa.security.keys import SigningKey
+from spsa.security.signing import Sign
 
 FREE_DEPTH = 8
-"""More iterations in flight from the start cost part of the gain in runs of any length."""
+"""A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A run with all that is needed to move it; `notes` are for the person who started it."""
+    """A run with all that a master needs; `notes` are for the user who started it."""
 
     run: Run
     tuning: Tuning
@@ -45,20 +47,20 @@ class Prepared:
 
 
 def checked_space(config: Config) -> Space:
-    """The space of params.toml, with everything that could go wrong later looked at now.
+    """The space of params.toml, after every check that does not need a build.
 
     Raises:
-        InvalidInput: all faults of both files and of what they name in the source.
+        InvalidInput: all faults of both files, and of the constants or options that they name.
     """
     check_files(config)
     space = load_space(config.params_path)
-    if faults := _refusals(config, space):
+    if faults := _engine_faults(config, space):
         raise InvalidInput(faults)
     return space
 
 
-def _refusals(config: Config, space: Space) -> tuple[Fault, ...]:
-    """What the source, or the engine that takes options, will not have."""
+def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
+    """Where the space does not fit the source, or the options of the engine."""
     if config.delivery.engine is not None:
         return check_against_engine(space, declared(config.delivery.engine), config)
     constants = config.build.constants_file
@@ -69,20 +71,20 @@ def _refusals(config: Config, space: Space) -> tuple[Fault, ...]:
 def prepare(
     config: Config, store: Store, name: str | None = None, seed: int | None = None
 ) -> Prepared:
-    """The run of this name as it stands, or a new one.
+    """The run of this name, which is created if it does not exist.
 
-    Of several masters that start at once, one makes the run, and the others find it.
+    If several masters start at once, one creates the run and the others find it.
 
     Raises:
         InvalidInput: the files are wrong.
         NothingToDo: the run of this name has ended.
-        SourceChanged: the run's source is not to be had any more.
+        SourceChanged: the source of the run is no longer available.
     """
     space = checked_space(config)
     wanted = name or config.name
     known = store.find_run(wanted)
-    # of a run whose first engines could not be built nothing is to be kept: the files are right now
-    if known is None or (known.applied == 0 and store.never_began(known.id)):
+    # a run whose first engines could not be built is replaced, because the files are right now
+    if known is None or (known.applied == 0 and store.is_unopened(known.id)):
         try:
             return _new(config, store, space, wanted, seed, known)
         except IllegalTransition:
@@ -97,13 +99,22 @@ def prepare(
     return reopened(config, known, space)
 
 
+def signer(config: Config) -> Sign | None:
+    """Signs orders with the key that [trust] names; None if it names none.
+
+    Raises:
+        InvalidInput: the key's file is missing, is readable by others, or holds no such key.
+    """
+    return None if config.signing_key is None else SigningKey.read(config.signing_key).sign
+
+
 def has_ended(run: Run) -> bool:
-    """Whether there is nothing left to tune."""
+    """Whether a run tunes no more."""
     return run.status in (RunStatus.FINISHED, RunStatus.STOPPED)
 
 
 def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepared:
-    """A run that exists, by its own copy of everything; `file_space` is compared with it."""
+    """An existing run, with its own settings; `file_space` is compared with its space."""
     space = Space.from_json(run.space)
     with as_written("a column `theta` or `start_theta`"):
         for theta in (run.theta, run.start_theta):
@@ -123,11 +134,11 @@ def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepa
 def _edited(
     config: Config, run: Run, settings: RunSettings, space: Space, file_space: Space
 ) -> tuple[str, ...]:
-    """How the files differ by now from what the run was started with."""
+    """How the files differ from the settings of the run."""
     notes = [f"params.toml: {text}" for text in differences(space, file_space)]
     notes += [f"config.toml: {text}" for text in _config_differences(config, run, settings)]
     if notes:
-        notes.append("the run goes on by its own copy; `spsa-master run --run NAME` starts another")
+        notes.append("the run keeps its own settings; `spsa-master run --run NAME` starts another")
     return tuple(notes)
 
 
@@ -147,15 +158,15 @@ def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iter
 
 
 def tuning_of(run: Run) -> Tuning:
-    """The space and rule of a run, by its own copy of both.
+    """The space and the rule of a run, from its own settings.
 
     Raises:
-        UnusableState: this program has no such rule, or it takes no such settings.
+        UnusableState: this program has no such rule, or the rule has no such settings.
     """
     settings = RunSettings.from_json(run.settings, run.terms)
-    if wrong := settings_faults(run.algorithm, settings.rule):
-        found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in wrong)
-        raise UnusableState(f"run {run.name} is of another version of this program: {found}")
+    if faults := settings_faults(run.algorithm, settings.rule):
+        found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
+        raise UnusableState(f"another version of this program started run {run.name}: {found}")
     return tuning(
         Space.from_json(run.space),
         run.algorithm,
@@ -203,18 +214,18 @@ def _new(
         tuning=rules,
         settings=settings,
         delivery=delivery,
-        notes=(*notes, *_costly(settings, method(config.algorithm).iterations_per_depth)),
+        notes=(*notes, *_depth_warning(settings, method(config.algorithm).iterations_per_depth)),
     )
 
 
-def _costly(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
-    """Depth costs nothing in long runs, and most of the gain in very short ones (simulated)."""
+def _depth_warning(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
+    """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
     depth = settings.iterations_in_flight
-    free = bearable_depth(settings.planned_iterations, iterations_per_depth, FREE_DEPTH)
+    free = depth_limit(settings.planned_iterations, iterations_per_depth, FREE_DEPTH)
     if depth != AUTO and depth > free:
         yield (
             f"iterations_in_flight = {depth} lets a run of "
-            f"{settings.planned_iterations} iterations move on old results; {free} recovers more"
+            f"{settings.planned_iterations} iterations move on old results; {free} gains more"
         )
 
 

@@ -1,4 +1,4 @@
-"""A match of one theta against another, played by the same workers as the tune; theta rests."""
+"""Plays a validation: a match of one theta against another by the workers of the tuning."""
 
 import threading
 from concurrent.futures import Future, wait
@@ -12,13 +12,13 @@ from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_threads import BuildThreads
 from spsa.master.delivery import Delivery, Sides
-from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, show
+from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
 from spsa.security.signing import Sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationMatch:
-    """What is measured: plus (the tuned values) against minus (those the run started from)."""
+    """The match to play: plus (the tuned values) against minus (the start values)."""
 
     plus: Values
     minus: Values
@@ -37,14 +37,15 @@ def validate(
     stopping: threading.Event,
     sign: Sign | None = None,
 ) -> Iteration | None:
-    """Play the match, or go on with the one that was opened and not ended; its row when complete.
+    """Play the match, or continue one that is open; returns its row when it is complete.
 
-    None when stopped before the end: the games played so far count, and the next call goes on.
+    Returns None if stopped before the end: the games played so far count, and the next call
+    continues the match.
 
     Raises:
         BuildFailed: its engines cannot be built.
-        NothingToDo: the run is paused, so none of its games are handed out.
-        TuningError: a batch cannot be played, or the run's owner stopped it.
+        NothingToDo: the run is paused, so workers get none of its games.
+        TuningError: a batch cannot be played, or the validation was abandoned.
     """
     session = MasterSession(store, master_lease, stopping)
     with BuildThreads(delivery) as build_threads:
@@ -58,21 +59,21 @@ class _Validation:
     match: ValidationMatch
     watcher: Watcher
     sign: Sign | None = None
-    number: int | None = None  # of the iteration that is the match, once it was seen open
+    number: int | None = None  # of the match's iteration, once it is open
     building: Future[Sides] | None = None
 
     def play(self) -> Iteration | None:
         while not self.session.stopping.is_set():
-            with self.session.through_outages():
-                view = self.session.look()
-                show(self.watcher.saw, view)
-                ended = self._move(view)
+            with self.session.surviving_outages():
+                view = self.session.view()
+                notify(self.watcher.saw, view)
+                ended = self._advance(view)
                 if ended is not None:
                     return ended
-                self.session.rest()
+                self.session.wait()
         return None
 
-    def _move(self, view: RunView) -> Iteration | None:
+    def _advance(self, view: RunView) -> Iteration | None:
         row = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
         if row is not None:
             self.number = row.iteration_number
@@ -86,7 +87,7 @@ class _Validation:
     def _open(self, run: Run) -> None:
         _refuse_paused(run)
         if self.building is None:
-            self.building = self.build_threads.begin(self.match.plus, self.match.minus)
+            self.building = self.build_threads.start(self.match.plus, self.match.minus)
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
             new = _iteration(self.match, run, self.building.result())
@@ -94,15 +95,15 @@ class _Validation:
             self.number = session.store.open_iteration(session.master_lease, new, self.sign)
 
     def _close(self, view: RunView, row: Iteration) -> None:
-        """Complete the match if it was played, give it up if it cannot be."""
+        """Complete the match if it is played; abandon it if it cannot be played."""
         store, master_lease = self.session.store, self.session.master_lease
-        broken = [failure.error for failure in view.failures if failure.iteration_id == row.id]
-        if row.played_out:
+        failures = [failure.error for failure in view.failures if failure.iteration_id == row.id]
+        if row.is_played:
             purges = view.run.purges
             store.complete_validation(master_lease, row.id, elo(row.tally).value, purges)
-        elif broken:
+        elif failures:
             store.abandon_validation(master_lease, row.id)
-            raise TuningError(f"the validation cannot be played: {'; '.join(broken)}")
+            raise TuningError(f"the validation cannot be played: {'; '.join(failures)}")
         else:
             _refuse_paused(view.run)
 
@@ -111,8 +112,8 @@ class _Validation:
         row = next(it for it in played if it.iteration_number == self.number)
         if row.status is not IterationStatus.COMPLETE:
             raise TuningError(
-                f"the validation was given up after {row.games_played} of {row.target_games} games;"
-                f" run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
+                f"the validation was abandoned after {row.games_played} of {row.target_games} "
+                f"games; run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
             )
         return row
 
@@ -120,7 +121,7 @@ class _Validation:
 def _refuse_paused(run: Run) -> None:
     if run.status is RunStatus.PAUSED:
         raise NothingToDo(
-            f"run {run.name} is paused: {run.reason}; `spsa-master resume` hands out its games"
+            f"run {run.name} is paused: {run.reason}; `spsa-master resume` continues it"
         )
 
 

@@ -138,7 +138,7 @@ class Status:
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
-    beside = live(store.standings())
+    beside = live(store.run_overviews())
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
@@ -155,7 +155,7 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
-        struck=store.struck_totals(run.id) if run.purges else _NOTHING_STRUCK,
+        struck=store.purged_totals(run.id) if run.purges else _NOTHING_STRUCK,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
     )

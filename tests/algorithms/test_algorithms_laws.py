@@ -362,7 +362,7 @@ def path(variant: str, space: Space, iterations: int = 30) -> list[bytes]:
         games = PlayedGames(
             k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
         )
-        answer = tuned.answer(state, theta, games)
+        answer = tuned.update(state, theta, games)
         state, theta = answer.state, dict(answer.theta)
         thetas.append(tuned.space.steps(theta).tobytes())
     return thetas

@@ -243,7 +243,7 @@ def run(space: Space, iterations: int = 40) -> tuple[Tuning, list[dict[str, floa
         games = PlayedGames(
             k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
         )
-        answer = tuned.answer(state, theta, games)
+        answer = tuned.update(state, theta, games)
         state, theta = answer.state, dict(answer.theta)
         path.append(theta)
     return tuned, path

@@ -54,7 +54,7 @@ def walked(rules, tallies):
     theta, state = rules.start()
     for k, tally in enumerate(tallies, start=1):
         proposal = rules.propose(state, theta, k)
-        answer = rules.answer(state, theta, games_of(proposal, tally))
+        answer = rules.update(state, theta, games_of(proposal, tally))
         yield proposal, theta, answer
         theta, state = answer.theta, answer.state
 
@@ -87,7 +87,7 @@ def test_nothing_is_remembered_between_calls():
     rules = tuned()
     theta, state = rules.start()
     before = rules.propose(state, theta, 3)
-    rules.answer(state, theta, games_of(before, ALL_WON))
+    rules.update(state, theta, games_of(before, ALL_WON))
     rules.propose(state, theta, 4)
     assert rules.propose(state, theta, 3) == before
     assert rules.start() == (theta, state)
@@ -121,7 +121,7 @@ def test_a_bound_that_the_difference_overshoots_is_stopped_at_from_inside():
     theta, state = rules.start()
     proposal = rules.propose(state, theta, 1)
     tally = ALL_WON if proposal.signs["x"] > 0 else ALL_LOST
-    answer = rules.answer(state, theta, games_of(proposal, tally))
+    answer = rules.update(state, theta, games_of(proposal, tally))
     assert maximum - 1e-15 <= answer.theta["x"] <= maximum
 
 
@@ -184,7 +184,7 @@ def test_theta_goes_to_the_side_that_won(seed, k):
     theta, state = rules.start()
     proposal = rules.propose(state, theta, k)
     for tally, sign in ((ALL_WON, 1), (ALL_LOST, -1)):
-        answer = rules.answer(state, theta, games_of(proposal, tally))
+        answer = rules.update(state, theta, games_of(proposal, tally))
         for p in SPACE.active:
             towards = sign * proposal.signs[p.name]
             at_the_end = theta[p.name] == (p.maximum if towards > 0 else p.minimum)
@@ -197,7 +197,7 @@ def test_no_difference_and_no_games_move_nothing():
     rules = tuned()
     theta, state = rules.start()
     proposal = rules.propose(state, theta, 1)
-    answer = rules.answer(state, theta, games_of(proposal, Tally.of_pair(1, 1)))
+    answer = rules.update(state, theta, games_of(proposal, Tally.of_pair(1, 1)))
     assert (answer.theta, answer.elo, answer.bounded) == (theta, 0.0, False)
 
 
@@ -214,7 +214,7 @@ def test_the_difference_that_was_played_is_what_moves_theta():
     rules = tuned()
     theta, state = rules.start()
     proposal = rules.propose(state, theta, 1)
-    answer = rules.answer(state, theta, games_of(proposal, tally_of_seed(1, PAIRS)))
+    answer = rules.update(state, theta, games_of(proposal, tally_of_seed(1, PAIRS)))
     plus, minus = proposal.played.plus["margin"], proposal.played.minus["margin"]
     wide = (plus - minus) / 8 / (2 * proposal.c_k)
     assert abs(wide) >= 1.0
@@ -242,7 +242,7 @@ def test_an_answer_may_rest_on_older_results(seed, results):
     waiting = [rules.propose(state, theta, 1)]
     for k, tally in enumerate(results, start=1):
         waiting.append(rules.propose(state, theta, k + 1))
-        answer = rules.answer(state, theta, games_of(waiting.pop(0), tally))
+        answer = rules.update(state, theta, games_of(waiting.pop(0), tally))
         for name in theta:
             assert theta[name] + answer.delta[name] == answer.theta[name]
         theta, state = answer.theta, answer.state
@@ -325,7 +325,7 @@ def test_a_state_of_before_there_were_estimates_moves_theta_just_the_same():
     )
     theta = answers[3].theta
     proposal = rules.propose(old, theta, 5)
-    answer = rules.answer(old, theta, games_of(proposal, some_tallies(5)[4]))
+    answer = rules.update(old, theta, games_of(proposal, some_tallies(5)[4]))
     assert (answer.theta, answer.delta) == (answers[4].theta, answers[4].delta)
     assert answer.state["rule"] == answers[4].state["rule"]
     assert answer.estimates.averaged is None
@@ -363,7 +363,7 @@ def cost(parameters):
     for k in range(1, 9):
         before = time.process_time()
         proposal = rules.propose(state, theta, k)
-        answer = rules.answer(state, theta, games_of(proposal, tally_of_seed(k, PAIRS)))
+        answer = rules.update(state, theta, games_of(proposal, tally_of_seed(k, PAIRS)))
         state = json.loads(json.dumps(answer.state))
         theta = answer.theta
         found.append(time.process_time() - before)

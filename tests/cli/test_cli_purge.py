@@ -176,7 +176,7 @@ def test_what_cannot_be_meant_is_refused(house, project, arguments, words):
 def test_nothing_matches(house, project, arguments):
     done = call(master("purge", *arguments, "--yes"), project)
     assert done.returncode == 3, done.stderr
-    assert "no result of run house that counts is meant" in done.stderr
+    assert "no counted result of run house is selected" in done.stderr
 
 
 def test_theta_of_a_past_moment_is_printed(house, store, capsys):
@@ -197,4 +197,4 @@ def test_theta_of_a_past_moment_is_printed(house, store, capsys):
     assert f"theta after {before.applied} of {before.applied} results, by the games" in shown
     assert "margin" in shown
     assert execute(["replay", "--to", "99"]) == 3
-    assert "there is no theta of k=99" in capsys.readouterr().err
+    assert "so no theta of k=99" in capsys.readouterr().err

@@ -92,7 +92,7 @@ def test_a_copy_is_never_half_there_nor_written_over_another(
     before = (project / "copy.db").read_bytes()
     again = call(backup, project, DATABASE_URL=sqlite_url)
     assert again.returncode == 2
-    assert "copy.db: [db backup] it is there already; name a file" in again.stderr
+    assert "copy.db: [db backup] it exists; name a file" in again.stderr
     assert (project / "copy.db").read_bytes() == before
     assert not (project / "copy.db.unfinished").exists()
     nowhere = call(master("db", "backup", "no/copy.db"), project, DATABASE_URL=sqlite_url)

@@ -60,8 +60,8 @@ class Clock:
 
 
 FLIGHT = 40.0
-CONNECTING = rf"no answer within {deadline.CONNECT_SECONDS:g} s"
-ANSWERING = rf"no answer within {deadline.ANSWER_SECONDS:g} s"
+CONNECTING = rf"no response within {deadline.CONNECT_SECONDS:g} s"
+ANSWERING = rf"no response within {deadline.RESPONSE_SECONDS:g} s"
 
 
 @pytest.fixture
@@ -158,17 +158,17 @@ def test_one_that_dribbles_is_given_up_too(url: str, clock: Clock) -> None:
 def test_who_wants_to_leave_does_not_wait_as_long(
     proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadline, "HURRIED_SECONDS", 0.2)
+    monkeypatch.setattr(deadline, "STOPPING_SECONDS", 0.2)
     leaving = threading.Event()
-    with open_store(url, hurried=leaving.is_set) as store:
+    with open_store(url, is_stopping=leaving.is_set) as store:
         proxy.stall()
         threading.Timer(0.3, leaving.set).start()
-        with pytest.raises(DatabaseUnreachable, match=r"no answer within 0\.2 s"):
+        with pytest.raises(DatabaseUnreachable, match=r"no response within 0\.2 s"):
             store.runs()
 
 
 def test_an_answer_in_time_is_waited_for_by_those_who_leave(url: str) -> None:
-    with open_store(url, hurried=lambda: True) as store:
+    with open_store(url, is_stopping=lambda: True) as store:
         assert store.runs() == []
 
 
@@ -176,9 +176,9 @@ def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
     proxy: Proxy, url: str, clock: Clock
 ) -> None:
     engine = create_engine(parse_url(url), durable=True)
-    too_long = sa.text(f"SELECT pg_sleep({1.5 * deadline.ANSWER_SECONDS / FLIGHT})")
+    too_long = sa.text(f"SELECT pg_sleep({1.5 * deadline.RESPONSE_SECONDS / FLIGHT})")
     with engine.begin() as connection:
-        deadline.allow(connection.connection.dbapi_connection, 3600)
+        deadline.set_timeout(connection.connection.dbapi_connection, 3600)
         clock.fly()
         connection.execute(too_long)
         clock.walk()
@@ -251,7 +251,7 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
     _, said = process.communicate(timeout=240)
     assert process.returncode == code, said
     assert "Traceback" not in said and "defect" not in said
-    assert time.monotonic() - began < deadline.ANSWER_SECONDS / 2
+    assert time.monotonic() - began < deadline.RESPONSE_SECONDS / 2
 
 
 class Holes:

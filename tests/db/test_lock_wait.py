@@ -23,7 +23,7 @@ LOCKS = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(lock_wait, "WAIT_SECONDS", SECONDS)
-    monkeypatch.setattr(lock_wait, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(lock_wait, "_POLL_SECONDS", 0.1)
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", SECONDS)
 
 
@@ -59,7 +59,7 @@ def test_who_holds_a_lock_is_named_while_it_waits_and_when_it_gives_up(
     heard = capsys.readouterr()
     assert heard.out == ""
     waiting, given_up = heard.err.splitlines()
-    for line, words in ((waiting, "waiting for"), (given_up, "waited in vain for")):
+    for line, words in ((waiting, "waiting for"), (given_up, "waited too long for")):
         assert f"{words} process {pid} of user " in line
         assert "application 'night" in line and "idle in transaction" in line
     assert master(["db", "upgrade"]) == 0
@@ -91,7 +91,7 @@ def test_an_sqlite_file_that_another_process_writes(sqlite_url, capsys):
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
-        with pytest.raises(DatabaseUnreachable, match="waited in vain for another process that"):
+        with pytest.raises(DatabaseUnreachable, match="waited too long for another process that"):
             migrate.upgrade(sqlite_url)
         assert SECONDS <= time.monotonic() - began < 20 * SECONDS
         assert capsys.readouterr().err.count("waiting for another process that writes it") == 1

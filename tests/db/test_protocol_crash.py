@@ -67,7 +67,7 @@ class Player:
             if view.opened < ITERATIONS and not view.open:
                 new = new_iteration(k=view.opened + 1, opened_on=run.applied, max_attempts=9)
                 self.insist(lambda: self.store.open_iteration(master, new))
-            elif view.open and view.open[0].played_out:
+            elif view.open and view.open[0].is_played:
                 step = step_from(run, view.open[0].tally)
                 self.insist(lambda: self.store.apply(master, view.open[0].id, step))
             elif not view.open:

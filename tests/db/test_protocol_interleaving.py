@@ -165,14 +165,14 @@ def move(store: Store, lead: MasterLease, view: RunView) -> None:
     if view.opened == 0:
         new = new_iteration(target_games=2, batch_games=2, max_attempts=ATTEMPTS)
         store.open_iteration(lead, new)
-    elif view.open and view.open[0].played_out:
+    elif view.open and view.open[0].is_played:
         store.apply(lead, view.open[0].id, step_from(view.run, view.open[0].tally))
     elif not view.open:
         store.finish(lead)
 
 
 def _seen(view: RunView) -> object:
-    return (view.opened, view.run.applied, view.run.status, [i.played_out for i in view.open])
+    return (view.opened, view.run.applied, view.run.status, [i.is_played for i in view.open])
 
 
 def _known(hands: tuple[Hand, ...], epoch: int) -> list[str]:

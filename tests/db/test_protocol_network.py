@@ -85,7 +85,7 @@ def test_a_silent_partition_holds_nobody_past_the_deadline(
     longest = max(entry.seconds for entry in written)
     given_up = sum(entry.outcome == "DatabaseUnreachable" for entry in written)
     assert given_up > 0
-    limit = sum(SHORTENED or (deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS))
+    limit = sum(SHORTENED or (deadline.CONNECT_SECONDS, deadline.RESPONSE_SECONDS))
     assert longest < (2 if LONG else 5) * limit
     figures(
         partitions=len(PARTITIONS),

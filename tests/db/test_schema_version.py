@@ -20,8 +20,8 @@ from spsa.errors import SchemaMismatch
 COMMANDS = (["db", "upgrade"], ["db", "check"], ["doctor"], ["status"], ["run"], ["pause"])
 
 STATES = {
-    "emptied": (["DELETE FROM alembic_version"], "and alembic_version is empty: put it back"),
-    "deleted": (["DROP TABLE alembic_version"], "and alembic_version is gone: put it back"),
+    "emptied": (["DELETE FROM alembic_version"], "and alembic_version is empty: restore it"),
+    "deleted": (["DROP TABLE alembic_version"], "and alembic_version is missing: restore it"),
     "doubled": (
         ["DROP TABLE alembic_version", "CREATE TABLE alembic_version (version_num TEXT)"]
         + ["INSERT INTO alembic_version VALUES ('{revision}')"] * 2,
@@ -41,7 +41,7 @@ STATES = {
     ),
     "another column": (
         ["ALTER TABLE alembic_version RENAME COLUMN version_num TO version"],
-        "the database's tables are not those of this program any more",
+        "the database's tables are no longer those of this program",
     ),
 }
 
@@ -84,7 +84,7 @@ def test_the_remedy_that_is_named_is_one(state, database_url, sql, rows):
         sql(statement)
     with pytest.raises(SchemaMismatch) as refused:
         migrate.upgrade(database_url)
-    remedy = str(refused.value).partition("of this version of the program: ")[2]
+    remedy = str(refused.value).partition("of this version of the program, run: ")[2]
     for statement in remedy.split("; "):
         sql(statement)
     assert migrate.upgrade(database_url) is False
@@ -143,7 +143,7 @@ def test_a_table_that_is_gone_is_named(
     assert master(command) == 3
     heard = capsys.readouterr()
     assert f"lacks table {name}" in heard.err
-    assert ": put the database back from a backup" in heard.err
+    assert ": restore the database from a backup" in heard.err
     assert heard.out == ""
     with pytest.raises(SchemaMismatch, match=f"lacks table {name}"):
         migrate.upgrade(database_url)
@@ -151,7 +151,7 @@ def test_a_table_that_is_gone_is_named(
 
 def test_a_column_that_is_gone_is_named(database_url, sql):
     sql("ALTER TABLE spsa_event RENAME COLUMN actor TO who")
-    with pytest.raises(SchemaMismatch, match=r"lacks column spsa_event.actor: put the database"):
+    with pytest.raises(SchemaMismatch, match=r"lacks column spsa_event.actor: restore the"):
         migrate.check_complete(database_url)
 
 
@@ -176,7 +176,7 @@ def test_what_holds_no_data_is_made_again(database_url, sql, rows):
     for kind, name in lost:
         drop(kind, name, sql.dialect, sql)
     assert gone(database_url) == tuple(lost)
-    with pytest.raises(SchemaMismatch, match=f"lacks view {min(VIEWS)}, .*db upgrade` makes them"):
+    with pytest.raises(SchemaMismatch, match=f"lacks view {min(VIEWS)}, .*db upgrade` to create"):
         migrate.check_complete(database_url)
     assert migrate.upgrade(database_url) is True
     assert (gone(database_url), migrate.upgrade(database_url)) == ((), False)

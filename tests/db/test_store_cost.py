@@ -128,7 +128,7 @@ def test_no_call_reads_the_whole_run(long_run):
         "open ones": lambda: store.open_iterations(long_run.run.id),
         "validations": lambda: store.iterations(long_run.run.id, purpose=Purpose.VALIDATE, last=5),
         "workers": store.workers,
-        "standings": store.standings,
+        "run_overviews": store.run_overviews,
         "path": lambda: store.theta_path(long_run.run.id, [0, 1, PLAYED // 2]),
     }
     told = {name: plans.of(call) for name, call in calls.items()}

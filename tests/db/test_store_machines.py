@@ -7,7 +7,7 @@ from invariants import broken
 from spsa.db.store import Failure, RegisteredWorker
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NothingToDo
 from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.master.decide import machines_to_set_aside
+from spsa.master.machines import machines_to_set_aside
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
 
@@ -155,7 +155,7 @@ def test_a_lost_lease_is_a_try_and_nothing_against_the_machine(fleet, expire):
     assert fleet.claim("d").seq == 1
     view = fleet.tick()
     assert view.run.status is RunStatus.PAUSED
-    assert "every worker that claimed it went away without reporting" in view.run.reason
+    assert "every worker that claimed it disappeared without a report" in view.run.reason
     assert view.machine_failures == []
     fleet.store.release(lost)
     fleet.store.fail(lost, "I am back")
@@ -182,7 +182,7 @@ def test_a_batch_that_another_one_plays_after_all_counts(fleet):
     fleet.plays("b")
     fleet.plays("b")
     (iteration,) = fleet.store.iterations(fleet.on.run.id)
-    assert (iteration.played_out, iteration.void_games) == (True, 3)
+    assert (iteration.is_played, iteration.void_games) == (True, 3)
     (failed,) = fleet.tick().machine_failures
     assert (failed.machine, failed.batches, failed.sha256, failed.reason) == (
         *("a", 1, PLUS),
@@ -262,7 +262,7 @@ def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store,
     assert (aside.machine, aside.sha256) == ("bad", PLUS)
     assert "no such book" in aside.reason
     (iteration,) = store.iterations(on.run.id)
-    assert (on.now().status, iteration.played_out, broken(sql)) == (RunStatus.RUNNING, True, [])
+    assert (on.now().status, iteration.is_played, broken(sql)) == (RunStatus.RUNNING, True, [])
 
 
 def test_machines_of_one_name_are_told_apart_by_their_secrets(store):

@@ -31,6 +31,14 @@ def test_only_one_master_at_a_time(store, expire):
     assert second.epoch == run.master.epoch + 1
 
 
+def test_a_lease_from_before_the_clock_was_set_back_does_not_block_the_run(store, sql):
+    run = stage(store)
+    sql("UPDATE spsa_run SET lease_expires_at = '2500-01-01 00:00:00.000'")
+    assert store.acquire(run.run.id, "m2", LEASE).epoch == run.master.epoch + 1
+    with pytest.raises(MasterLeaseLost, match="m2"):
+        store.acquire(run.run.id, "m3", LEASE)
+
+
 def test_a_master_that_was_replaced_can_change_nothing(store, expire):
     run = stage(store)
     run.open()
@@ -91,7 +99,7 @@ def test_opening_twice_finds_the_first(store):
 
 def test_opening_on_other_results_than_the_run_holds_is_refused(store):
     run = stage(store)
-    with pytest.raises(IllegalTransition, match=r"k=2 was decided on 1 results, the run holds 0"):
+    with pytest.raises(IllegalTransition, match=r"k=2 was decided on 1 results, the run has 0"):
         store.open_iteration(run.master, new_iteration(k=2, opened_on=1))
     run.whole_iteration()
     with pytest.raises(IllegalTransition):
@@ -257,7 +265,7 @@ def test_the_view_has_all_that_a_master_decides_on(store):
     assert (view.opened, [i.k for i in view.open], view.failures) == (2, [1, 2], [])
     assert (view.ready_games, view.leased_games, view.leased_batches) == (12, 4, 1)
     assert (view.active_workers, view.active_slots, view.game_seconds) == (1, 4, None)
-    assert not view.open[0].played_out
+    assert not view.open[0].is_played
 
 
 @pytest.mark.slow
@@ -309,7 +317,7 @@ def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
     assert store.work_left()
     assert [claim.iteration_number for claim in run.play("v")] == [2, 2]
     row = store.iterations(run.run.id, purpose=Purpose.VALIDATE)[0]
-    assert row.played_out
+    assert row.is_played
     store.complete_validation(run.master, row.id, 7.5)
     after = store.iterations(run.run.id, last=1)[0]
     assert (after.status, after.elo_diff, after.k) == (IterationStatus.COMPLETE, 7.5, None)

@@ -56,7 +56,7 @@ def test_every_batch_is_played_once(database_url, shared):
         rows = store.batches(run.run.id)
         assert all(row.tally == tally_of_seed(row.seed, 2) for row in rows)
         assert store.totals(run.run.id).tally == sum((row.tally for row in rows), Tally())
-        assert all(iteration.played_out for iteration in store.iterations(run.run.id))
+        assert all(iteration.is_played for iteration in store.iterations(run.run.id))
         assert sum(row.batches for row in store.workers()) == BATCHES
 
 
@@ -138,7 +138,7 @@ def test_workers_and_an_impatient_owner(database_url):
 
         def clumsy(name):
             worker, count = store.register_worker(new_worker(name)), 0
-            while not store.iterations(run.run.id)[0].played_out:
+            while not store.iterations(run.run.id)[0].is_played:
                 count += 1
                 claim = store.claim(f"{name}-{count}", worker, LEASE)
                 if claim is None:

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of
 
-from spsa.db.worker_queries import lot_of
+from spsa.db.worker_queries import draw_of
 from spsa.errors import LeaseLost
 
 OTHER = "2000-01-01 00:00:00.000"
@@ -28,7 +28,7 @@ class Runs:
     def claim(self, low=0.0, high=1.0, worker=None):
         """By a claim whose draw falls between these."""
         ids = (f"claim {n}" for n in self.asked)
-        drawn = next(claim_id for claim_id in ids if low < lot_of(claim_id) < high)
+        drawn = next(claim_id for claim_id in ids if low < draw_of(claim_id) < high)
         return self.store.claim(drawn, worker or self.worker, LEASE)
 
 

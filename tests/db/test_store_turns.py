@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
 
 from spsa.db.connection import parse_url
-from spsa.db.worker_queries import lot_of
+from spsa.db.worker_queries import draw_of
 from spsa.errors import IllegalTransition
 
 PLAYED = 120
@@ -141,8 +141,8 @@ def test_an_expired_lease_is_no_slot_in_use(several, expire):
 
 
 def test_asked_again_a_claim_draws_the_same_lot():
-    lots = [lot_of(f"claim {n}") for n in range(1000)]
-    assert lots == [lot_of(f"claim {n}") for n in range(1000)]
+    lots = [draw_of(f"claim {n}") for n in range(1000)]
+    assert lots == [draw_of(f"claim {n}") for n in range(1000)]
     assert all(0 <= each < 1 for each in lots)
     assert sum(lots) / len(lots) == pytest.approx(0.5, abs=0.05)
 

@@ -116,10 +116,6 @@ def prioritize(two):
     two.store.prioritize("one", "me", priority=2, share=3.0)
 
 
-def note(two):
-    two.store.note(two.one.run.id, "bounds", "me", {"why": "so"})
-
-
 def resume(two):
     two.sql("UPDATE spsa_run SET status = 'paused'")
     for claim_id in ("one second", "two second"):
@@ -149,20 +145,20 @@ def purge(two):
             theta_after=run.theta,
             estimates=run.estimates,
             state=run.state,
-            judgements={},
+            verdicts={},
         ),
     )
     assert (done.games, done.number) == (4, 1)
     assert [b.status for b in two.store.batches(run.id)][-2:] == ["ready", "ready"]
-    assert two.store.struck_totals(run.id).games == 4
-    nothing = two.store.struck_totals(two.two.run.id)
+    assert two.store.purged_totals(run.id).games == 4
+    nothing = two.store.purged_totals(two.two.run.id)
     assert (nothing.games, nothing.played_again, nothing.emptied) == (0, 0, 0)
-    assert two.store.struck(two.two.run.id) == two.store.purges(two.two.run.id) == []
+    assert two.store.purged_batches(two.two.run.id) == two.store.purges(two.two.run.id) == []
 
 
 VERBS = (
     *(acquire, resign, tick, apply, open_another, abandon, validate, pause, stop, extend),
-    *(prioritize, note, purge),
+    *(prioritize, purge),
 )
 
 
@@ -235,7 +231,7 @@ def test_a_run_with_several_miscounted_iterations_is_paused(two, sql):
     sql(worse.format("+"), id=two.one.run.id)
     view = two.store.tick(two.one.master, LEASE)
     assert view.run.status == "paused"
-    assert "does not have the sums of its batches" in view.run.reason
+    assert "are not the sums of its batches" in view.run.reason
     assert two.two.now().status == "running"
     sql(worse.format("-"), id=two.one.run.id)
 

@@ -162,7 +162,7 @@ def test_tables_and_functions_that_are_gone_are_a_sentence(database_url, sql):
             else:
                 connection.execute(sa.text("ALTER FUNCTION spsa_claim RENAME TO spsa_claim_2"))
         engine.dispose()
-        with pytest.raises(SchemaMismatch, match="are not those of this program any more"):
+        with pytest.raises(SchemaMismatch, match="are no longer those of this program"):
             run.claim("a")
 
 

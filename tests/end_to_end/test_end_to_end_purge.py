@@ -62,7 +62,7 @@ def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> 
         assert says(tuner.folder / "params.toml", run.theta)
         theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]
         assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
-        totals = store.struck_totals(run.id)
+        totals = store.purged_totals(run.id)
     assert tuner.status()["struck_games"] == totals.games >= struck["games"] + 4
 
 

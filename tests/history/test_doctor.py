@@ -305,7 +305,7 @@ def _answer(run, rule):
         played=PlayedValues(dict(row.plus_parameters), dict(row.minus_parameters)),
         tally=row.tally,
     )
-    answer = rule.answer(now.state, now.theta, games)
+    answer = rule.update(now.state, now.theta, games)
     step = step_from(now, row.tally, delta=answer.delta, theta_after=answer.theta)
     step = replace(step, state=answer.state, estimates=answer.estimates)
     run.store.apply(run.master, row.id, step)
@@ -352,7 +352,7 @@ def test_a_state_that_was_changed_is_found(sqlite_url, sql):
         state = copy.deepcopy(run.now().state)
         state["rule"]["theta"][0] *= 1 + 1e-8
         sql("UPDATE spsa_run SET state = :state", state=json.dumps(state))
-        assert "the rule's state is another" in replayed(run, rule)
+        assert "the rule's state differs" in replayed(run, rule)
 
 
 def forgotten(run, sql):
@@ -384,7 +384,7 @@ def test_a_state_that_is_none_is_a_finding(sqlite_url, sql, broken):
     with open_store(sqlite_url, durable=False) as store:
         run, rule = tuned(store)
         sql("UPDATE spsa_run SET state = :state", state=broken)
-        assert "the rule's state is another" in replayed(run, rule)
+        assert "the rule's state differs" in replayed(run, rule)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A purge: what is struck counts nowhere, and theta is the replay of what is left, to the bit."""
+"""A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
 
 import os
 import struct
@@ -112,7 +112,7 @@ def gone_on(house):
 
 
 @pytest.mark.slow
-def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
+def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
     house = House(store, iterations=6)
     before = moved(house)
     take_turns(store, lie=True)
@@ -128,11 +128,11 @@ def test_a_bad_box_is_struck_out_of_closed_and_open_iterations(store, sql):
         rows = [b.status for b in store.batches(after.id) if b.iteration_id == it.id]
         assert rows.count(BatchStatus.PURGED if closed else BatchStatus.READY) == 1
         assert rows.count(BatchStatus.DONE) == 1
-    kept = store.struck(after.id)
+    kept = store.purged_batches(after.id)
     assert {one.worker for one in kept} == {BAD}
     assert sum(one.tally.games for one in kept) == done.games
     assert all(one.tally.wins == one.games for one in kept)
-    totals = store.struck_totals(after.id)
+    totals = store.purged_totals(after.id)
     assert (totals.games, totals.played_again) == (done.games, GAMES)
     then = counted_after(0, store.iterations(after.id), kept)
     closed = [it.status is IterationStatus.COMPLETE for it in then]
@@ -169,7 +169,7 @@ def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
     *_, last = replay(house.tuning, without)
     assert bits(last.theta) == bits(house.now().theta)
     assert last.state == house.now().state
-    assert store.struck_totals(before.id).emptied == 1
+    assert store.purged_totals(before.id).emptied == 1
     gone_on(house)
     healthy(house, sql)
 
@@ -237,7 +237,7 @@ def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(stor
     store.report(again, result_of(again))
     store.report(held, result_of(held))
     assert broken(sql) == []
-    assert store.iterations(run.run.id)[0].played_out
+    assert store.iterations(run.run.id)[0].is_played
 
 
 def test_what_the_box_plays_right_now_is_taken_back(store, sql):
@@ -293,7 +293,7 @@ def test_times_are_those_of_the_reports(store, sql):
     "selection",
     [Selection(worker="nobody"), Selection(iterations=(99,)), Selection(batches=((1, 77),))],
 )
-def test_nothing_is_struck_where_nothing_matches(store, selection):
+def test_nothing_is_purged_if_nothing_matches(store, selection):
     house = House(store)
     moved(house)
     with pytest.raises(NothingToDo, match="nothing to strike"):
@@ -339,9 +339,9 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
     carry_out(store, None, plan(store, view.run, None, selection), "me", "why")
     run.play("again")
     late = step_from(view.run, view.open[0].tally)
-    with pytest.raises(IllegalTransition, match="struck out meanwhile"):
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.apply(run.master, view.open[0].id, late)
-    with pytest.raises(IllegalTransition, match="struck out meanwhile"):
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
         store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
     run.apply()
     assert broken(sql) == []

@@ -115,11 +115,11 @@ class Purged(Protocol):
         if not self.iterations:
             return
         iteration = self.iterations[pick % len(self.iterations)]
-        meant = [b for b in iteration.batches if pick % 3 == 0 or b.seq == pick % 2]
-        hit = [batch for batch in meant if batch.status == "done"]
-        places = tuple((batch.iteration.k, batch.seq) for batch in meant)
+        selected = [b for b in iteration.batches if pick % 3 == 0 or b.seq == pick % 2]
+        hit = [batch for batch in selected if batch.status == "done"]
+        places = tuple((batch.iteration.k, batch.seq) for batch in selected)
         new = self._new(Selection(batches=places), iteration, hit)
-        plan = Plan(effect=lambda: self._struck(iteration, meant, new))
+        plan = Plan(effect=lambda: self._purge_again(iteration, selected, new))
         self.do(
             lambda: self.store.purge(self.run_id, new), plan if hit else refuse(NothingToDo), cut
         )
@@ -127,7 +127,7 @@ class Purged(Protocol):
     def _new(self, selection, iteration, hit):
         applied = iteration.status == "complete" and bool(hit)
         (row,) = (i for i in self.store.iterations(self.run_id) if i.k == iteration.k)
-        judgements = {row.id: PurgeVerdict(gradient=None, elo=None)} if applied else {}
+        verdicts = {row.id: PurgeVerdict(gradient=None, elo=None)} if applied else {}
         theta = {name: x + 1.0 for name, x in self.theta.items()} if applied else self.theta
         return NewPurge(
             selection=selection,
@@ -139,12 +139,12 @@ class Purged(Protocol):
             theta_after=theta,
             estimates=NOTHING_KNOWN,
             state={"purged": self.purged},
-            judgements=judgements,
+            verdicts=verdicts,
         )
 
-    def _struck(self, iteration, meant, new):
+    def _struck(self, iteration, selected, new):
         is_open = iteration.status in OPEN
-        for batch in meant:
+        for batch in selected:
             if batch.status == "done":
                 batch.left("ready" if is_open else "purged", batch.attempt - is_open)
                 batch.iteration.voids -= batch.voids
@@ -187,8 +187,8 @@ def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch)
     monkeypatch.setattr("spsa.algorithms.mixture._DEVIATION", 1.5)
     (violation,) = violations(store, house.now(), house.tuning)
     assert "iteration 1: delta of step k=1 has margin = " in violation
-    assert "more from there on come out otherwise, theta in the end by up to " in violation
-    assert "another version of its rule" in violation
+    assert "more differ from there on, theta in the end by up to " in violation
+    assert "another version of the rule" in violation
     planned = plan(store, house.now(), house.tuning, Selection(worker=BAD))
     assert planned.drift > 0.01
     monkeypatch.undo()

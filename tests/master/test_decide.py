@@ -14,8 +14,6 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, MachineFailures, Run, RunView
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.decide import (
-    BINARY_BUDGET,
-    FAILURE_BUDGET,
     Apply,
     AsNeeded,
     BuildProgress,
@@ -25,11 +23,15 @@ from spsa.master.decide import (
     InOrder,
     OpenIteration,
     Pacing,
-    SetMachineAside,
     StartBuild,
     Stop,
-    machines_to_set_aside,
     next_decision,
+)
+from spsa.master.machines import (
+    BINARY_BUDGET,
+    FAILURE_BUDGET,
+    SetMachineAside,
+    machines_to_set_aside,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from test_master_loop import Killed, MortalStore
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.build_threads import PRESUMED_SECONDS, BuildThreads
+from spsa.master.build_threads import ASSUMED_SECONDS, BuildThreads
 from spsa.master.pacing import Pacer
 from spsa.master.settings import AUTO
 
@@ -96,7 +96,7 @@ class Bench(BuildThreads):
 
     def __init__(self, seconds):
         super().__init__(FixedDelivery())
-        self._lasted.append(seconds)
+        self._seconds.append(seconds)
 
 
 def pacer(build_seconds=30.0, **over):
@@ -121,7 +121,7 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
 
 def test_nothing_is_known_of_builds_before_the_first(store):
     unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
-    assert unproved.seconds == PRESUMED_SECONDS
+    assert unproved.seconds == ASSUMED_SECONDS
     assert BuildThreads(FixedDelivery()).seconds == 0.0
     assert Pacer(long_run(), unproved).shortage(seen(store, active_slots=9999)) is None
 
@@ -139,7 +139,7 @@ def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):
     assert pacer(games_per_iteration=150, batch_size=10).shortage(seen(store)) is None
     large = seen(store, active_slots=2048)
     told = pacer(games_per_iteration=8000, batch_size=2, planned_iterations=200).shortage(large)
-    assert told.startswith("2048 slots need 3 iterations in flight, this run bears 2: in another")
+    assert told.startswith("2048 slots need 3 iterations in flight, this run allows 2: in another")
     assert "games_per_iteration = " in told
     small = pacer(games_per_iteration=150, batch_size=2).shortage(large)
     assert "builds take 30 s and cannot keep up with 2048 slots" in small

@@ -42,4 +42,4 @@ def test_counts_that_are_not_those_of_the_batches_pause_the_run(store, sql):
         )
     view = store.tick(run.master, LEASE)
     assert view.run.status is RunStatus.PAUSED
-    assert "iteration 1 does not have the sums of its batches" in str(view.run.reason)
+    assert "the counts of iteration 1 are not the sums of its batches" in str(view.run.reason)

@@ -96,4 +96,4 @@ def test_a_run_of_an_unknown_rule_is_said(
     with pytest.raises(UnusableState, match="did you mean 'mixture'"):
         tuning_of(store.run())
     assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
-    assert "run small is of another version of this program" in capsys.readouterr().err
+    assert "another version of this program started run small" in capsys.readouterr().err

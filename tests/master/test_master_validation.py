@@ -166,7 +166,7 @@ def test_a_match_whose_run_is_stopped_says_so(store):
         if house.now().status is RunStatus.RUNNING and matches(house):
             store.stop(house.name, "anna", "enough")
 
-    with pytest.raises(TuningError, match="given up after 0 of 12 games; run house is stopped"):
+    with pytest.raises(TuningError, match="abandoned after 0 of 12 games; run house is stopped"):
         validated(house, Rests(stop))
 
 

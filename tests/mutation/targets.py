@@ -30,7 +30,7 @@ CODE_STRIDES: Mapping[str, int] = {
     "spsa.db.exhausted_batches": 13,
     "spsa.db.machine_queries": 9,
     "spsa.db.purge_queries": 9,
-    "spsa.db.uncounting": 4,
+    "spsa.db.purge_verdicts": 4,
     "spsa.db.purge_records": 13,
     "spsa.db.master_queries": 9,
     "spsa.db.master_lease": 6,

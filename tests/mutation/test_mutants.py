@@ -40,7 +40,7 @@ ON_SQLITE = {
     "a master that was replaced still writes": (
         picked(
             "spsa/db/master_lease.py",
-            "MasterLeaseQueries._lead",
+            "MasterLeaseQueries._locked_run",
             ".where",
             "without runs.c.epoch == master_lease.epoch",
         ),

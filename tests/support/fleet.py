@@ -134,7 +134,7 @@ class Leader:
         run, k = view.run, view.opened + 1
         if k <= run.max_iterations and k - IN_FLIGHT <= run.applied:
             self.store.open_iteration(master_lease, iteration(k, run.applied))
-        elif view.open and view.open[0].played_out:
+        elif view.open and view.open[0].is_played:
             oldest = view.open[0]
             self.store.apply(master_lease, oldest.id, step_from(run, oldest.tally))
         elif not view.open:
@@ -175,7 +175,7 @@ def _work(hand: Player | Leader) -> None:
 
 def _reached(post: Post, name: str) -> Any:
     if post.deadlines is not None:
-        deadline.CONNECT_SECONDS, deadline.ANSWER_SECONDS = post.deadlines
+        deadline.CONNECT_SECONDS, deadline.RESPONSE_SECONDS = post.deadlines
     pauses = Backoff(post.retry, Random())
     while True:
         try:

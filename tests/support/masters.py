@@ -166,7 +166,7 @@ class House:
         self.masters += 1
         facts = {
             "store": queries,
-            "mastership": self.store.acquire(self.run.id, "m", 1000),
+            "master_lease": self.store.acquire(self.run.id, "m", 1000),
             "tuning": self.tuning,
             "settings": settings(self.in_flight, self.iterations),
             "delivery": self.delivery,

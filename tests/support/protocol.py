@@ -97,7 +97,7 @@ class Iteration:
         return sum((batch.tally for batch in self.batches), Tally())
 
     @property
-    def played_out(self) -> bool:
+    def is_played(self) -> bool:
         return all(batch.status == "done" for batch in self.batches)
 
 
@@ -518,7 +518,7 @@ class Protocol(RuleBasedStateMachine):
         """Move theta by the oldest open iteration, or, in haste, by any that is open."""
         name = NAMES[pick % 3]
         view = self.views.get(name)
-        candidates = [] if view is None else [i for i in view.open if hasty or i.played_out]
+        candidates = [] if view is None else [i for i in view.open if hasty or i.is_played]
         if not candidates:
             return
         row = candidates[-1] if hasty else candidates[0]
@@ -534,7 +534,7 @@ class Protocol(RuleBasedStateMachine):
             return refuse(MasterLeaseLost)
         iteration = self.iterations[k - 1]
         next_in_turn = view.run.applied == self.applied == k - 1
-        if not (next_in_turn and iteration.played_out and iteration.status == "in_progress"):
+        if not (next_in_turn and iteration.is_played and iteration.status == "in_progress"):
             return refuse(IllegalTransition)
 
         def effect():

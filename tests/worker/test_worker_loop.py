@@ -209,7 +209,7 @@ def test_idle_time_begins_with_the_last_batch(
     offer()
     assert work(staged.store, tmp_path, idle_timeout=0.1) == 0
     (iteration,) = staged.store.tick(staged.master, LEASE).open
-    assert iteration.played_out
+    assert iteration.is_played
 
 
 class Watched:

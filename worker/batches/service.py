@@ -91,7 +91,9 @@ def _reached(service: Service, heard: Interrupts) -> Store | None:
     began = time.monotonic()
     while not heard.count:
         try:
-            return open_store(service.database_url, durable=False, hurried=lambda: heard.count > 0)
+            return open_store(
+                service.database_url, durable=False, is_stopping=lambda: heard.count > 0
+            )
         except (DatabaseUnreachable, TablesMissing) as error:
             if service.options.once or _waited_enough(service.options, began):
                 raise

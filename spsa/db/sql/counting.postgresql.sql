@@ -1,7 +1,7 @@
 -- How games are counted, on PostgreSQL. counting.sqlite.sql does the same for SQLite.
 --
--- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). Whoever
--- changes a batch, the trigger below adds the difference to its iteration in the same transaction.
+-- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). After every
+-- change of a batch the trigger below adds the difference to its iteration, in the same transaction.
 -- Nothing else changes the counts of an iteration.
 
 CREATE OR REPLACE FUNCTION spsa_count() RETURNS trigger
@@ -23,7 +23,7 @@ BEGIN
            void_games = void_games + NEW.void_games - OLD.void_games,
            struck_games = struck_games + CASE WHEN NEW.status = 'purged' THEN OLD.games ELSE 0 END
      WHERE id = NEW.iteration_id
-       -- games are added only while the iteration is played; a purge takes some away at any time
+       -- games are added only while the iteration is in progress; a purge may subtract them later
        AND (status = 'in_progress' OR more <= 0);
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
@@ -39,13 +39,13 @@ CREATE TRIGGER spsa_count
     ON spsa_batch FOR EACH ROW
     EXECUTE FUNCTION spsa_count();
 
--- Every result changes the row of its iteration. With free space on its page, and its long columns
--- elsewhere, that touches no index.
+-- Every result updates the row of its iteration. Free space on the page and long columns stored
+-- elsewhere keep that a heap-only update, which touches no index.
 ALTER TABLE spsa_iteration SET (fillfactor = 50, toast_tuple_target = 512);
 
--- The last word: a transaction that leaves an iteration with other counts than the sums over its
--- batches is refused when it commits, whatever the defect was. Both functions run with the rights of
--- the owner, because a worker's login may not read the tables itself.
+-- A safeguard against defects: a transaction after which the counts of an iteration are not the sums
+-- over its batches is refused when it commits. Both functions run with the rights of the owner,
+-- because a worker's login may not read the tables.
 
 CREATE OR REPLACE FUNCTION spsa_check_counts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$

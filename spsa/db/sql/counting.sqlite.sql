@@ -1,7 +1,7 @@
 -- How games are counted, on SQLite. counting.postgresql.sql does the same for PostgreSQL.
 --
--- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). Whoever
--- changes a batch, the trigger below adds the difference to its iteration in the same transaction.
+-- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). After every
+-- change of a batch the trigger below adds the difference to its iteration, in the same transaction.
 -- Nothing else changes the counts of an iteration.
 
 DROP TRIGGER IF EXISTS spsa_count;
@@ -10,7 +10,7 @@ CREATE TRIGGER spsa_count
                     ptnml_0, ptnml_1, ptnml_2, ptnml_3, ptnml_4, void_games
     ON spsa_batch FOR EACH ROW
 BEGIN
-    -- games are added only while the iteration is played; a purge takes some away at any time
+    -- games are added only while the iteration is in progress; a purge may subtract them later
     SELECT RAISE(ABORT, 'an iteration that is not being played takes no results')
      WHERE NEW.plus_wins + NEW.minus_wins + NEW.draws > OLD.plus_wins + OLD.minus_wins + OLD.draws
        AND (SELECT status FROM spsa_iteration WHERE id = NEW.iteration_id) <> 'in_progress';
@@ -30,8 +30,8 @@ BEGIN
      WHERE id = NEW.iteration_id;
 END;
 
--- The last word: a change that leaves an iteration with other counts than the sums over its batches
--- is refused, whatever the defect was.
+-- A safeguard against defects: a change after which the counts of an iteration are not the sums over
+-- its batches is refused.
 
 DROP TRIGGER IF EXISTS spsa_check_counts;
 CREATE TRIGGER spsa_check_counts

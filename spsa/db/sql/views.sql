@@ -1,4 +1,4 @@
--- What people ask of the database; the same text for PostgreSQL and SQLite.
+-- The views for people; the same text for PostgreSQL and SQLite.
 
 -- name: spsa_progress
 SELECT r.name AS run, i.iteration_number, i.purpose, i.k, i.status,
@@ -49,7 +49,7 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
  GROUP BY w.id;
 
 -- name: spsa_theta
--- a row a parameter
+-- one row a parameter
 SELECT v.run, v.parameter,
        MAX(CASE WHEN v.what = 'start' THEN v.value END) AS start,
        MAX(CASE WHEN v.what = 'final' THEN v.value END) AS final,
@@ -81,7 +81,7 @@ SELECT v.run, v.parameter,
  GROUP BY v.id, v.run, v.parameter;
 
 -- name: spsa_slot_stats
--- a slot whose engines make fewer nodes a second than its neighbours' shares its core
+-- nodes per second by slot: a slow slot shares its core with something else
 SELECT w.name AS worker, b.slot, COUNT(*) AS batches, SUM(b.games) AS games,
        CASE WHEN SUM(b.think_seconds) > 0
             THEN SUM(b.plus_nodes + b.minus_nodes) / SUM(b.think_seconds) END AS nps

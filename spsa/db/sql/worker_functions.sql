@@ -1,31 +1,31 @@
--- All that a worker may do on a PostgreSQL server. worker_statements.sql says the same for SQLite,
--- verb by verb under the same names.
+-- The queries of a worker on a PostgreSQL server. worker_statements.sql has the same for SQLite, under
+-- the same names.
 --
 -- Each function is one call, one round trip and one transaction. It runs with the rights of the
 -- owner of the tables, so a worker's login needs EXECUTE on these functions and nothing else.
--- Who calls is known by the login (session_user) and by the secret of the machine. A claim's id is
--- made by the worker before it asks. It is the right to that batch: only who knows it may renew,
--- report, release or fail it, and whoever asks twice is answered once.
+-- The login (session_user) and the secret of the machine identify the caller. The worker chooses the
+-- id of a claim before it asks. The id gives the right to the batch: a caller needs it to renew,
+-- report, release or fail the batch, and a repeated call changes nothing.
 --
--- Workers need not wait for the disk: a claim or a report that is lost with the server is claimed
--- or played again, never counted twice. set_config(..., true) holds for this transaction alone, and
--- so behind a connection pooler too.
+-- Workers need not wait for the disk: a claim or a report that is lost in a crash of the server is
+-- claimed or played again, never counted twice. set_config(..., true) holds for this transaction
+-- only, and therefore works behind a connection pooler too.
 
--- A worker says who it is: its id, and the name of its machine. The name of a worker belongs to one
--- machine; where it is another's, the id is NULL and the machine is that other one.
+-- Registers a worker: returns its id and the name of its machine. The name of a worker belongs to one
+-- machine; if it belongs to another one, the id is NULL and the machine is that other one.
 CREATE OR REPLACE FUNCTION spsa_register_worker(
     p_name TEXT, p_secret TEXT, p_host TEXT, p_platform TEXT, p_cores INTEGER,
     p_concurrency INTEGER, p_version TEXT, p_confinement TEXT,
     OUT worker_id BIGINT, OUT machine TEXT
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    -- never NULL, which would make it the machine of all who have this login
+    -- never NULL: that would be the machine of every worker with this login
     v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
     v_longer TEXT := p_host || '-'
         || left(encode(sha256(convert_to(session_user || v_hash, 'UTF8')), 'hex'), 8);
 BEGIN
     machine := spsa_own_machine(v_hash);
-    IF machine IS NULL THEN  -- a new machine; where its name is taken it gets a longer one
+    IF machine IS NULL THEN  -- a new machine; if its name is taken, it gets a longer one
         INSERT INTO spsa_machine (name, login, secret_sha256)
             VALUES (p_host, session_user, v_hash) ON CONFLICT DO NOTHING;
         INSERT INTO spsa_machine (name, login, secret_sha256)
@@ -45,7 +45,7 @@ BEGIN
     END IF;
 END $$;
 
--- The machine of the caller: that of its login, or the one that has this secret.
+-- The machine of the caller: that of its login, or the one with this secret.
 CREATE OR REPLACE FUNCTION spsa_own_machine(p_hash TEXT) RETURNS TEXT
 LANGUAGE sql SET search_path FROM CURRENT AS $$
     SELECT name FROM spsa_machine
@@ -53,8 +53,8 @@ LANGUAGE sql SET search_path FROM CURRENT AS $$
      ORDER BY secret_sha256 NULLS FIRST LIMIT 1
 $$;
 
--- The machine of a worker, if it is the caller's. NULL otherwise. In PL/pgSQL, which keeps the plan:
--- every claim asks this.
+-- The machine of a worker, if it is the caller's; NULL otherwise. Every claim calls this, so it is in
+-- PL/pgSQL, which keeps the plan.
 CREATE OR REPLACE FUNCTION spsa_machine_of(p_worker_id BIGINT, p_secret TEXT) RETURNS TEXT
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 BEGIN
@@ -66,8 +66,8 @@ BEGIN
     );
 END $$;
 
--- A worker lives. Where it has nothing to say of its speed, what it said last holds. The answer is
--- why its machine is given no batches, or NULL.
+-- Records that a worker is alive. Without a speed the last one stays. Returns why its machine gets no
+-- batches, or NULL.
 CREATE OR REPLACE FUNCTION spsa_touch_worker(
     p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -81,9 +81,9 @@ BEGIN
              WHERE machine = v_machine AND sha256 IS NULL);
 END $$;
 
--- Whose turn it is where several runs have free batches: a run of the highest priority, drawn by
--- lot (0 <= p_lot < 1). A run is due its share of all slots in use; what it lacks is its weight in
--- the draw, so that no run starves where there are fewer slots than runs.
+-- The run that is served next if several have free batches: one of the highest priority, drawn at
+-- random (0 <= p_lot < 1). A run is entitled to its share of all slots in use; its deficit is its
+-- weight in the draw, so that no run starves if there are fewer slots than runs.
 CREATE OR REPLACE FUNCTION spsa_next_run(p_lot DOUBLE PRECISION) RETURNS BIGINT
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     WITH waiting AS (
@@ -111,15 +111,15 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT run_id FROM parts ORDER BY upto <= p_lot * whole, run_id LIMIT 1
 $$;
 
--- Whether a machine may try a batch that was failed before, or left behind. A machine that has not
--- tried it may, as long as fewer machines than the batch allows have tried it. One that let its lease
--- run out may try again as often as the batch allows, and one that failed it only where no other
--- machine is there that is given such batches.
+-- Whether a machine may try a batch that failed before, or whose lease expired. A machine that has not
+-- tried it may, as long as fewer than max_attempts machines have tried it. A machine whose lease
+-- expired may try again up to max_attempts; a machine that failed it may do so only if no other
+-- active machine gets such batches.
 CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT (SELECT count(*) FROM (
                 SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
-                 UNION  -- the one that let its lease run out
+                 UNION  -- the one whose lease expired
                 SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
             ) AS tried) < b.max_attempts
        AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
@@ -137,8 +137,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
       FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
 $$;
 
--- One free batch for a claim, and all that has to be known to play it; no row where nothing is free.
--- A claim that has a batch already, or has reported it, is told of that one.
+-- Leases one free batch to a claim, and returns all that is needed to play it; no row if none is free.
+-- For a claim that already has a batch, or has reported it, it returns that one.
 CREATE OR REPLACE FUNCTION spsa_claim(
     p_worker_id BIGINT, p_secret TEXT, p_claim_id TEXT, p_lot DOUBLE PRECISION,
     p_lease_seconds DOUBLE PRECISION
@@ -169,8 +169,8 @@ BEGIN
                                    OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
          ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
     LOOP
-        -- First what was left behind, because others wait for it. Two statements, as each has its
-        -- own index. A row that is locked is being claimed, renewed or reported just now.
+        -- Expired leases first, because an iteration waits for them. Two statements, because each has
+        -- its own index. A locked row is being claimed, renewed or reported.
         SELECT b.id, b.worker_id INTO v_batch, v_left_by FROM spsa_batch b
          WHERE b.iteration_id = v_iteration
            AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
@@ -199,7 +199,7 @@ BEGIN
     RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
 END $$;
 
--- Longer leases for these claims: those that are still held. A claim that is missing is lost.
+-- Renews the leases of these claims; returns those that are still held. A missing claim is lost.
 CREATE OR REPLACE FUNCTION spsa_renew(p_claim_ids TEXT[], p_lease_seconds DOUBLE PRECISION)
 RETURNS SETOF TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
@@ -218,12 +218,12 @@ BEGIN
         RETURNING b.claim_id;
 END $$;
 
--- The result of a batch. The trigger spsa_count adds it to the iteration. The answer is
---   accepted  it counts now
---   already   this claim has reported just these counts before: they count once
---   conflict  this claim has reported other counts before: those count
+-- Reports the result of a batch. The trigger spsa_count adds it to the iteration. Returns
+--   accepted  the result counts now
+--   already   this claim has already reported the same counts: they count once
+--   conflict  this claim has already reported other counts: those count
 --   lost      the batch is not this claim's, or its iteration was abandoned: nothing counts
--- A report whose lease has run out still counts while nobody else has claimed the batch.
+-- A report after the lease has expired still counts, unless another claim has the batch.
 CREATE OR REPLACE FUNCTION spsa_report(
     p_batch_id BIGINT, p_claim_id TEXT,
     p_plus_wins INTEGER, p_minus_wins INTEGER, p_draws INTEGER,
@@ -260,7 +260,7 @@ BEGIN
     RETURN CASE WHEN NOT FOUND THEN 'lost' WHEN v_same THEN 'already' ELSE 'conflict' END;
 END $$;
 
--- A batch is given back unplayed, and the attempt does not count.
+-- Returns a batch unplayed; the attempt does not count.
 CREATE OR REPLACE FUNCTION spsa_release(p_batch_id BIGINT, p_claim_id TEXT) RETURNS VOID
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
@@ -270,8 +270,8 @@ BEGIN
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased';
 END $$;
 
--- A batch is given back because this machine cannot play it. Others may try; the run's master
--- decides when a batch, or a machine, has failed often enough.
+-- Returns a batch that this machine cannot play. Other machines may try it; the run's master decides
+-- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
     p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -289,7 +289,7 @@ BEGIN
     END IF;
 END $$;
 
--- The machine of a worker has failed a batch, or, without a reason, has let its lease run out.
+-- Records that the machine of a worker has failed a batch, or, without a reason, let its lease expire.
 CREATE OR REPLACE FUNCTION spsa_note_failure(
     p_batch_id BIGINT, p_worker_id BIGINT, p_sha256 TEXT, p_reason TEXT
 ) RETURNS VOID LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -318,14 +318,14 @@ BEGIN
     END IF;
 END $$;
 
--- A binary that is kept in the database; NULL where only its path is.
+-- The bytes of a binary in the database; NULL if it holds only their path.
 CREATE OR REPLACE FUNCTION spsa_engine_bytes(p_sha256 TEXT) RETURNS BYTEA
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT bytes FROM spsa_engine WHERE sha256 = p_sha256
 $$;
 
--- Whether any run is still to be played, though perhaps nothing of it is free just now. A finished
--- run whose master lease is live may still open a validation.
+-- Whether any run may still need games, even if no batch is free now. A finished run whose master
+-- lease is live may still open a validation.
 CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS BOOLEAN
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')

@@ -1,9 +1,9 @@
--- All that a worker may do on SQLite. worker_functions.sql says the same for PostgreSQL, verb by
--- verb under the same names, with the reasons.
+-- The queries of a worker on SQLite. worker_functions.sql has the same for PostgreSQL, under the same
+-- names and with the reasons.
 --
--- A verb is one transaction (BEGIN IMMEDIATE); its statements run in the order in which they stand
--- here. Everybody who can open the file is trusted, so there is no login; the secret of a machine
--- tells two machines of one name apart.
+-- A query is one transaction (BEGIN IMMEDIATE); its statements run in the order of this file. Every
+-- process that can open the file is trusted, so there is no login; the secret of a machine tells two
+-- machines of the same name apart.
 
 -- name: register_worker.own_machine
 SELECT name FROM spsa_machine WHERE secret_sha256 = :secret_sha256;
@@ -88,7 +88,7 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
         -- may_retry
         OR (SELECT count(*) FROM (
                 SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
-                 UNION  -- the one that let its lease run out
+                 UNION  -- the one whose lease expired
                 SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
             ) AS tried) < b.max_attempts
            AND (NOT EXISTS (SELECT 1 FROM spsa_failure f

@@ -1,14 +1,14 @@
--- What claims and counts are made from. They show the ids of claims, so no viewer's login reads them.
+-- The views behind claims and counts. They hold the ids of claims, so viewers may not read them.
 
 -- name: spsa_playable
--- the iterations of which batches may be handed out; a validation outlives its run
+-- the iterations whose batches may be claimed; a validation is played after its run has ended
 SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.status IN ('pending', 'in_progress')
    AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')));
 
 -- name: spsa_miscounted
--- an iteration whose counts are not the sums over its batches; there is none
+-- an iteration whose counts are not the sums over its batches; there must be none
 SELECT i.id AS iteration_id
   FROM spsa_iteration i LEFT JOIN spsa_batch b ON b.iteration_id = i.id
  GROUP BY i.id
@@ -25,7 +25,7 @@ HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
     OR i.struck_games <> COALESCE(SUM(CASE WHEN b.status = 'purged' THEN b.games ELSE 0 END), 0);
 
 -- name: spsa_claimed
--- all that the holder of a batch has to know
+-- all that a worker needs to play a batch
 SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
        i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
        i.plus_sha256, i.plus_engine_path, i.plus_options,

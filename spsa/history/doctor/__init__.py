@@ -1,7 +1,7 @@
-"""Whether a run's rows are what they have to be after any history: the invariants, row by row.
+"""Checks the invariants of a run's rows, one function for each.
 
-Nothing is changed here. The checks look at rows that the store read, one function an invariant;
-only the binaries of open iterations are looked for on the disk.
+The checks change nothing. They compare rows that were read before; only the check of binaries also
+reads files.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,10 +30,10 @@ CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
 
 
 def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[Violation]:
-    """Everything that is wrong with a run; empty if nothing is.
+    """All violations of a run's invariants.
 
     Args:
-        tuning: the run's rule, to compute all its proposals and theta once more.
+        tuning: the run's rule, to compute all its proposals and theta again; None skips that.
     """
     rows = read(store, run)
     found = [violation for check in CHECKS for violation in check(rows)]

@@ -1,4 +1,4 @@
-"""The games: counted once, in whole pairs, each batch with its own seed and its own openings."""
+"""Checks that games count once and in whole pairs, and that each batch has its own seed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What was struck out: all of it is on record, and none of it counts."""
+"""Checks that purged results are on record and do not count."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,15 @@ from spsa.lifecycle import BatchStatus
 
 
 def purges(rows: RunRows) -> Iterator[Violation]:
-    """Purges are numbered without gaps, and each struck the games that it says."""
+    """Purges are numbered without gaps, and each has removed the games that its row says."""
     numbers = [purge.number for purge in rows.purges]
     if numbers != list(range(1, rows.run.purges + 1)):
         right = f"the run's row has {rows.run.purges}, each once"
         yield rows.violation(None, f"there are the purges {numbers}", right)
     for purge in rows.purges:
-        games = sum(one.tally.games for one in rows.struck if one.purge == purge.number)
+        games = sum(one.tally.games for one in rows.purged if one.purge == purge.number)
         if games != purge.games:
-            found = f"purge {purge.number} struck {purge.games} games"
+            found = f"purge {purge.number} has removed {purge.games} games"
             yield rows.violation(None, found, f"{games} of it are on record")
     held = [purge.applied for purge in rows.purges]
     if held != sorted(held):
@@ -24,16 +24,16 @@ def purges(rows: RunRows) -> Iterator[Violation]:
 
 
 def shortened(rows: RunRows) -> Iterator[Violation]:
-    """What an iteration has lost for good is what is on record, batch by batch."""
-    kept = {(s.iteration_id, s.seq): s.games for s in rows.struck if not s.played_again}
+    """The purged batches of an iteration are those on record."""
+    kept = {(s.iteration_id, s.seq): s.games for s in rows.purged if not s.played_again}
     for it in rows.iterations:
         gone = [b for b in rows.of(it) if b.status is BatchStatus.PURGED]
         games = sum(b.games for b in gone)
         if it.struck_games != games:
             yield rows.violation(
-                it, f"struck_games is {it.struck_games}", f"its struck batches have {games}"
+                it, f"struck_games is {it.struck_games}", f"its purged batches have {games}"
             )
         recorded = {seq: games for (row, seq), games in kept.items() if row == it.id}
         if recorded != {b.seq: b.games for b in gone}:
-            found = f"the batches {[b.seq for b in gone]} are struck"
-            yield rows.violation(it, found, f"{sorted(recorded)} are on record as struck")
+            found = f"the batches {[b.seq for b in gone]} are purged"
+            yield rows.violation(it, found, f"{sorted(recorded)} are on record as purged")

@@ -1,12 +1,12 @@
-"""The whole run once more: what its rule proposes and answers, against what the rows say.
+"""Replays the whole run with its rule, and compares proposals and steps with the rows.
 
-On the machine that moved theta this comes out the same to the bit. Another processor or another
-libm may round a logarithm the other way, so that what agrees to a billionth is no finding here; the
+On the machine that moved theta the replay is the same to the bit. Another processor or another libm
+may round a logarithm differently, so values that agree to a billionth are no violation here; the
 log itself is checked to the bit by `spsa.history.doctor.theta`.
 
-A run that was purged has a chain for every number of purges, of the games that counted then. A step
-is one of the chain that theta was on when it was taken, a purge goes over to the next one, and an
-iteration was proposed on the chain that it was opened on.
+A run with purges has one chain of thetas for every number of purges. A step belongs to the chain of
+its time, a purge leads to the next chain, and an iteration belongs to the chain on which it was
+opened.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,35 +21,35 @@ from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.history.doctor.theta import differences, entries
 from spsa.history.replay import Moment, counted_after, noted_from
 
-_HAIR = 1e-9
+_TOLERANCE = 1e-9
 
 Chain = Sequence[Moment]
 
 
 def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
-    """Every proposal and every step, computed from the run's seed and its counts alone.
+    """Compare every proposal and every step with the replay.
 
-    Where a step comes out otherwise, so does all that follows: that is one finding.
+    After a step that differs, all later ones differ too: together they are one violation.
     """
     chains = _chains(rows, tuning)
     yield from _differences(rows, None, "the start", rows.run.start_theta, chains[0][0].theta)
-    astray = [found for found in _steps(rows, tuning, chains) if found[1]]
-    yield from _summed_up([found for _, found in astray], _span(tuning, rows, chains))
-    if not astray and len(chains[-1]) == rows.run.applied + 1:
+    different = [found for found in _steps(rows, tuning, chains) if found[1]]
+    yield from _summed_up([found for _, found in different], _span(tuning, rows, chains))
+    if not different and len(chains[-1]) == rows.run.applied + 1:
         yield from _state(rows, tuning, chains[-1][-1])
-    sound = min((k for k, _ in astray), default=inf)
+    first = min((k for k, _ in different), default=inf)
     openings = [
-        list(_opening(rows, tuning, chains, it)) for it in rows.tuned if it.opened_on < sound
+        list(_opening(rows, tuning, chains, it)) for it in rows.tuned if it.opened_on < first
     ]
     yield from _summed_up([found for found in openings if found], "")
 
 
 def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
-    """The thetas by the number of purges."""
+    """The chain for each number of purges."""
     held = list(_results(rows))
     chains: list[Chain] = []
     for purges in range(rows.run.purges):
-        results = counted_after(purges, held, rows.struck)
+        results = counted_after(purges, held, rows.purged)
         chains.append(list(spsa.history.replay.replay(tuning, results)))
     notes = noted_from(rows.run, held)
     return [*chains, list(spsa.history.replay.replay(tuning, held, notes))]
@@ -58,30 +58,30 @@ def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
 def _steps(
     rows: RunRows, tuning: Tuning, chains: Sequence[Chain]
 ) -> Iterator[tuple[int, list[Violation]]]:
-    """What is wrong with each entry of the log, by the results that theta held after it."""
+    """The violations of each entry of the log, with the k after it."""
     by_id = {it.id: it for it in rows.iterations}
     purges = 0
     for entry in entries(rows):
         purges += isinstance(entry, Purge)
         k = entry.applied if isinstance(entry, Purge) else entry.k
         if purges >= len(chains) or k >= len(chains[purges]):
-            return  # the log is not whole, and other checks have said so
+            return  # the log is incomplete, which other checks report
         it = None if isinstance(entry, Purge) else by_id[entry.iteration_id]
         yield (
             k,
             [
                 violation
-                for what, found, right in _claims(entry, chains[purges][k])
+                for what, found, right in _comparisons(entry, chains[purges][k])
                 for violation in _differences(rows, it, what, found, right)
             ],
         )
 
 
-Claim = tuple[str, Mapping[str, float], Mapping[str, float]]
+Comparison = tuple[str, Mapping[str, float], Mapping[str, float]]
 
 
-def _claims(entry: Step | Purge, moment: Moment) -> Iterator[Claim]:
-    """What an entry of the log says: its words, its values, and the right ones."""
+def _comparisons(entry: Step | Purge, moment: Moment) -> Iterator[Comparison]:
+    """What is compared, the values of an entry of the log, and those of the replay."""
     if isinstance(entry, Purge):
         yield f"theta after purge {entry.number}", entry.theta_after, moment.theta
         return
@@ -90,19 +90,19 @@ def _claims(entry: Step | Purge, moment: Moment) -> Iterator[Claim]:
 
 
 def _summed_up(wrong: Sequence[Sequence[Violation]], more: str) -> Iterator[Violation]:
-    """The first thing that is wrong, and how many are like it."""
+    """The first violation, with the number of those that follow."""
     if not wrong:
         return
     first = wrong[0][0]
     if len(wrong) == 1:
         yield first
         return
-    others = f"; {len(wrong) - 1} more from there on come out otherwise{more}: "
-    yield replace(first, right=first.right + others + "was another version of its rule at work?")
+    others = f"; {len(wrong) - 1} more differ from there on{more}: "
+    yield replace(first, right=first.right + others + "did another version of the rule move it?")
 
 
 def _span(tuning: Tuning, rows: RunRows, chains: Sequence[Chain]) -> str:
-    """How far the run's theta is from what this program makes of its games."""
+    """How far the run's theta is from the end of the replay."""
     last = chains[-1][-1]
     if last.k != rows.run.applied:
         return ""
@@ -124,15 +124,15 @@ def _differences(
 
 
 def _nearly(one: float, other: float) -> bool:
-    """A value counts as at least 1 large, which is what a step is worth for most of them."""
-    return isclose(one, other, rel_tol=_HAIR, abs_tol=_HAIR)
+    """Values below 1, the step of most parameters, are compared like 1."""
+    return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
 def _state(rows: RunRows, tuning: Tuning, last: Moment) -> Iterator[Violation]:
-    """What the run's row remembers besides theta."""
+    """The rule's state and the estimates in the run's row."""
     run, right = rows.run, tuning.estimates(last.state)
-    if not alike(run.state, last.state, _HAIR):
-        yield rows.violation(None, "the rule's state is another", "it follows from the results")
+    if not alike(run.state, last.state, _TOLERANCE):
+        yield rows.violation(None, "the rule's state differs", "it follows from the results")
     found = run.estimates.by_name()
     for name, wanted in right.by_name().items():
         what = f"the run's theta_{name}"
@@ -140,7 +140,7 @@ def _state(rows: RunRows, tuning: Tuning, last: Moment) -> Iterator[Violation]:
 
 
 def _results(rows: RunRows) -> Iterator[Iteration]:
-    """What theta holds, as far as the log is whole; where it is not, other checks have said so."""
+    """The applied iterations, as far as the log is complete; other checks report gaps."""
     by_id = {it.id: it for it in rows.iterations}
     for k, step in enumerate(rows.steps, start=1):
         it = by_id.get(step.iteration_id)
@@ -152,7 +152,7 @@ def _results(rows: RunRows) -> Iterator[Iteration]:
 def _opening(
     rows: RunRows, tuning: Tuning, chains: Sequence[Chain], it: Iteration
 ) -> Iterator[Violation]:
-    """An iteration was opened on the right results, and plays what the rule proposes on them."""
+    """An iteration was opened on the right results, and plays the proposal of the rule."""
     k = it.k or 0
     least = max(0, k - it.in_flight)
     if not least <= it.opened_on < k:

@@ -1,4 +1,4 @@
-"""What the checks compare: all rows of a run at one moment, and what they may say of them."""
+"""All rows of a run at one moment, and the violations that checks find in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from spsa.lifecycle import Purpose
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that is not as it has to be: where, what was found, and what would be right."""
+    """A difference from what the rows have to be: where, what was found, what would be right."""
 
     run: str
     iteration: int | None
@@ -31,7 +31,7 @@ class RunRows:
     batches: Mapping[int, Sequence[BatchRow]]  # by the iteration's number
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
-    struck: Sequence[PurgedBatch] = ()
+    purged: Sequence[PurgedBatch] = ()
 
     def of(self, iteration: Iteration) -> Sequence[BatchRow]:
         return self.batches.get(iteration.iteration_number, ())
@@ -46,7 +46,7 @@ class RunRows:
 
 
 def read(store: Store, run: Run) -> RunRows:
-    """The rows of one moment: read again if the run moved meanwhile."""
+    """Read the rows of one moment, again if the run changed meanwhile."""
     while True:
         before = store.run(run.name)
         batches = store.batches(run.id)
@@ -56,7 +56,7 @@ def read(store: Store, run: Run) -> RunRows:
             batches={n: list(group) for n, group in groupby(batches, lambda b: b.iteration_number)},
             steps=store.steps(run.id),
             purges=store.purges(run.id),
-            struck=store.struck(run.id),
+            purged=store.purged_batches(run.id),
         )
         if batches == store.batches(run.id) and before == store.run(run.name):
             return rows

@@ -1,4 +1,4 @@
-"""Statuses that agree with one another, and engines that are what their rows say."""
+"""Checks that statuses agree with each other, and that engines have their hashes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,9 +29,9 @@ def statuses(rows: RunRows) -> Iterator[Violation]:
 
 def _status(rows: RunRows, it: Iteration) -> Iterator[Violation]:
     complete = it.status is IterationStatus.COMPLETE
-    if complete and not it.played_out:
-        struck = f" and {it.struck_games} struck" if it.struck_games else ""
-        found = f"complete with {it.games_played} games{struck}"
+    if complete and not it.is_played:
+        purged = f" and {it.struck_games} purged" if it.struck_games else ""
+        found = f"complete with {it.games_played} games{purged}"
         yield rows.violation(it, found, f"the target is {it.target_games}")
     if complete != (it.completed_at is not None):
         yield rows.violation(it, f"{it.status}, completed_at is {it.completed_at}", "they agree")
@@ -40,17 +40,17 @@ def _status(rows: RunRows, it: Iteration) -> Iterator[Violation]:
         yield rows.violation(
             it, f"pending, but batch {begun[0].seq} is {begun[0].status}", "it is in progress"
         )
-    broken = [b for b in rows.of(it) if b.status is BatchStatus.FAILED]
-    if broken and _goes_on(rows.run, it):
+    failed = [b for b in rows.of(it) if b.status is BatchStatus.FAILED]
+    if failed and _is_handed_out(rows.run, it):
         yield rows.violation(
             it,
-            f"batch {broken[0].seq} failed ({broken[0].last_error}) and the run goes on",
+            f"batch {failed[0].seq} failed ({failed[0].last_error}) and the run goes on",
             "a run with a failed batch is paused",
         )
 
 
-def _goes_on(run: Run, it: Iteration) -> bool:
-    """Whether work of this iteration is handed out for the tune."""
+def _is_handed_out(run: Run, it: Iteration) -> bool:
+    """Whether batches of this tuning iteration are handed out."""
     return (
         run.status is RunStatus.RUNNING
         and it.purpose is Purpose.TUNE
@@ -63,7 +63,7 @@ def _is_alive(run: Run) -> bool:
 
 
 def engines(store: Store, rows: RunRows) -> Iterator[Violation]:
-    """What an open iteration plays is on the disk or in the database, with its own hash."""
+    """The binaries of open iterations are in a file or in the database, with their hashes."""
     paths = {engine.sha256: engine.path for engine in store.engines(rows.run.id)}
     for it in rows.iterations:
         if it.status in terminal(ITERATION):

@@ -1,4 +1,4 @@
-"""What moved theta: one step a completed iteration, and theta the replay of them, to the bit."""
+"""Checks that each complete iteration has one step, and that theta is their sum, to the bit."""
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ def _to_the_bit(one: float, other: float) -> bool:
 
 
 def log(rows: RunRows) -> Iterator[Violation]:
-    """One completed tuning iteration is one step, in the order of k."""
+    """Every complete tuning iteration has one step, in the order of k."""
     completed = [it for it in rows.tuned if it.status is IterationStatus.COMPLETE]
     logged = {step.iteration_id: step for step in rows.steps}
     for it in completed:
@@ -57,7 +57,7 @@ def _step(
 
 
 def entries(rows: RunRows) -> Iterator[Step | Purge]:
-    """All that moved theta, in the order in which it did: a purge follows the last step it met."""
+    """The steps and purges, in the order in which they moved theta."""
     purges = list(rows.purges)
     for step in rows.steps:
         while purges and purges[0].applied < step.k:
@@ -74,7 +74,7 @@ def differences(
     right: Mapping[str, float],
     same: Callable[[float, float], bool] = _to_the_bit,
 ) -> Iterator[Violation]:
-    """The parameters in which two sets of values differ, be it by one bit unless `same` says so."""
+    """The parameters in which two sets of values are not the `same`."""
     if found.keys() != right.keys():
         yield rows.violation(
             it, f"{what} has {sorted(found)}", f"the parameters are {sorted(right)}"
@@ -87,7 +87,7 @@ def differences(
 
 
 def masters(rows: RunRows) -> Iterator[Violation]:
-    """Epochs only grow: who was replaced moves theta no more."""
+    """Epochs never decrease: a master that lost its lease moves theta no more."""
     by_id = {it.id: it for it in rows.iterations}
     for before, after in pairwise(rows.steps):
         if after.epoch < before.epoch:

@@ -111,9 +111,7 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
     return tuple(min(most, games - start) for start in range(0, games, most))
 
 
-def bearable_depth(
-    planned_iterations: int, iterations_per_depth: int, most: int = MOST_DEPTH
-) -> int:
+def depth_limit(planned_iterations: int, iterations_per_depth: int, most: int = MOST_DEPTH) -> int:
     """The most iterations in flight that a run of this length bears."""
     return min(max(1, planned_iterations // iterations_per_depth), most)
 

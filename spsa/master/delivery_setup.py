@@ -1,6 +1,7 @@
-"""What makes the engines of a run: a pinned source and a builder, or one binary that takes options.
+"""Creates the delivery of a run: a pinned source and a builder, or one binary with UCI options.
 
-What decides the binaries is kept with the run; the folders and the patience are this machine's.
+The settings that decide what is built are stored with the run; folders and timeouts are those of
+this machine.
 """
 
 import os
@@ -22,7 +23,7 @@ WORK = ".tuning"
 
 
 def delivery_settings(config: Config) -> dict[str, Any]:
-    """What decides the binaries besides the source and the values."""
+    """The settings that decide the binaries, besides the source and the values."""
     if config.delivery.kind is DeliveryKind.UCI:
         return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
     build = config.build
@@ -36,7 +37,7 @@ def delivery_settings(config: Config) -> dict[str, Any]:
 
 
 def source_of(config: Config) -> Path:
-    """The engine's checkout; InvalidInput where config.toml names none."""
+    """The folder of the engine's source; InvalidInput if config.toml names none."""
     if config.build.source_path is None:
         raise InvalidInput(
             [
@@ -55,12 +56,14 @@ def source_of(config: Config) -> Path:
 def delivery_of(
     config: Config, space: Space, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Delivery, tuple[str, ...]]:
-    """What makes a run's engines, and what there is to be told of the source.
+    """A run's delivery, and notes for the user about its source.
 
-    `wanted` are the run's own `delivery_settings`; `source_sha256` is that of a run that has begun.
+    Args:
+        wanted: the run's own `delivery_settings`.
+        source_sha256: the hash of its source; None for a new run.
 
     Raises:
-        SourceChanged: the run's source is not to be had any more.
+        SourceChanged: the source of the run is no longer available.
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
     if wanted["kind"] == DeliveryKind.UCI:
@@ -86,9 +89,9 @@ def delivery_of(
 
 
 def _pinned(config: Config, source_sha256: str | None) -> tuple[Pinned, tuple[str, ...]]:
-    """The run's own copy of the source; what the checkout has become since is only told."""
+    """The run's own copy of the source, and a note if the folder has changed since."""
     source, work = source_of(config), _work(config)
-    # of a folder that holds both, these are the tuner's and not the engine's
+    # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.params_path, config.build.engines_path]
     if source_sha256 is None:
         return pin(source, work, ours), ()
@@ -120,5 +123,5 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
 
 
 def usual_builds() -> int:
-    """How many iterations' engines this machine builds at a time."""
+    """How many iterations this machine builds at a time by default."""
     return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)
