@@ -142,8 +142,8 @@ def _sums(table: sa.Table, names: Sequence[str]) -> list[sa.Label[Any]]:
 
 def _tally(row: Any) -> Tally:
     """PostgreSQL makes a decimal number of a sum."""
-    wins, losses, draws, *pentanomial = (int(getattr(row, name)) for name in COUNTS)
-    return Tally(wins, losses, draws, tuple(pentanomial))
+    wins, losses, draws, *ptnml = (int(getattr(row, name)) for name in COUNTS)
+    return Tally(wins, losses, draws, (ptnml[0], ptnml[1], ptnml[2], ptnml[3], ptnml[4]))
 
 
 def _share(row: Any) -> WorkerShare:
