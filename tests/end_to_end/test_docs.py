@@ -96,10 +96,10 @@ def test_the_columns_that_operations_watches_exist(sql: Shell) -> None:
         sql(f"SELECT {columns.replace('`', '')} FROM {view}")  # noqa: S608 - of our own page
 
 
-def test_the_methods_name_every_rule_and_leave_nothing_to_be_filled_in() -> None:
+def test_the_guide_to_methods_is_short_and_names_every_rule() -> None:
     text = DOCS["methods.md"].read_text(encoding="utf-8")
     assert all(f"`{rule}`" in text for rule in algorithms())
-    assert "@@" not in text
+    assert len(text.splitlines()) <= 250
 
 
 def test_every_function_of_the_walks_exists() -> None:
