@@ -6,14 +6,14 @@ BIN := $(VENV)/bin
 .PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet clean
 
 help:
-	@echo "make demo         a real tuning run, start to result, on SQLite and the bundled engine"
+	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
 	@echo "make test         lint, types, import contracts, and the tests to run before every push"
 	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
 	@echo "make chaos-real   ten minutes of real games while everything is killed, then the same in peace"
 	@echo "make mutants      small defects put into the product, each of which a test has to find; resumable"
 	@echo "make gain         five demos with five seeds, and their validation matches pooled"
-	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/methods.md)"
+	@echo "make proof        three rules tune the bundled engine for hours; resumable (docs/lab-results.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
 	@echo "make bench-db          claims and reports a second, looks and idle workers (docs/scale.md)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"

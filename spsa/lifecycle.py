@@ -1,7 +1,7 @@
 """The three lifecycles, spelled once.
 
-CHECK constraints, the guards of every UPDATE, the diagram in the README and the tests are derived
-from these tables or compared with them.
+CHECK constraints, the guards of every UPDATE, the diagram in docs/architecture.md and the tests are
+derived from these tables or compared with them.
 """
 
 from collections.abc import Mapping

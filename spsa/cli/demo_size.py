@@ -3,20 +3,23 @@
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
+import click
 import tomlkit
 
 from spsa.config import Config
 from spsa.core.params import Space
 from spsa.errors import TuningError
 from spsa.lab.planning.question import Fleet, Shape, pace
-from spsa.master.delivery import Delivery
+from spsa.master.build_threads import BuildThreads
 from spsa.master.delivery_setup import delivery_of, delivery_settings
 
 _GAMES_A_SLOT = 4
@@ -67,41 +70,57 @@ def _seconds(size: Size, speed: Speed, slots: int, batch_games: int) -> float:
     return pace(shape, fleet, speed.game).run + pace(match, fleet, speed.game).run
 
 
-def measured_speed(config: Config, space: Space, slots: int) -> Speed:
+def measured_speed(config: Config, space: Space, slots: int, stopping: threading.Event) -> Speed:
     """Build engines twice, the second time with warm caches as in a run, and let them play.
 
     Raises:
         BuildFailed: with the compiler's words.
+        click.Abort: `stopping` was set meanwhile.
     """
     delivery, _ = delivery_of(config, space, delivery_settings(config), None)
-    _engines(delivery, space, 2.0)
-    began = time.monotonic()
-    engines = _engines(delivery, space, 1.0)
-    builds = time.monotonic() - began
-    return Speed(builds=builds, game=_game_seconds(engines, config, slots))
+    with BuildThreads(delivery) as threads:
+        _engines(threads, space, 2.0, stopping)
+        began = time.monotonic()
+        engines = _engines(threads, space, 1.0, stopping)
+        builds = time.monotonic() - began
+    return Speed(builds=builds, game=_game_seconds(engines, config, slots, stopping))
 
 
-def _engines(delivery: Delivery, space: Space, steps: float) -> Sequence[str]:
+def _engines(
+    threads: BuildThreads, space: Space, steps: float, stopping: threading.Event
+) -> Sequence[str]:
     """Two engines whose values lie so many steps to either side of the start."""
-    sides = delivery.prepare(
-        space.rounded(space.start() + steps), space.rounded(space.start() - steps)
-    )
+    start = space.start()
+    building = threads.begin(space.rounded(start + steps), space.rounded(start - steps))
+    _wait(building.done, stopping)
+    sides = building.result()
     return [str(sides.plus.path), str(sides.minus.path)]
 
 
-def _game_seconds(engines: Sequence[str], config: Config, slots: int) -> float:
+def _game_seconds(
+    engines: Sequence[str], config: Config, slots: int, stopping: threading.Event
+) -> float:
     """Seconds that a slot takes for a game while all slots play."""
     games = 2 * ceil(_GAMES_A_SLOT * slots / 2)
     nodes = str(int(config.terms.time_control.low))
     command = [sys.executable, "-m", "worker", *engines, "--json", "--games", str(games)]
     command += ["--nodes", nodes, "-c", str(slots), "--force"]
-    ended = subprocess.run(
-        command, capture_output=True, text=True, cwd=config.path.parent, start_new_session=True
-    )
+    with subprocess.Popen(command, cwd=config.path.parent, stdout=PIPE, stderr=PIPE) as match:
+        try:
+            _wait(lambda: match.poll() is not None, stopping)
+        finally:
+            match.terminate()
+        output, errors = match.communicate()
     try:
-        return float(json.loads(ended.stdout)["seconds"]) * slots / games
+        return float(json.loads(output)["seconds"]) * slots / games
     except (ValueError, KeyError):
-        raise TuningError(f"no games could be played: {ended.stderr.strip()}") from None
+        raise TuningError(f"no games could be played: {errors.decode().strip()}") from None
+
+
+def _wait(done: Callable[[], bool], stopping: threading.Event) -> None:
+    while not done():
+        if stopping.wait(0.1):
+            raise click.Abort
 
 
 def write_size(path: Path, size: Size) -> None:

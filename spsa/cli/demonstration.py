@@ -72,8 +72,8 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path, min
         for seed in seeds:
             place = fresh(folder / f"seed-{seed}", bundle, seed)
             began = time.monotonic()
-            _fit(place, slots, console, began + 60 * minutes)
-            result = None if stopping.is_set() else _run(place, slots, console, stopping, began)
+            _fit(place, slots, console, stopping, began + 60 * minutes)
+            result = _run(place, slots, console, stopping, began)
             if result is None:
                 return 130
             _show(result, place, console)
@@ -128,11 +128,11 @@ def _configured(bundle: Bundle, seed: int) -> str:
     return tomlkit.dumps(document)
 
 
-def _fit(folder: Path, slots: int, console: Console, end: float) -> None:
+def _fit(folder: Path, slots: int, console: Console, stopping: threading.Event, end: float) -> None:
     """Write into config.toml the size that ends at about `end`, a time of the monotonic clock."""
     config = load_config(folder / "config.toml", {})
     console.print("measuring how fast this machine builds and plays")
-    speed = measured_speed(config, checked_space(config), slots)
+    speed = measured_speed(config, checked_space(config), slots, stopping)
     left = end - time.monotonic()
     write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
     console.print(

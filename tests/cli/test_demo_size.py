@@ -1,12 +1,15 @@
 """The demo plays what fits into its time, and its smallest size still shows a gain."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from algorithms.test_algorithms_recovery import Case, recovered
 
-from spsa.cli.demo_size import SIZES, Size, Speed, chosen_size
+from spsa.cli.demo_size import SIZES, Size, Speed, chosen_size, write_size
+from spsa.cli.demonstration import bundled, fresh
+from spsa.config import load_config
 
 FOUR_MINUTES = 240.0
 REPLICAS = 40
@@ -23,6 +26,15 @@ def test_a_machine_half_as_fast_plays_less() -> None:
 def test_a_machine_that_is_too_slow_for_all_plays_the_smallest() -> None:
     assert chosen_size(Speed(builds=60.0, game=9.0), 2, 4, FOUR_MINUTES) == SIZES[-1]
     assert chosen_size(Speed(builds=1.0, game=0.1), 2, 4, -5.0) == SIZES[-1]
+
+
+def test_the_size_is_written_into_the_configuration(tmp_path: Path) -> None:
+    folder = fresh(tmp_path / "demo", bundled(), 7)
+    write_size(folder / "config.toml", SIZES[-1])
+    config = load_config(folder / "config.toml", {})
+    found = (config.max_iterations, config.games.per_iteration, config.validation.games)
+    assert found == (SIZES[-1].iterations, SIZES[-1].games, SIZES[-1].match_games)
+    assert config.seed == 7
 
 
 def test_each_size_recovers_most_of_the_elo(capsys: pytest.CaptureFixture[str]) -> None:
