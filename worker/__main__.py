@@ -1,6 +1,6 @@
 """`python -m worker` is `compete`: loads the command without looking for garbage meanwhile.
 
-What is loaded stays; who plays or serves has garbage looked for from `be_prompt` on.
+What is loaded stays; who plays or serves has garbage looked for from `tune_interpreter` on.
 """
 
 import gc

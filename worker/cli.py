@@ -80,7 +80,7 @@ def service(given: dict[str, Any]) -> "Service":
     """A worker's settings from the values of the command line, by their options' names."""
     from worker.batches.loop import WorkerOptions
     from worker.batches.service import Service
-    from worker.options import confinement
+    from worker.options import engine_limits
 
     options = WorkerOptions(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
@@ -93,7 +93,7 @@ def service(given: dict[str, Any]) -> "Service":
         engines_cache=given["engines_cache"],
         trust_key=_trust_key(given["trust_key"]),
         options=options,
-        confinement=confinement(given),
+        confinement=engine_limits(given),
     )
 
 
@@ -122,10 +122,10 @@ def _trust_key(text: str | None) -> "TrustKey | None":
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
     # Imported late: chess takes longer to load than --help takes to print.
-    from worker.match.command import MatchCommand, hold
+    from worker.match.command import MatchCommand, run_match
 
     first, second = engines
-    return hold(MatchCommand.of(first, second, given))
+    return run_match(MatchCommand.of(first, second, given))
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def _refuse_unsendable(name: str, value: str) -> None:
             )
 
 
-def confinement(given: Mapping[str, Any]) -> EngineLimits:
+def engine_limits(given: Mapping[str, Any]) -> EngineLimits:
     """What --pin, --engine-memory, isolation and warden, by these names, allow an engine.
 
     By default its share of the memory: each of the slots has two engines, and two that warm up.

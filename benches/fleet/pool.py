@@ -16,7 +16,7 @@ from spsa.db.store import Claim
 from worker.batches.job import Binaries
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
-from worker.runner.rules import Ending, Termination
+from worker.runner.position import Ending, Termination
 from worker.uci.engine import UciTimeouts
 
 _ENGINE = Path("engine")

@@ -50,6 +50,14 @@ def compete() -> Contender:
     return Contender("compete", lambda plan, pgn: _module("worker", plan, pgn, _OURS))
 
 
+def earlier(folder: Path) -> Contender:
+    """The same runner as another folder of this repository has it."""
+    environment = ("env", f"PYTHONPATH={folder}")
+    return Contender(
+        "compete before", lambda plan, pgn: [*environment, *_module("worker", plan, pgn, _OURS)]
+    )
+
+
 def naive() -> Contender:
     return Contender("python-chess loop", lambda plan, pgn: _module(_NAIVE, plan, pgn, ()))
 

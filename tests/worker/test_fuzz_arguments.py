@@ -27,9 +27,8 @@ from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.runner.clock import game_clock
-from worker.runner.moves import WHITE
 from worker.runner.openings import OpeningBook, load
-from worker.runner.rules import Position
+from worker.runner.position import Position
 from worker.uci.engine import UciTimeouts
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
@@ -120,7 +119,7 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
         return
     if isinstance(found, MatchCommand):
         check_match(found.match, found.concurrency)
-        check_memory(found.confinement.limits())
+        check_memory(found.limits.limits())
         assert 1 <= found.progress <= 10**9
     elif found is not None:
         check_service(found)
@@ -141,7 +140,7 @@ def check_match(match: Match, concurrency: int) -> None:
     for spec in (match.first, match.second):
         assert all(text.isprintable() for pair in spec.options.items() for text in pair)
     job = match.job(match.pairs - 1)
-    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(WHITE)
+    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(chess.WHITE)
     assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
     for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
         played = PlayedMatch()

@@ -15,9 +15,9 @@ from worker.batches.job import Binaries, job_of
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.openings import OpeningBook, drawn_time
-from worker.runner.openings.formats import Opening
+from worker.runner.openings.positions import Opening
 from worker.runner.pool import JobDone, JobFailed, JobStopped
-from worker.runner.rules import Termination, drawn, won_by
+from worker.runner.position import Termination, drawn, won_by
 from worker.uci.search_reply import SearchReply
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)

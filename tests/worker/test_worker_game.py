@@ -14,7 +14,7 @@ from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
 from worker.runner.openings import Opening
-from worker.runner.rules import Ending, Position, Termination
+from worker.runner.position import Ending, Position, Termination
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
 

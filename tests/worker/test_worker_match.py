@@ -21,7 +21,7 @@ from spsa.core.game_settings import Book, Terms, TimeControl
 from spsa.db.store import open_store
 from spsa.lifecycle import BatchStatus
 from worker import address, cores
-from worker.options import confinement
+from worker.options import engine_limits
 from worker.runner.openings import permutation
 from worker.uci.spawning import EngineLimits
 
@@ -391,7 +391,7 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
     assert box is not None
 
     def allowed(**given: Any) -> EngineLimits:
-        return confinement({"isolation": None, "warden": None, "folders": None, **given})
+        return engine_limits({"isolation": None, "warden": None, "folders": None, **given})
 
     assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
     assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20

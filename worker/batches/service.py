@@ -24,8 +24,7 @@ from worker.batches.machine_secret import machine_secret
 from worker.cores import usable_cores
 from worker.runner.cache_folder import cache_folder
 from worker.runner.interrupts import Interrupts, interrupts
-from worker.runner.pool import Pool
-from worker.runner.promptness import be_prompt
+from worker.runner.pool import Pool, tune_interpreter
 from worker.uci.engine import UciTimeouts
 from worker.uci.spawning import EngineLimits
 
@@ -54,7 +53,7 @@ def serve(service: Service) -> int:
         if store is None:
             return heard.exit_code
         log.info("connected to %s, %d games at a time", store.where, service.concurrency)
-        be_prompt()
+        tune_interpreter()
         with store, _pool(service) as pool:
             return _worker(service, store, pool, heard).run()
 

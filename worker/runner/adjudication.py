@@ -1,8 +1,9 @@
 """Endings that the engines' own scores make, before the rules of chess would."""
 
+from chess import Color
+
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule
-from worker.runner.moves import Color
-from worker.runner.rules import Ending, Position, Termination, drawn, won_by
+from worker.runner.position import Ending, Position, Termination, drawn, won_by
 
 
 class Adjudicator:
@@ -19,7 +20,7 @@ class Adjudicator:
     def hear(self, position: Position, score: int | None) -> Ending | None:
         """Rule on the move just made: `score` in centipawns as the side that made it saw it."""
         mover = not position.turn
-        made_at = position.board.number - (not mover)
+        made_at = position.board.fullmove_number - (not mover)
         if self._resign is not None and (winner := self._resign.agreed(mover, score)) is not None:
             return won_by(winner, Termination.RESIGN)
         if self._draw is not None and self._draw.agreed(made_at, score):

@@ -5,8 +5,9 @@ The clock is the runner's and runs from writing `go` to having read `bestmove`.
 
 from typing import Protocol
 
+from chess import BLACK, WHITE, Color
+
 from spsa.core.game_settings import TimeControl, TimeKind
-from worker.runner.moves import BLACK, WHITE, Color
 from worker.uci.engine import Limit, UciTimeouts
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from chess import BLACK, WHITE, Color
+
 from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, printable
-from worker.runner import fen
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import GameClock, game_clock
-from worker.runner.moves import BLACK, WHITE, Color
 from worker.runner.openings import Opening
-from worker.runner.rules import Ending, Position, Termination, won_by
+from worker.runner.position import Ending, Position, Termination, won_by
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
 
@@ -180,9 +180,5 @@ def _move(
     if clock.flag_falls(side, answer.seconds):
         return answer, won_by(not side, Termination.TIME)
     if not position.make(answer.move):
-        raise EngineFault("illegal move", _why_illegal(position, answer.move))
+        raise EngineFault("illegal move", f"{answer.move} in {position.board.fen()}")
     return answer, position.ending() or adjudicator.hear(position, answer.score)
-
-
-def _why_illegal(position: Position, move: str) -> str:
-    return f"{move} in {fen.written(position.board)}"

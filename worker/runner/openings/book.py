@@ -12,8 +12,8 @@ from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.security.private_folder import private_folder
 from spsa.security.regular_file import MOST_BOOK, content
 from worker.runner.cache_folder import cache_folder
-from worker.runner.openings.draws import opening_number
-from worker.runner.openings.formats import MOST_OPENINGS, Opening, Positions
+from worker.runner.openings.positions import MOST_OPENINGS, Opening, Positions
+from worker.runner.openings.seeding import opening_number
 
 BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"

@@ -14,8 +14,7 @@ import chess.pgn
 from spsa.core.game_settings.limits import MOST_PLIES
 from spsa.errors import InvalidInput
 from spsa.text import printable
-from worker.runner.openings.formats import MOST_FAULTS, Opening, fault
-from worker.runner.openings.positions import check
+from worker.runner.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 
 MOST_GAMES = 500_000
 """Of one book; they are all kept in memory."""
@@ -80,7 +79,7 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
     board = game.board()
     if type(board) is not chess.Board or board.chess960:
         raise ValueError(f"a game of {game.headers.get('Variant', 'Chess960')}")
-    check(board)
+    check_playable(board)
     start = board.fen()
     moves = []
     for move in islice(game.mainline_moves(), plies):
@@ -88,7 +87,7 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
         board.push(move)
     if not moves and "FEN" not in game.headers:
         raise ValueError("neither a move nor a FEN header")
-    check(board)
+    check_playable(board)
     return Opening(start, tuple(moves))
 
 
