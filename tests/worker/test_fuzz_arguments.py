@@ -119,7 +119,7 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
         return
     if isinstance(found, MatchCommand):
         check_match(found.match, found.concurrency)
-        check_memory(found.limits.limits())
+        check_memory(found.limits.rlimits())
         assert 1 <= found.progress <= 10**9
     elif found is not None:
         check_service(found)
@@ -159,7 +159,7 @@ def check_service(service: Service) -> None:
     assert service.name is None or service.name.isprintable()
     assert 0 <= service.options.drain < 10**8
     assert service.options.idle_timeout is None or 0 < service.options.idle_timeout < 10**8
-    check_memory(service.confinement.limits())
+    check_memory(service.limits.rlimits())
 
 
 REFUSED = {

@@ -29,7 +29,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
-from worker.batches.job import result_of
+from worker.batches.active_batch import result_of
 from worker.match.pgn import PgnFormat
 from worker.runner.count import Count
 from worker.runner.game import Game, Pair, Pairing, VoidGame

@@ -11,7 +11,8 @@ from spsa.core.scoring import Tally
 from spsa.db.store import open_store
 from worker.batches.active_batch import ActiveBatch
 from worker.batches.database_client import PendingReport
-from worker.batches.job import Binaries, job_of
+from worker.batches.engine_cache import Binaries
+from worker.batches.job import job_of
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.openings import OpeningBook, drawn_time

@@ -191,7 +191,7 @@ def judged(terms: Adjudication, scores: list[int | None], opening: Opening = STA
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
         assert position.make(shuffle[ply % 4])
-        rulings.append(adjudicator.hear(position, score))
+        rulings.append(adjudicator.ending(position, score))
     return rulings
 
 

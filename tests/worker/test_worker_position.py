@@ -18,6 +18,8 @@ ENDGAMES = (
     "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
     "4k3/8/8/2pP4/8/8/8/4K3 w - c6 0 2",
     "8/8/3bk3/8/8/3KB3/7p/8 w - - 96 80",
+    "k7/8/1K6/8/8/8/8/7Q w - - 0 1",
+    "7k/5K2/8/6N1/8/8/6R1/8 w - - 0 1",
 )
 
 
@@ -54,7 +56,7 @@ def ended_by(position: Position, move: str) -> Ending | None:
 def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
     rng = random.Random(seed)
     position, board = Position(Opening(start)), chess.Board(start)
-    for _ in range(250):
+    for _ in range(150):
         move = likely_move(board, rng)
         board.push(move)
         ending = ended_by(position, move.uci())
@@ -64,11 +66,11 @@ def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
 
 
 def test_the_random_games_reach_every_ending() -> None:
-    """Otherwise the test above says nothing of those it never meets."""
-    rng, met = random.Random(7), set()
+    """The test above says nothing about an ending that its games never reach."""
+    rng, met = random.Random(1), set()
     while len(met) < 5:
-        board = chess.Board(rng.choice((*ENDGAMES, ENDGAMES[0])))
-        for _ in range(250):
+        board = chess.Board(rng.choice(ENDGAMES))
+        for _ in range(60):
             if found := expected(board):
                 met.add(found)
                 break

@@ -1,4 +1,4 @@
-"""A plain match from its command line to its report."""
+"""A match from its command line to its report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

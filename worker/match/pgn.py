@@ -25,7 +25,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgnFormat:
-    """What the games of one match have in common."""
+    """Writes the games of one match."""
 
     plus: str
     minus: str
@@ -82,12 +82,12 @@ class PgnFormat:
             yield reply.move, f"{clock}{_comment(reply)}"
 
 
-def _clocks(terms: TimeControl, base: float, played: tuple[SearchReply, ...]) -> Iterator[str]:
-    """What each move left on its side's clock, as PGN's clk command; empty without clocks."""
-    if terms.kind is not TimeKind.CLOCK:
+def _clocks(control: TimeControl, base: float, played: tuple[SearchReply, ...]) -> Iterator[str]:
+    """The time that each move left on its side's clock, as PGN's clk command; else empty texts."""
+    if control.kind is not TimeKind.CLOCK:
         yield from ("" for _ in played)
         return
-    clock = ChessClock(base, terms)
+    clock = ChessClock(base, control)
     for ply, reply in enumerate(played):
         side = ply % 2 == 0  # the first to move, whatever its colour
         clock.flag_falls(side, reply.seconds)
@@ -112,15 +112,15 @@ def _score(score: int | None) -> str:
     return f"{score / 100:+.2f}"
 
 
-def _time_control(terms: TimeControl) -> str:
-    match terms.kind:
+def _time_control(control: TimeControl) -> str:
+    match control.kind:
         case TimeKind.CLOCK:
-            moves = f"{terms.moves}/" if terms.moves else ""
-            return f"{moves}{terms.low:g}+{terms.increment:g}"
+            moves = f"{control.moves}/" if control.moves else ""
+            return f"{moves}{control.low:g}+{control.increment:g}"
         case TimeKind.MOVETIME:
-            return f"{terms.low:g}/move"
+            return f"{control.low:g}/move"
         case _:
-            return f"{int(terms.low)} {terms.kind}/move"
+            return f"{int(control.low)} {control.kind}/move"
 
 
 def _quoted(value: str) -> str:

@@ -1,4 +1,4 @@
-"""Openings: where every game pair starts, the same on every machine."""
+"""Openings: the positions from which game pairs start, the same on every machine."""
 
 from worker.runner.openings.book import BUILTIN, BookOrder, OpeningBook, load
 from worker.runner.openings.positions import Opening

@@ -64,7 +64,7 @@ class Positions(Sequence[Opening]):
                 check_playable(_board(self._line(start)))
             except (ValueError, IndexError) as error:  # python-chess raises both
                 number = self._text.count("\n", 0, start) + 1
-                yield fault(file, number, str(error), "a legal position in EPD or FEN")
+                yield fault(file, number, str(error), "write a legal position in EPD or FEN")
 
     def _line(self, start: int) -> str:
         end = self._text.find("\n", start)
