@@ -176,7 +176,7 @@ REFUSED = {
     "movetime": (("--movetime", "1e308"), "x<=86400"),
     "infinite movetime": (("--movetime", "inf"), "x<=86400"),
     "margin": (("--margin", "nan"), "finite"),
-    "clock": (("--tc", "999999999+1"), "86400 at most"),
+    "clock": (("--tc", "999999999+1"), "at most 86400 seconds"),
     "nodes": (("--nodes", str(2**64)), "x<=1000000000000"),
     "depth": (("--depth", "1000000"), "x<=1000"),
     "slots": (("-c", str(10**30), "--force"), "1<=x<=4096"),

@@ -125,8 +125,8 @@ def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
     """Seen from inside a user namespace that may have no more of them, as containers are."""
     look = (
         "from worker.uci.isolation import isolation\n"
-        "from worker.uci.spawning import Confinement\n"
-        "with isolation() as found: print(Confinement(isolation=found))"
+        "from worker.uci.spawning import EngineLimits\n"
+        "with isolation() as found: print(EngineLimits(isolation=found))"
     )
     limits = "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_net_namespaces"
     forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
