@@ -33,7 +33,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
 
     \b
-    compete --spsa -c 8                     play for the tuning runs of a database
+    compete --spsa -c 8                     play the tuning runs of a database
     compete ENGINE1 ENGINE2 --games 100     play a match and measure the difference in Elo
 
     A match is played in pairs of games: the same opening and time, with colours swapped.

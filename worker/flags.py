@@ -91,7 +91,13 @@ SHARED = (
         "--no-sandbox", is_flag=True, help="Give engines the network and all rights of their user."
     ),
     click.option("-v", "--verbose", is_flag=True, help="Log more to stderr."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Format of the log on stderr.",
+    ),
 )
 WORKER = (
     click.option("--spsa", is_flag=True, help="Play the runs of a database."),
@@ -125,7 +131,7 @@ WORKER = (
         type=_Finite(min=1, max=_LONGEST_LEASE),
         default=60.0,
         show_default=True,
-        help="Seconds until another worker may claim a batch of this one when it is gone.",
+        help="Seconds after which other workers may claim its batches if this worker is gone.",
     ),
     click.option(
         "--engines-cache",
@@ -190,8 +196,12 @@ MATCH = (
         help="Seed of the openings and their order.",
     ),
     click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
-    click.option("--option1", multiple=True, metavar="NAME=VALUE", help="... for the first."),
-    click.option("--option2", multiple=True, metavar="NAME=VALUE", help="... for the second."),
+    click.option(
+        "--option1", multiple=True, metavar="NAME=VALUE", help="Option for the first engine."
+    ),
+    click.option(
+        "--option2", multiple=True, metavar="NAME=VALUE", help="Option for the second engine."
+    ),
     click.option(
         "--draw",
         type=(click.IntRange(0, MOST_MOVES), _IN_A_ROW, click.IntRange(0, MOST_CENTIPAWNS)),

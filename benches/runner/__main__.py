@@ -12,7 +12,7 @@ from benches.runner.agreement import chi_square, identical
 from benches.runner.contenders import Contender, Limit, Plan, compete, earlier, fastchess, naive
 from benches.runner.delays import delays, echoes
 from benches.runner.games import played
-from benches.runner.hall import Outcome, folder, plan, play
+from benches.runner.matches import Outcome, folder, plan, play
 from benches.runner.measuring import ContenderFailed
 from benches.runner.tables import markdown, middle, percentile
 

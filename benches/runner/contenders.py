@@ -1,4 +1,4 @@
-"""The command lines by which each runner plays one and the same match."""
+"""The command line with which each runner plays the same match."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ def _fastchess(path: Path, plan: Plan, pgn: Path) -> list[str]:
 def _fastchess_limit(limit: Limit) -> tuple[str, ...]:
     match limit.kind:
         case "movetime":
-            # As patient as compete is before a move that is late counts as none.
+            # compete, too, waits this long before a late move makes the game void.
             return (f"st={limit.value}", f"timemargin={1000 * UciTimeouts().grace:.0f}")
         case "tc":
             return (f"tc={limit.value}", "timemargin=50")

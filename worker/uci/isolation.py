@@ -1,4 +1,4 @@
-"""Engines without a network: each enters one network namespace, made once, that has none.
+"""Engines without a network: all of them enter a network namespace that has none, made once.
 
 Linux only, and only where the system lets an ordinary user make namespaces, which is found out by
 trying. Entering one takes microseconds, making one milliseconds.
