@@ -1,1 +1,1 @@
-"""The box that plays: openings, engines, games, pairs, and the loop that claims and reports."""
+"""The machine that plays: openings, engines, games, pairs, and the loop that claims and reports."""

@@ -1,6 +1,6 @@
-"""`python -m worker` is `compete`: loads the command without looking for garbage meanwhile.
+"""`python -m worker` is `compete`. The garbage collector is off while the command is imported.
 
-What is loaded stays; who plays or serves has garbage looked for from `be_prompt` on.
+`tune_interpreter` turns it on again before the first game.
 """
 
 import gc
@@ -9,7 +9,7 @@ import gc
 def main() -> None:
     """Run the command line of `compete`."""
     gc.disable()
-    # Imported late: a tenth of the time that loading takes would go into those searches.
+    # Imported late: garbage collection would take a tenth of the time of this import.
     from worker.cli import main as compete
 
     compete()

@@ -1,4 +1,4 @@
-"""Where the database is: flags, then the environment, then `[database] url` of config.toml."""
+"""The address of the database: from flags, the environment, or `[database] url` of config.toml."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from spsa.security.regular_file import MOST_TEXT, content
 
 
 def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
-    """The URL to open. A relative SQLite path in config.toml is meant from that file's folder.
+    """The URL to open. A relative SQLite path in config.toml starts at the folder of that file.
 
-    `flag` and `file` are --database-url and --database-url-file. InvalidInput when nothing names a
-    database.
+    `flag` and `file` are --database-url and --database-url-file. InvalidInput when none of these
+    names a database.
     """
     if flag or file is not None:
         return flag or url_in(Path(file or ""))
@@ -31,23 +31,23 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
 
 
 def warnings(url: str, flag: str | None) -> list[str]:
-    """What to say of the database's address before it is used; InvalidInput if it is none."""
+    """Warnings about the address before it is used; InvalidInput if it is no URL."""
     remote = tls_warnings(parsed(url))
     typed = command_line_warning(flag) if flag else None
     return [*([typed] if typed else []), *remote]
 
 
 def _configured(config: Path) -> str | None:
-    """The url in its [database]; None where there is none."""
+    """The `[database] url` of the file; None where it has none."""
     try:
         table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets
-        raise _fault(str(config), f"it is no TOML: {error}") from None
+        raise _fault(str(config), f"it is not TOML: {error}") from None
     url = table.get("url", None) if isinstance(table, dict) else table
     if not isinstance(url, str | None):
-        raise _fault(str(config), "its [database] url is not a text")
+        raise _fault(str(config), "its [database] url is not a string")
     return url
 
 

@@ -1,7 +1,7 @@
-"""The command `compete`: a worker with --spsa, a plain match with two engines.
+"""The command `compete`: with --spsa a worker, with two engines a plain match.
 
-Whatever is heavy (chess, SQL) is imported once the command line has been found right, so that
---help and a mistyped option are answered in a blink.
+Chess and SQL are imported after the command line has been checked, so that --help and a mistyped
+option cost no time.
 """
 
 import os
@@ -14,9 +14,9 @@ import click
 from spsa import __version__
 from spsa.errors import TuningError, tell_defect, told
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
-from worker.cores import default_concurrency, usable_cores
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
-from worker.uci.isolation import isolation, keep_to_oneself
+from worker.machine import default_concurrency, usable_cores
+from worker.uci.isolation import hide_memory, isolation
 from worker.uci.orphan_reaper import orphan_reaper
 from worker.uci.working_folders import working_folders
 
@@ -33,22 +33,22 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
 
     \b
-    compete --spsa -c 8                     play for the tuning runs of a database
-    compete ENGINE1 ENGINE2 --games 100     play a match and say who is stronger
+    compete --spsa -c 8                     play the tuning runs of a database
+    compete ENGINE1 ENGINE2 --games 100     play a match and measure the difference in Elo
 
-    A match is played in pairs: the same opening and time with colours swapped.
+    A match is played in pairs of games: the same opening and time, with colours swapped.
     """
     check(engines, given)
     with (
         isolation(wanted=not given["no_sandbox"]) as given["isolation"],
         working_folders(wanted=given["spsa"]) as given["folders"],
-        orphan_reaper(given["isolation"], given["folders"]) as given["warden"],
+        orphan_reaper(given["isolation"], given["folders"]) as given["orphan_reaper"],
     ):
         return _serve(given) if given["spsa"] else _match(engines, given)
 
 
 def check(engines: tuple[Path, ...], given: dict[str, Any]) -> None:
-    """Refuse what contradicts itself or this machine; settle how many games are played at once."""
+    """Refuse a contradictory command line; set the number of games at a time."""
     given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
     if given["spsa"] and engines:
         raise click.UsageError("--spsa takes its engines from the database")
@@ -60,8 +60,8 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
     cores = usable_cores()
     if wanted is not None and wanted > cores and not force:
         raise click.UsageError(
-            f"-c {wanted} on {cores} cores makes engines share a core and lose on time; "
-            f"use at most {cores}, or --force"
+            f"-c {wanted} on {cores} cores makes engines share cores and lose on time; "
+            f"give {cores} at most, or add --force"
         )
     return wanted or default_concurrency()
 
@@ -72,7 +72,7 @@ def _serve(given: dict[str, Any]) -> int:
     from worker.logs import set_up
 
     set_up(given["log_format"], verbose=given["verbose"])
-    keep_to_oneself()
+    hide_memory()
     return serve(service(given))
 
 
@@ -80,7 +80,7 @@ def service(given: dict[str, Any]) -> "Service":
     """A worker's settings from the values of the command line, by their options' names."""
     from worker.batches.loop import WorkerOptions
     from worker.batches.service import Service
-    from worker.options import confinement
+    from worker.options import engine_limits
 
     options = WorkerOptions(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
@@ -93,13 +93,13 @@ def service(given: dict[str, Any]) -> "Service":
         engines_cache=given["engines_cache"],
         trust_key=_trust_key(given["trust_key"]),
         options=options,
-        confinement=confinement(given),
+        limits=engine_limits(given),
     )
 
 
 def _database_url(flag: str | None, file: Path | None) -> str:
-    """The URL, which from now on no program that is started here inherits."""
-    # Imported late: reading TOML is for those who have a config.toml.
+    """The URL, removed from the environment, so that no engine inherits it."""
+    # Imported late: only a worker reads config.toml.
     from worker.address import database_url, warnings
 
     if flag and file:
@@ -114,7 +114,7 @@ def _database_url(flag: str | None, file: Path | None) -> str:
 def _trust_key(text: str | None) -> "TrustKey | None":
     if text is None:
         return None
-    # Imported late: only who checks signatures needs it.
+    # Imported late: only a worker with --trust-key checks signatures.
     from spsa.security.keys import TrustKey
 
     return TrustKey.of(text)
@@ -122,14 +122,14 @@ def _trust_key(text: str | None) -> "TrustKey | None":
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
     # Imported late: chess takes longer to load than --help takes to print.
-    from worker.match.command import MatchCommand, hold
+    from worker.match.command import MatchCommand, run_match
 
     first, second = engines
-    return hold(MatchCommand.of(first, second, given))
+    return run_match(MatchCommand.of(first, second, given))
 
 
 def main() -> None:
-    """Run the command; errors leave as a sentence and an exit code, never as a traceback."""
+    """Run the command; an error becomes a sentence and an exit code, never a traceback."""
     if not os.environ.get("SPSA_DEBUG"):
         sys.excepthook = tell_defect
     write_any_text()

@@ -1,4 +1,4 @@
-"""The options of `compete`: what they are called, take and mean."""
+"""The options of `compete`, with their types, ranges and help."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _Finite(click.FloatRange):
-    """A range without inf and nan, which click's own lets through."""
+    """A range without inf and nan, which click's own accepts."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -36,13 +36,13 @@ class _Finite(click.FloatRange):
 
 
 class _Path(click.Path):
-    """A path that this system can have; click's own takes one of 5,000 characters."""
+    """A path that this system accepts; click's own takes one of 5,000 characters."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             os.lstat(value)
         except FileNotFoundError:
-            pass  # click refuses it where it has to be there
+            pass  # click refuses it where it has to exist
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             self.fail(f"'{printable(str(value), 80)}': {reason}.", param, ctx)
@@ -50,7 +50,7 @@ class _Path(click.Path):
 
 
 def _name(_context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    """What a column and a line of a report have room for."""
+    """A name that fits a column of the database and a line of a report."""
     if text is not None and not is_printable(text, NAME_LENGTH):
         said = printable(text, 80)
         raise click.BadParameter(
@@ -77,7 +77,7 @@ SHARED = (
         "-c",
         "--concurrency",
         type=click.IntRange(1, _MOST_SLOTS),
-        help="Games at a time.  [default: one a physical core]",
+        help="Games at a time.  [default: one per physical core]",
     ),
     click.option("--force", is_flag=True, help="Allow more games at a time than cores."),
     click.option("--pin", is_flag=True, help="Keep each slot's engines on one core of their own."),
@@ -85,43 +85,53 @@ SHARED = (
         "--engine-memory",
         type=click.IntRange(1, _MOST_MEMORY),
         metavar="MIB",
-        help="Memory of one engine.  [default: its share of the box's]",
+        help="Memory limit of one engine.  [default: its share of the machine's]",
     ),
     click.option(
-        "--no-sandbox", is_flag=True, help="Let engines have the network, and their user's rights."
+        "--no-sandbox", is_flag=True, help="Give engines the network and all rights of their user."
     ),
-    click.option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
+    click.option("-v", "--verbose", is_flag=True, help="Log more to stderr."),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Format of the log on stderr.",
+    ),
 )
 WORKER = (
-    click.option("--spsa", is_flag=True, help="Play for the runs of a database."),
-    click.option("--database-url", help="Database.  [env: DATABASE_URL; else config.toml]"),
+    click.option("--spsa", is_flag=True, help="Play the runs of a database."),
+    click.option(
+        "--database-url", help="URL of the database.  [env: DATABASE_URL; else config.toml]"
+    ),
     click.option(
         "--database-url-file",
         type=_Path(dir_okay=False, path_type=Path),
-        help="A file that holds its URL and nothing else.  [env: DATABASE_URL_FILE]",
+        help="File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", callback=_name, help="Name of this worker.  [default: host-pid-random]"),
-    click.option("--once", is_flag=True, help="Leave when no work is left; 3 if there was none."),
+    click.option(
+        "--once", is_flag=True, help="Exit when no work is left, with code 3 if there was none."
+    ),
     click.option(
         "--idle-timeout",
         type=_Finite(min=0, min_open=True, max=_YEAR),
-        help="Leave after so many seconds without work.",
+        help="Exit after this many seconds without work.",
     ),
-    click.option("--max-batches", type=_COUNT, help="Leave after so many batches."),
+    click.option("--max-batches", type=_COUNT, help="Exit after this many batches."),
     click.option(
         "--drain",
         type=_Finite(min=0, max=_YEAR),
         default=60.0,
         show_default=True,
-        help="Seconds that games in play may go on after the first Ctrl-C.",
+        help="Seconds that active batches may go on after the first Ctrl-C.",
     ),
     click.option(
         "--lease",
         type=_Finite(min=1, max=_LONGEST_LEASE),
         default=60.0,
         show_default=True,
-        help="Seconds until a batch goes to others when this box falls silent.",
+        help="Seconds after which other workers may claim its batches if this worker is gone.",
     ),
     click.option(
         "--engines-cache",
@@ -131,59 +141,74 @@ WORKER = (
     click.option(
         "--trust-key",
         metavar="KEY",
-        help="Run only what the owner of this key signed: base64, or its .pub file.",
+        help="Run only engines that the owner of this key signed: base64, or its .pub file.",
     ),
 )
 MATCH = (
-    click.option(
-        "--games", type=click.IntRange(2, _MOST), help="Games of a match; an even number."
-    ),
-    click.option("--movetime", type=_SECONDS, help="Seconds a move.  [default: 0.1]"),
+    click.option("--games", type=click.IntRange(2, _MOST), help="Games to play; an even number."),
+    click.option("--movetime", type=_SECONDS, help="Seconds per move.  [default: 0.1]"),
     click.option(
         "--tc",
         metavar="[MOVES/]BASE+INC",
-        help="Seconds a game, or for so many moves, and seconds a move, as in 10+0.1.",
+        help="Seconds per game, or per MOVES moves, plus seconds per move, as in 10+0.1.",
     ),
     click.option(
         "--margin",
         type=_Finite(min=0, max=MOST_SECONDS),
         default=0.05,
         show_default=True,
-        help="Seconds by which a clock may be overstepped.",
+        help="Seconds by which an engine may overstep its clock.",
     ),
-    click.option("--nodes", type=click.IntRange(1, MOST_NODES_TO_SEARCH), help="Nodes a move."),
+    click.option("--nodes", type=click.IntRange(1, MOST_NODES_TO_SEARCH), help="Nodes per move."),
     click.option(
-        "--depth", type=click.IntRange(1, MOST_DEPTH_TO_SEARCH), help="Plies of depth a move."
+        "--depth", type=click.IntRange(1, MOST_DEPTH_TO_SEARCH), help="Depth per move, in plies."
     ),
-    click.option("--book", default="builtin", show_default=True, help="EPD, FEN or PGN file."),
+    click.option(
+        "--book",
+        default="builtin",
+        show_default=True,
+        help="Opening book: an EPD, FEN or PGN file.",
+    ),
     click.option(
         "--plies",
         type=click.IntRange(1, MOST_PLIES),
-        help="Plies of each game of a PGN book.  [default: all]",
+        help="Plies to play of each game of a PGN book.  [default: all]",
     ),
     click.option(
         "--order",
         type=click.Choice(["random", "sequential"]),
         default="random",
         show_default=True,
-        help="Of the openings; random is by --seed.",
+        help="Order of the openings; --seed decides a random one.",
     ),
     click.option(
-        "--start", type=_COUNT, default=1, show_default=True, help="Place of the first opening."
+        "--start",
+        type=_COUNT,
+        default=1,
+        show_default=True,
+        help="Number of the first opening in this order.",
     ),
     click.option(
-        "--seed", type=_SEED, default=1, show_default=True, help="Decides openings and their order."
+        "--seed",
+        type=_SEED,
+        default=1,
+        show_default=True,
+        help="Seed of the openings and their order.",
     ),
     click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
-    click.option("--option1", multiple=True, metavar="NAME=VALUE", help="... for the first."),
-    click.option("--option2", multiple=True, metavar="NAME=VALUE", help="... for the second."),
+    click.option(
+        "--option1", multiple=True, metavar="NAME=VALUE", help="Option for the first engine."
+    ),
+    click.option(
+        "--option2", multiple=True, metavar="NAME=VALUE", help="Option for the second engine."
+    ),
     click.option(
         "--draw",
         type=(click.IntRange(0, MOST_MOVES), _IN_A_ROW, click.IntRange(0, MOST_CENTIPAWNS)),
         default=(34, 8, 20),
         show_default=True,
         metavar="MOVE COUNT CP",
-        help="Draw from move MOVE after COUNT moves a side within CP centipawns.",
+        help="Draw from move MOVE on, when both engines score COUNT moves within CP centipawns.",
     ),
     click.option(
         "--resign",
@@ -191,28 +216,40 @@ MATCH = (
         default=(3, 600),
         show_default=True,
         metavar="COUNT CP",
-        help="Resign after COUNT moves a side on which both see CP centipawns.",
+        help="End a game when both engines see the same winner by CP centipawns for COUNT moves.",
     ),
-    click.option("--max-moves", type=_MOVES, help="Then a draw.  [default: 200]"),
+    click.option(
+        "--max-moves",
+        type=_MOVES,
+        help="Moves per side after which a game is a draw.  [default: 200]",
+    ),
     click.option(
         "--no-adjudication",
         is_flag=True,
-        help="Play by the rules of chess alone, and by --max-moves where that is given.",
+        help="End games by the rules of chess only, and by --max-moves if given.",
     ),
     click.option(
         "--sprt",
         type=(_NELO, _NELO),
         metavar="ELO0 ELO1",
-        help="End when a test of these, in normalised Elo, is decided (5 % errors).",
+        help="End when a test of these two, in normalised Elo, is decided (5 % errors).",
     ),
-    click.option("--pgn", type=_Path(dir_okay=False, path_type=Path), help="Append games."),
-    click.option("--json", "as_json", is_flag=True, help="The final report as JSON."),
-    click.option("--progress", type=_COUNT, default=10, show_default=True, help="Pairs a line."),
+    click.option(
+        "--pgn", type=_Path(dir_okay=False, path_type=Path), help="File to append the games to."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the final report as JSON."),
+    click.option(
+        "--progress",
+        type=_COUNT,
+        default=10,
+        show_default=True,
+        help="Pairs between two lines of progress.",
+    ),
 )
 
 
 def options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
-    """A command that takes these, in this order."""
+    """A decorator that gives a command these options, in this order."""
 
     def decorate(command: Command) -> Command:
         for option in reversed([option for group in groups for option in group]):

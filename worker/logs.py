@@ -1,4 +1,4 @@
-"""What the box says while it works: to stderr, a line an event, plain or JSON."""
+"""The worker's log on stderr: one line an event, plain or JSON."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(PrintableLines):
-    """The message, with a stamp; the trace of a defect only where one asked for details."""
+    """The time and the message; a traceback only with --verbose."""
 
     def __init__(self, *, detailed: bool) -> None:
         super().__init__("%(asctime)s %(message)s", "%H:%M:%S")
@@ -34,7 +34,7 @@ class PlainLines(PrintableLines):
 
 
 def set_up(log_format: str, *, verbose: bool) -> None:
-    """Send the box's own log lines to stderr."""
+    """Send the log of this program to stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if log_format == "json" else PlainLines(detailed=verbose))
     root = logging.getLogger("worker")

@@ -1,4 +1,4 @@
-"""Texts of the command line to values: time controls, option settings, adjudication rules."""
+"""Values of the command line as settings of games and engines."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import click
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.core.game_settings.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
 from spsa.text import NAME_LENGTH, is_printable, printable
-from worker.cores import memory, pinning_order
+from worker.machine import memory, pinning_order
 from worker.uci.spawning import EngineLimits
 
 _MIB = 2**20
@@ -23,7 +23,7 @@ _LEAST_MEMORY = 256 * _MIB
 def time_control(
     *, movetime: float | None, tc: str | None, nodes: int | None, depth: int | None, margin: float
 ) -> TimeControl:
-    """Exactly one of the four; 0.1 s a move when none is given."""
+    """The one that is given; 0.1 s a move when none is."""
     given = [value for value in (movetime, tc, nodes, depth) if value is not None]
     if len(given) > 1:
         raise click.UsageError("give one of --movetime, --tc, --nodes and --depth")
@@ -53,7 +53,7 @@ def adjudication(
 
 
 def sprt_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    """What --sprt names, the weaker hypothesis first."""
+    """The two hypotheses of --sprt, the smaller one first."""
     if given is not None and not given[1] - given[0] >= LEAST_NELO_APART:
         raise click.BadParameter(
             f"ELO0 has to be less than ELO1, by {LEAST_NELO_APART:g} at least", param_hint="--sprt"
@@ -74,7 +74,7 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
 
 
 def _refuse_unsendable(name: str, value: str) -> None:
-    """UCI has one line for an option, and no way to quote a line break."""
+    """Refuse what UCI cannot send: an option has one line, and a line break cannot be quoted."""
     for what in (name, value):
         if what and not is_printable(what, MOST_OPTION_LENGTH):
             raise click.BadParameter(
@@ -84,28 +84,31 @@ def _refuse_unsendable(name: str, value: str) -> None:
             )
 
 
-def confinement(given: Mapping[str, Any]) -> EngineLimits:
-    """What --pin, --engine-memory, isolation and warden, by these names, allow an engine.
+def engine_limits(given: Mapping[str, Any]) -> EngineLimits:
+    """The limits of every engine, from --pin, --engine-memory and the parts of the sandbox.
 
-    By default its share of the memory: each of the slots has two engines, and two that warm up.
+    An engine gets a quarter of a slot's share of the memory by default: each slot has two engines
+    that play and two that start.
     """
     pin, mebibytes = given["pin"], given["engine_memory"]
     if pin and not hasattr(os, "sched_setaffinity"):
         raise click.UsageError("--pin: this system cannot keep a process on a core")
-    share = (
-        None if (box := memory()) is None else max(_LEAST_MEMORY, box // (4 * given["concurrency"]))
-    )
     return EngineLimits(
-        memory=share if mebibytes is None else mebibytes * _MIB,
+        memory=_memory_share(given["concurrency"]) if mebibytes is None else mebibytes * _MIB,
         cores=pinning_order() if pin else (),
         isolation=given["isolation"],
-        orphan_reaper=given["warden"],
+        orphan_reaper=given["orphan_reaper"],
         folders=given["folders"],
     )
 
 
+def _memory_share(slots: int) -> int | None:
+    installed = memory()
+    return None if installed is None else max(_LEAST_MEMORY, installed // (4 * slots))
+
+
 def engine_names(first: Path, second: Path) -> tuple[str, str]:
-    """File names, or as much of the paths as tells the two apart; printable as they go far."""
+    """Printable names of two engines: their file names, or their paths where those are equal."""
     shown = [(first.name, second.name)]
     if first.resolve() != second.resolve():
         shown.append((str(first), str(second)))
@@ -122,8 +125,8 @@ def _clock(text: str, margin: float) -> TimeControl:
     moves, base, increment = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
     if not (found and 0 < base <= MOST_SECONDS >= increment) or (found[1] and not moves):
         raise click.BadParameter(
-            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, each of them "
-            f"{MOST_SECONDS:g} at most",
+            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, with at most "
+            f"{MOST_SECONDS:g} seconds each",
             param_hint="--tc",
         )
     return TimeControl(

@@ -13,10 +13,10 @@ import chess
 
 from benches.fleet.scene import Scene, Span
 from spsa.db.store import Claim
-from worker.batches.job import Binaries
+from worker.batches.engine_cache import Binaries
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobDone, PairPlayed
-from worker.runner.rules import Ending, Termination
+from worker.runner.position import Ending, Termination
 from worker.uci.engine import UciTimeouts
 
 _ENGINE = Path("engine")
@@ -36,7 +36,7 @@ class SleepingPool:
     """
 
     def __init__(self, size: int, scene: Scene, chance: Random) -> None:
-        self.patience = UciTimeouts()
+        self.timeouts = UciTimeouts()
         self.spans: list[Span] = []
         self._size = size
         self._scene, self._chance = scene, chance

@@ -1,9 +1,9 @@
-"""What the match runner costs, beside fastchess or beside the loop that most people write.
+"""What the match runner costs, beside fastchess or a plain python-chess loop.
 
     python -m benches.runner speed --peer PATH_OF_FASTCHESS
     python -m benches.runner delay --peer PATH_OF_FASTCHESS
     python -m benches.runner agreement --peer PATH_OF_FASTCHESS
 
-Every contender plays the same engines, openings and limits, in turns, and is read from the same
-two places: what the kernel says of its process, and the PGN it writes. Linux only.
+Every runner plays the same engines, openings and limits, in turns. The figures come from the kernel
+(CPU, memory) and from the PGN file that each runner writes. Linux only.
 """

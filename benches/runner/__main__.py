@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from benches.runner.agreement import chi_square, identical
-from benches.runner.contenders import Contender, Limit, Plan, compete, fastchess, naive
+from benches.runner.contenders import Contender, Limit, Plan, compete, earlier, fastchess, naive
 from benches.runner.delays import delays, echoes
 from benches.runner.games import played
-from benches.runner.hall import Outcome, folder, plan, play
+from benches.runner.matches import Outcome, folder, plan, play
 from benches.runner.measuring import ContenderFailed
 from benches.runner.tables import markdown, middle, percentile
 
@@ -53,6 +53,11 @@ def main() -> None:
     "--max-moves", type=_ONE, default=200, show_default=True, help="Of each side; then a draw."
 )
 @click.option("--with-naive", is_flag=True, help="The python-chess loop too, beside a peer.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder with an earlier state of this repository, instead of other runners.",
+)
 def speed(
     peer: Path | None,
     engine: Path,
@@ -62,6 +67,7 @@ def speed(
     pairs: int | None,
     max_moves: int,
     with_naive: bool,
+    before: Path | None,
 ) -> None:
     """Games an hour, CPU of the runner in 1,000 moves, memory, and losses on time.
 
@@ -69,6 +75,8 @@ def speed(
     are about as long, and games an hour tell of the runner.
     """
     contenders = _contenders(peer, naive_too=with_naive)
+    if before is not None:
+        contenders = [earlier(before.resolve()), compete()]
     rows = []
     with folder() as place:
         for limit, usual in LIMITS.items():

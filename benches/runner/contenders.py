@@ -1,4 +1,4 @@
-"""The command lines by which each runner plays one and the same match."""
+"""The command line with which each runner plays the same match."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -48,6 +48,14 @@ class Contender:
 
 def compete() -> Contender:
     return Contender("compete", lambda plan, pgn: _module("worker", plan, pgn, _OURS))
+
+
+def earlier(folder: Path) -> Contender:
+    """The same runner as another folder of this repository has it."""
+    environment = ("env", f"PYTHONPATH={folder}")
+    return Contender(
+        "compete before", lambda plan, pgn: [*environment, *_module("worker", plan, pgn, _OURS)]
+    )
 
 
 def naive() -> Contender:
@@ -101,7 +109,7 @@ def _fastchess(path: Path, plan: Plan, pgn: Path) -> list[str]:
 def _fastchess_limit(limit: Limit) -> tuple[str, ...]:
     match limit.kind:
         case "movetime":
-            # As patient as compete is before a move that is late counts as none.
+            # compete, too, waits this long before a late move makes the game void.
             return (f"st={limit.value}", f"timemargin={1000 * UciTimeouts().grace:.0f}")
         case "tc":
             return (f"tc={limit.value}", "timemargin=50")

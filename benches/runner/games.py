@@ -1,4 +1,4 @@
-"""What the games of a PGN file add up to, read the same way whoever wrote it."""
+"""The games of a PGN file and their counts, read the same way for every runner."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -91,7 +91,7 @@ def _engines(
 ) -> Sequence[str]:
     """Two engines whose values lie so many steps to either side of the start."""
     start = space.start()
-    building = threads.begin(space.rounded(start + steps), space.rounded(start - steps))
+    building = threads.start(space.rounded(start + steps), space.rounded(start - steps))
     _wait(building.done, stopping)
     sides = building.result()
     return [str(sides.plus.path), str(sides.minus.path)]

@@ -33,8 +33,8 @@ def job(key: str) -> Job:
     pairing = Pairing(number=0, opening=None, time=1.0)  # type: ignore[arg-type]
     conditions = Conditions(
         time_control=TimeControl(low=1, high=1),
-        adjudication=None,
-        patience=UciTimeouts(),  # type: ignore[arg-type]
+        adjudication=None,  # type: ignore[arg-type]
+        timeouts=UciTimeouts(),
     )
     return Job(key=key, plus=engine, minus=engine, pairings=(pairing,) * 2, conditions=conditions)
 

@@ -12,7 +12,7 @@ from benches.runner.agreement import chi_square, survival
 from benches.runner.contenders import FIRST, SECOND, Limit, Plan, compete, naive
 from benches.runner.delays import delays, echoes, long_game
 from benches.runner.games import played
-from benches.runner.hall import play
+from benches.runner.matches import play
 from spsa.core.scoring import Tally
 
 

@@ -93,7 +93,7 @@ class Player:
     @property
     def silence(self) -> float:
         """Seconds for which it has nothing to say."""
-        return max(0.0, self.client.next_duty - time.monotonic()) if self.client.silent else 0.0
+        return max(0.0, self.client.due_at - time.monotonic()) if self.client.backing_off else 0.0
 
 
 class Leader:

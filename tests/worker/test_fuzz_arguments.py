@@ -27,9 +27,8 @@ from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.runner.clock import game_clock
-from worker.runner.moves import WHITE
 from worker.runner.openings import OpeningBook, load
-from worker.runner.rules import Position
+from worker.runner.position import Position
 from worker.uci.engine import UciTimeouts
 
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
@@ -120,7 +119,7 @@ def test_a_command_line_is_refused_or_can_be_played(typed: list[str]) -> None:
         return
     if isinstance(found, MatchCommand):
         check_match(found.match, found.concurrency)
-        check_memory(found.confinement.limits())
+        check_memory(found.limits.rlimits())
         assert 1 <= found.progress <= 10**9
     elif found is not None:
         check_service(found)
@@ -141,7 +140,7 @@ def check_match(match: Match, concurrency: int) -> None:
     for spec in (match.first, match.second):
         assert all(text.isprintable() for pair in spec.options.items() for text in pair)
     job = match.job(match.pairs - 1)
-    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(WHITE)
+    limit = game_clock(control, job.pairings[0].time, UciTimeouts()).limit(chess.WHITE)
     assert 0 < limit.seconds < 2**40 and len(limit.go) < 200
     for tally in (Tally(), Tally.of_pair(0, 0), Tally.of_pair(1, 2)):
         played = PlayedMatch()
@@ -160,7 +159,7 @@ def check_service(service: Service) -> None:
     assert service.name is None or service.name.isprintable()
     assert 0 <= service.options.drain < 10**8
     assert service.options.idle_timeout is None or 0 < service.options.idle_timeout < 10**8
-    check_memory(service.confinement.limits())
+    check_memory(service.limits.rlimits())
 
 
 REFUSED = {
@@ -177,7 +176,7 @@ REFUSED = {
     "movetime": (("--movetime", "1e308"), "x<=86400"),
     "infinite movetime": (("--movetime", "inf"), "x<=86400"),
     "margin": (("--margin", "nan"), "finite"),
-    "clock": (("--tc", "999999999+1"), "86400 at most"),
+    "clock": (("--tc", "999999999+1"), "at most 86400 seconds"),
     "nodes": (("--nodes", str(2**64)), "x<=1000000000000"),
     "depth": (("--depth", "1000000"), "x<=1000"),
     "slots": (("-c", str(10**30), "--force"), "1<=x<=4096"),

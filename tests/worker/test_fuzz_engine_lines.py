@@ -29,13 +29,12 @@ from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
-from worker.batches.job import result_of
-from worker.match.pgn import Scoresheet
+from worker.batches.active_batch import result_of
+from worker.match.pgn import PgnFormat
 from worker.runner.count import Count
 from worker.runner.game import Game, Pair, Pairing, VoidGame
-from worker.runner.moves import WHITE
 from worker.runner.openings import Opening
-from worker.runner.rules import Termination, drawn
+from worker.runner.position import Termination, drawn
 from worker.uci.engine import Limit, UciEngine
 from worker.uci.process import Alarm
 from worker.uci.search_reply import SearchReply, last_info
@@ -131,9 +130,9 @@ def refused_in_print(fault: EngineFault) -> None:
 def assert_can_be_written_down(answer: SearchReply) -> None:
     """In a PGN, and in the columns of a batch."""
     pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
-    game = Game(drawn(Termination.DRAW), (answer,), WHITE)
+    game = Game(drawn(Termination.DRAW), (answer,), chess.WHITE)
     pair = Pair(pairing, game, game)
-    sheet = Scoresheet(
+    sheet = PgnFormat(
         plus="plus", minus="minus", time_control=TimeControl(low=1, high=1), date="2026.01.01"
     )
     assert all(line.isprintable() for line in sheet.pair(pair).split("\n"))
@@ -165,7 +164,7 @@ def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[i
     moves = tuple(
         SearchReply("e2e4", 0, 0.0, b"info depth 1 score cp 0 nodes %d" % n) for n in nodes
     )
-    game = Game(drawn(Termination.DRAW), moves, WHITE)
+    game = Game(drawn(Termination.DRAW), moves, chess.WHITE)
     for _ in range(2):
         count.add(Pair(Pairing(number=0, opening=Opening(""), time=1.0), game, game))
     result = result_of(count, 1.0, 0)

@@ -75,8 +75,8 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
-def said(path: str, confinement: EngineLimits) -> str:
-    process = spawn(path, confinement)
+def said(path: str, limits: EngineLimits) -> str:
+    process = spawn(path, limits)
     text, _ = process.communicate(timeout=240)
     return text.decode().strip()
 
@@ -125,8 +125,8 @@ def test_where_the_system_gives_none_engines_are_played_all_the_same() -> None:
     """Seen from inside a user namespace that may have no more of them, as containers are."""
     look = (
         "from worker.uci.isolation import isolation\n"
-        "from worker.uci.spawning import Confinement\n"
-        "with isolation() as found: print(Confinement(isolation=found))"
+        "from worker.uci.spawning import EngineLimits\n"
+        "with isolation() as found: print(EngineLimits(isolation=found))"
     )
     limits = "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_net_namespaces"
     forbid = " && ".join(f"echo 0 > {limit}" for limit in limits)
@@ -149,7 +149,7 @@ def test_what_cannot_be_isolated_is_not_started(folder: Path) -> None:
     assert not (folder / "ran").exists()
 
 
-def test_a_confinement_says_what_it_is() -> None:
+def test_limits_are_written_as_in_the_row_of_a_worker() -> None:
     with isolation() as found:
         assert str(EngineLimits(isolation=found)) == "no network, rlimits"
     assert str(EngineLimits()) == "rlimits"
@@ -157,13 +157,13 @@ def test_a_confinement_says_what_it_is() -> None:
 
 WORKER = """
 import os, sys, time
-from worker.uci.isolation import isolation, keep_to_oneself
-from worker.uci.spawning import Confinement, spawn
-from worker.uci.orphan_reaper import warden
-with isolation(wanted={wanted}) as found, warden(found) as watched:
-    keep_to_oneself()
-    engine = spawn({path!r}, Confinement(isolation=found), watched.mark())
-    print(engine.pid, str(Confinement(isolation=found)), flush=True)
+from worker.uci.isolation import isolation, hide_memory
+from worker.uci.spawning import EngineLimits, spawn
+from worker.uci.orphan_reaper import orphan_reaper
+with isolation(wanted={wanted}) as found, orphan_reaper(found) as reaper:
+    hide_memory()
+    engine = spawn({path!r}, EngineLimits(isolation=found), reaper.new_id())
+    print(engine.pid, str(EngineLimits(isolation=found)), flush=True)
     print(engine.stdout.read().decode(), flush=True)
     time.sleep(60)
 """
@@ -234,9 +234,9 @@ def parent(pid):
         return 0
 worker = os.getppid()
 others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
-warden, = [pid for pid in others if pid != os.getpid() and parent(pid) == worker]
+reaper, = [pid for pid in others if pid != os.getpid() and parent(pid) == worker]
 for name in ("environ", "mem", "maps"):
-    for pid in (worker, warden):
+    for pid in (worker, reaper):
         try:
             open(f"/proc/{pid}/{name}", "rb").read(1)
             print("read", name)

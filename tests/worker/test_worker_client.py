@@ -1,4 +1,4 @@
-"""A worker's side of the conversation, with a real store whose answers get lost."""
+"""A worker's calls to a real store whose responses get lost."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
-BOX = new_worker("box-1")
+WORKER = new_worker("box-1")
 
 
 class AskedTwice(CutStore):
@@ -53,7 +53,7 @@ def run(store):
 
 @pytest.fixture
 def client(store, run):
-    return DatabaseClient(store, BOX, LEASE, QUICK)
+    return DatabaseClient(store, WORKER, LEASE, QUICK)
 
 
 def played(claim, **over):
@@ -80,7 +80,7 @@ def test_what_is_enqueued_is_delivered_in_order(client, run, sql):
     assert [it.void_games for it in run.store.iterations(run.run.id)] == [2]
 
 
-def test_what_was_neither_played_nor_failed_is_given_back(client, run):
+def test_what_was_neither_played_nor_failed_is_handed_back(client, run):
     client.enqueue(PendingReport(claim=client.claim()))
     client.deliver()
     assert [status for status, _, _ in batches(run)] == ["ready", "ready"]
@@ -88,7 +88,7 @@ def test_what_was_neither_played_nor_failed_is_given_back(client, run):
 
 
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_a_report_is_kept_until_it_is_answered(client, run, store, cut):
+def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
     client.enqueue(played(claim := client.claim()))
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
@@ -102,7 +102,7 @@ def test_a_report_is_kept_until_it_is_answered(client, run, store, cut):
 
 
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_a_claim_whose_answer_is_lost_is_made_once(client, run, store, cut):
+def test_a_claim_whose_response_is_lost_is_made_once(client, run, store, cut):
     client.work_left()
     client.renew([], None)
     store.cut_next(cut)
@@ -114,10 +114,10 @@ def test_a_claim_whose_answer_is_lost_is_made_once(client, run, store, cut):
 
 
 def test_a_claim_id_that_was_used_up_is_given_up(client, run, store, monkeypatch):
-    """Its answer was lost and its batch was played all the same, by whoever had copied it."""
+    """Its response was lost, and another process that knew the id played its batch."""
     store.cut_next(None)
     monkeypatch.setattr(client, "_claim_id", "used up")
-    worker = store.register_worker(BOX)
+    worker = store.register_worker(WORKER)
     claim = store.claim("used up", worker, LEASE)
     store.report(claim, result_of(claim))
     assert client.claim() is None
@@ -133,7 +133,7 @@ def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
     assert store.asked == ["register", "register"]
 
 
-def test_a_worker_that_the_database_does_not_take_is_told_so(client, store, monkeypatch):
+def test_a_worker_that_the_database_refuses_gets_the_error(client, store, monkeypatch):
     def refuse(*_):
         raise IllegalTransition("not registered by this machine")
 
@@ -142,7 +142,7 @@ def test_a_worker_that_the_database_does_not_take_is_told_so(client, store, monk
         client.claim()
 
 
-def test_what_is_lost_is_dropped(client, run, store, caplog):
+def test_a_result_whose_lease_was_lost_is_dropped(client, run, store, caplog):
     claim = client.claim()
     run.store.stop("first", "me", "why")
     client.enqueue(played(claim))
@@ -174,16 +174,16 @@ def test_a_long_refusal_is_cut_to_what_a_row_may_hold(client, run, store, monkey
     assert len(reason) == 2000
 
 
-def test_a_failure_that_the_database_refuses_is_left_to_its_lease(client, run, caplog):
+def test_a_batch_whose_failure_is_refused_stays_leased(client, run, caplog):
     client.enqueue(PendingReport(claim=client.claim(), failure="x", void_games=-1))
     client.deliver()
     assert client.unreported == 0
     assert batches(run)[0][0] == "leased"
-    assert "games dropped, the database refused them" in caplog.text
-    assert "left to its lease" not in caplog.text
+    assert "the database refused the games of a batch" in caplog.text
+    assert "stays leased" not in caplog.text
 
 
-def test_a_batch_that_can_neither_be_reported_nor_failed_is_left_to_its_lease(
+def test_a_batch_that_can_neither_be_reported_nor_failed_stays_leased(
     client, run, store, monkeypatch, caplog
 ):
     def refuse(*_):
@@ -193,10 +193,10 @@ def test_a_batch_that_can_neither_be_reported_nor_failed_is_left_to_its_lease(
     monkeypatch.setattr(store, "fail", refuse)
     client.deliver()
     assert client.unreported == 0
-    assert "the batch is left to its lease: gone" in caplog.text
+    assert "a batch stays leased until its lease expires: gone" in caplog.text
 
 
-def test_the_database_going_away_while_a_batch_is_given_back_is_not_swallowed(
+def test_a_lost_database_while_a_refused_batch_is_failed_is_not_swallowed(
     client, run, store, monkeypatch
 ):
     def unreachable(*_):
@@ -209,14 +209,12 @@ def test_the_database_going_away_while_a_batch_is_given_back_is_not_swallowed(
     assert client.unreported == 1
 
 
-def test_an_iteration_that_was_stopped_between_two_looks_is_asked_about_twice(
-    client, run, store, monkeypatch
-):
-    answers = iter([IllegalTransition("abandoned just now")])
+def test_a_report_refused_by_a_race_is_sent_again(client, run, store, monkeypatch):
+    refusals = iter([IllegalTransition("abandoned just now")])
     report = store.report
 
     def first_refused(claim, result):
-        for error in answers:
+        for error in refusals:
             raise error
         return report(claim, result)
 
@@ -231,10 +229,10 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, mo
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     claim = client.claim()
     store.asked.clear()
-    assert client.next_duty < now[0]
+    assert client.due_at < now[0]
     assert client.renew([claim.claim_id, "not mine"], 1e6) == {"not mine"}
     assert store.asked == ["touch", LEASE]
-    assert client.next_duty == now[0] + LEASE / 4
+    assert client.due_at == now[0] + LEASE / 4
     now[0] += LEASE / 4 - 0.1
     assert client.renew([claim.claim_id, "not mine"], 1e6) == frozenset()
     assert store.asked == ["touch", LEASE]
@@ -244,35 +242,33 @@ def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, mo
     assert [row.nps for row in store.workers()] == [1e6]
 
 
-def test_a_report_is_due_at_once_unless_the_database_is_silent(client, run, monkeypatch):
+def test_a_report_is_due_at_once_unless_the_client_backs_off(client, run, monkeypatch):
     now = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     client.renew([], None)
-    assert not client.silent
+    assert not client.backing_off
     client.enqueue(played(client.claim()))
-    assert client.next_duty == now[0]
+    assert client.due_at == now[0]
     with client.retrying():
         raise DatabaseUnreachable("away")
-    assert (client.silent, client.next_duty) == (True, now[0] + 0.01)
-    assert str(client.trouble) == "away"
+    assert (client.backing_off, client.due_at) == (True, now[0] + 0.01)
+    assert str(client.last_error) == "away"
     now[0] += 0.01
-    assert (client.silent, client.next_duty) == (False, now[0])
+    assert (client.backing_off, client.due_at) == (False, now[0])
     with client.retrying():
         client.deliver()
-    assert (client.trouble, client.unreported) == (None, 0)
+    assert (client.last_error, client.unreported) == (None, 0)
 
 
-def test_it_waits_longer_after_each_failure_and_begins_anew_after_an_answer(
-    store, run, monkeypatch
-):
-    pace = BackoffTimes(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
-    client = DatabaseClient(store, BOX, LEASE, pace)
+def test_it_waits_longer_after_each_failure_until_the_database_responds(store, run, monkeypatch):
+    times = BackoffTimes(first=1.0, growth=2.0, cap=9.0, jitter=0.0)
+    client = DatabaseClient(store, WORKER, LEASE, times)
     monkeypatch.setattr(time, "monotonic", lambda: 5e9)
 
     def failed():
         with client.retrying():
             raise DatabaseUnreachable("away")
-        return client.next_duty - 5e9
+        return client.due_at - 5e9
 
     assert [failed(), failed(), failed()] == [1.0, 2.0, 4.0]
     with client.retrying():
@@ -280,24 +276,24 @@ def test_it_waits_longer_after_each_failure_and_begins_anew_after_an_answer(
     assert failed() == 1.0
 
 
-def test_a_machine_that_is_set_aside_is_told_once(client, run, store, caplog, monkeypatch):
+def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monkeypatch):
     caplog.set_level(logging.WARNING)
     now = [time.monotonic() + 1]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def told():
+    def warnings():
         now[0] += LEASE
         caplog.clear()
         client.renew([], None)
         return caplog.text.count("workers release box`")
 
-    assert told() == 0
+    assert warnings() == 0
     store.set_aside("box", "its engine crashes", "me")
-    assert (told(), told()) == (1, 0)
+    assert (warnings(), warnings()) == (1, 0)
     store.release_machine("box", "me")
-    assert told() == 0
+    assert warnings() == 0
     store.set_aside("box", "its engine crashes", "me")
-    assert told() == 1
+    assert warnings() == 1
 
 
 def test_work_is_left_while_the_run_goes_on(client, run):
@@ -306,7 +302,7 @@ def test_work_is_left_while_the_run_goes_on(client, run):
     assert client.work_left() is False
 
 
-def test_a_result_says_what_its_games_have_cost(client, run, sql):
+def test_a_result_has_the_costs_of_its_games(client, run, sql):
     costs = {
         "plus_nodes": 11,
         "minus_nodes": 12,

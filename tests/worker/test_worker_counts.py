@@ -11,13 +11,14 @@ from spsa.core.scoring import Tally
 from spsa.db.store import open_store
 from worker.batches.active_batch import ActiveBatch
 from worker.batches.database_client import PendingReport
-from worker.batches.job import Binaries, job_of
+from worker.batches.engine_cache import Binaries
+from worker.batches.job import job_of
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.openings import OpeningBook, drawn_time
-from worker.runner.openings.formats import Opening
+from worker.runner.openings.positions import Opening
 from worker.runner.pool import JobDone, JobFailed, JobStopped
-from worker.runner.rules import Termination, drawn, won_by
+from worker.runner.position import Termination, drawn, won_by
 from worker.uci.search_reply import SearchReply
 
 BOOK = OpeningBook(openings=[Opening(fen=f"fen {n}") for n in range(50)], sha256="b" * 64)

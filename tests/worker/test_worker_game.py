@@ -14,7 +14,7 @@ from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
 from worker.runner.openings import Opening
-from worker.runner.rules import Ending, Position, Termination
+from worker.runner.position import Ending, Position, Termination
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
 
@@ -191,7 +191,7 @@ def judged(terms: Adjudication, scores: list[int | None], opening: Opening = STA
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
         assert position.make(shuffle[ply % 4])
-        rulings.append(adjudicator.hear(position, score))
+        rulings.append(adjudicator.ending(position, score))
     return rulings
 
 

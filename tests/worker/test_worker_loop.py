@@ -32,8 +32,8 @@ from spsa.errors import (
 from spsa.lifecycle import BatchStatus, RunStatus
 from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport, WorkerStore
-from worker.batches.engine_cache import EngineCache
-from worker.batches.job import Binaries, job_of
+from worker.batches.engine_cache import Binaries, EngineCache
+from worker.batches.job import job_of
 from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
 from worker.runner.openings import drawn_time, load
@@ -277,7 +277,7 @@ def test_the_first_interrupt_lets_batches_end(
     with hired(Watched(shared), tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
         wait_until(log.exists)
         interrupts.note(signal.SIGINT)
-        wait_until(lambda: worker._stop_at is not None)
+        wait_until(lambda: worker._drain_ends_at is not None)
         gate.touch()
     assert codes == [130]
     assert [row.status for row in batches(sql)] == [BatchStatus.DONE, BatchStatus.READY]

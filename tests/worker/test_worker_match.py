@@ -20,8 +20,8 @@ from test_worker_loop import published
 from spsa.core.game_settings import Book, Terms, TimeControl
 from spsa.db.store import open_store
 from spsa.lifecycle import BatchStatus
-from worker import address, cores
-from worker.options import confinement
+from worker import address, machine
+from worker.options import engine_limits
 from worker.runner.openings import permutation
 from worker.uci.spawning import EngineLimits
 
@@ -375,9 +375,9 @@ def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert cores.physical(range(4), tmp_path) == 2
-    assert cores.physical(range(4), tmp_path / "nothing") == 4
-    assert 1 <= cores.default_concurrency() <= cores.usable_cores()
+    assert machine.physical(range(4), tmp_path) == 2
+    assert machine.physical(range(4), tmp_path / "nothing") == 4
+    assert 1 <= machine.default_concurrency() <= machine.usable_cores()
 
 
 def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
@@ -385,20 +385,20 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert cores.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
+    assert machine.in_pinning_order(range(4), tmp_path) == (0, 2, 1, 3)
     confinement = EngineLimits(cores=(0, 2, 1, 3))
     assert [confinement.of_slot(slot).cores for slot in range(5)] == [(0,), (2,), (1,), (3,), (0,)]
     assert EngineLimits().of_slot(3).cores == ()
 
 
 def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
-    box = cores.memory()
+    box = machine.memory()
     assert box is not None
 
     def allowed(**given: Any) -> EngineLimits:
-        return confinement({"isolation": None, "warden": None, "folders": None, **given})
+        return engine_limits({"isolation": None, "orphan_reaper": None, "folders": None, **given})
 
     assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
     assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20
     assert allowed(pin=False, engine_memory=None, concurrency=10**6).memory == 2**28
-    assert allowed(pin=True, engine_memory=None, concurrency=1).cores == cores.pinning_order()
+    assert allowed(pin=True, engine_memory=None, concurrency=1).cores == machine.pinning_order()

@@ -22,7 +22,7 @@ from worker.runner.openings import (
     pgn_book,
 )
 from worker.runner.openings import book as book_module
-from worker.runner.openings.formats import Positions
+from worker.runner.openings.positions import Positions
 
 MOVETIME = TimeControl(low=0.25, high=1.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)

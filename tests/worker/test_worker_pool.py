@@ -141,7 +141,7 @@ def test_a_void_pair_is_played_again(pool: Pool, loser: Path, tmp_path: Path) ->
         ("no-readyok", 0, "hang"),
     ],
 )
-def test_what_never_plays_fails_and_counts_for_nobody(
+def test_an_engine_that_never_plays_fails_the_job(
     winner: Path, tmp_path: Path, fault: str, ply: int, reason: str
 ) -> None:
     files = open_files()
@@ -152,7 +152,7 @@ def test_what_never_plays_fails_and_counts_for_nobody(
         *voids, end = until_the_end(slots)
     assert [(void.culprit, void.reason) for void in voids] == [("minus", reason)] * 2
     assert isinstance(end, JobFailed)
-    assert "pair 0 void 2 times" in end.reason
+    assert "pair 0 was void 2 times" in end.reason
     assert reason in end.reason
     assert not children()
     assert open_files() == files
@@ -165,7 +165,7 @@ def test_a_refused_option_is_void_and_not_tried_again(
     void, end = until_the_end(pool)
     assert void.reason == "refused option"
     assert isinstance(end, JobFailed)
-    assert "void, and would be again: plus: refused option: " in end.reason
+    assert "is void and would be void again: plus: refused option: " in end.reason
 
 
 def test_stopping_breaks_off_the_game_and_ends_its_engines(

@@ -47,10 +47,10 @@ def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
         running.close(at_once=True)
 
 
-def test_an_answer_holds_the_move_and_the_last_score(start: Starts) -> None:
-    answer = start(scores="-13").search(START, IN_TIME)
-    assert (answer.move, answer.score, answer.nodes, answer.depth) == ("e2e4", -13, 77, 9)
-    assert 0 < answer.seconds < 20
+def test_a_reply_has_the_move_and_the_last_score(start: Starts) -> None:
+    reply = start(scores="-13").search(START, IN_TIME)
+    assert (reply.move, reply.score, reply.nodes, reply.depth) == ("e2e4", -13, 77, 9)
+    assert 0 < reply.seconds < 20
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_an_engine_that_reads_nothing_does_not_block_its_worker(start: Starts) -
             running._process.write(b"x" * 4000)
 
 
-def test_a_move_nobody_asked_for_is_not_taken_for_the_next_answer(start: Starts) -> None:
+def test_a_second_bestmove_does_not_count_as_the_next_reply(start: Starts) -> None:
     running = start(fault="twice")
     assert running.search(START, IN_TIME).move == "e2e4"
-    with pytest.raises(EngineFault, match="nobody asked for"):
+    with pytest.raises(EngineFault, match="after one go"):
         running.search(START, IN_TIME)
 
 
-def test_an_answer_too_many_is_found_at_the_latest_when_the_game_is_over(
+def test_an_extra_bestmove_is_found_at_the_end_of_the_game_at_the_latest(
     start: Starts, tmp_path: Path
 ) -> None:
     running = start(fault="again", only_once=tmp_path / "once")
@@ -144,9 +144,9 @@ def test_an_answer_too_many_is_found_at_the_latest_when_the_game_is_over(
 
 
 def test_a_late_move_is_had_by_stop(start: Starts) -> None:
-    answer = start(think=30.0).search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 20.0))
-    assert answer.move == "e2e4"
-    assert 0.1 <= answer.seconds < 20
+    reply = start(think=30.0).search(START, Limit(b"go wtime 100 btime 100\n", 0.1, 20.0))
+    assert reply.move == "e2e4"
+    assert 0.1 <= reply.seconds < 20
 
 
 def test_an_engine_that_ignores_stop_hangs(start: Starts) -> None:
@@ -208,7 +208,7 @@ def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
     running = start(fault="ignore-quit", child=child)
     running.close()
     assert not alive(running.pid)
-    wait_until(lambda: not alive(int(child.read_text())))  # killed, and nobody's to wait for
+    wait_until(lambda: not alive(int(child.read_text())))  # killed, and not a child of this process
 
 
 def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None:

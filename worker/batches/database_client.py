@@ -1,7 +1,7 @@
-"""All that a worker tells the database and asks of it, again and again until there is a response.
+"""A worker's calls to the database, repeated until the database responds.
 
-A question whose response was lost is asked again with the same identifiers, so nothing is claimed
-or counted twice. Nothing here waits: games go on while the database is silent.
+A call whose response was lost is repeated with the same identifiers, so nothing is claimed or
+counted twice. No call sleeps: games go on while the database is unreachable.
 """
 
 import logging
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkerStore(Protocol):
-    """What a worker asks of the store; see spsa.db.worker_queries for what each may raise."""
+    """The queries of a worker; spsa.db.worker_queries documents what each of them raises."""
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
 
@@ -55,9 +55,10 @@ class WorkerStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReport:
-    """What the database does not know of a claim yet: its result, why it failed, or neither.
+    """The end of a claim that the database does not know yet.
 
-    `sha256` is the binary that is to blame for a failure, where that is known.
+    It has a result, or a failure, or neither when the batch is handed back. `sha256` is the binary
+    that caused a failure, where that is known.
     """
 
     claim: Claim
@@ -68,7 +69,7 @@ class PendingReport:
 
 
 class DatabaseClient:
-    """One worker's side of the conversation; times are of the monotonic clock."""
+    """One worker's calls and its unsent reports; times are of the monotonic clock."""
 
     def __init__(
         self, store: WorkerStore, info: WorkerInfo, lease: float, reconnect: BackoffTimes
@@ -81,37 +82,38 @@ class DatabaseClient:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
-        self.trouble: DatabaseUnreachable | None = None
-        self._silent_until = self._renew_at = time.monotonic()
+        self.last_error: DatabaseUnreachable | None = None
+        self._retry_at = self._renew_at = time.monotonic()
 
     @property
     def unreported(self) -> int:
-        """How many batches the database does not know the end of."""
+        """The number of reports that wait to be delivered."""
         return len(self._reports)
 
     @property
-    def silent(self) -> bool:
-        return time.monotonic() < self._silent_until
+    def backing_off(self) -> bool:
+        """Whether the last call failed and the next attempt is not due yet."""
+        return time.monotonic() < self._retry_at
 
     @property
-    def next_duty(self) -> float:
-        """When it has something to say again."""
-        if self.silent:
-            return self._silent_until
+    def due_at(self) -> float:
+        """When the next report or renewal is due."""
+        if self.backing_off:
+            return self._retry_at
         return time.monotonic() if self._reports else self._renew_at
 
     @contextmanager
     def retrying(self) -> Iterator[None]:
-        """Where the database does not answer, break off and be silent for a while."""
+        """Break off when the database is unreachable, and back off until the next attempt."""
         try:
             yield
         except DatabaseUnreachable as error:
-            self.trouble = error
+            self.last_error = error
             pause = self._retries.next()
-            self._silent_until = time.monotonic() + pause
-            log.warning("%s; asking again in %.1f s", error, pause)
+            self._retry_at = time.monotonic() + pause
+            log.warning("%s; next attempt in %.1f s", error, pause)
         else:
-            self.trouble = None
+            self.last_error = None
             self._retries.reset()
 
     def enqueue(self, report: PendingReport) -> None:
@@ -119,26 +121,30 @@ class DatabaseClient:
         self._reports.append(report)
 
     def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
-        """When it is time, say that the worker lives and lengthen its leases; those lost."""
+        """Renew these leases and the worker's own row when that is due; the claims that were lost.
+
+        `nps` is nodes a second of one engine.
+        """
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._say_if_set_aside(self._store.touch_worker(self._registered(), nps))
+        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps))
         held = self._store.renew(list(claim_ids), self._lease)
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
 
-    def _say_if_set_aside(self, reason: str | None) -> None:
+    def _warn_if_set_aside(self, reason: str | None) -> None:
         if reason is not None and reason != self._set_aside:
             log.warning(
-                "this machine is given no batches: %s; `spsa-master workers release %s` ends that",
+                "the database gives this machine no batches: %s; "
+                "`spsa-master workers release %s` ends that",
                 reason,
                 self._registered().machine,
             )
         self._set_aside = reason
 
     def deliver(self) -> None:
-        """Deliver all reports; each is forgotten when the database has answered, not before."""
+        """Deliver all reports; each is kept until the database has responded."""
         while self._reports:
             self._deliver(self._reports[0])
             self._reports.popleft()
@@ -146,13 +152,12 @@ class DatabaseClient:
     def claim(self) -> Claim | None:
         """One free batch; None when there is none.
 
-        A claim whose response was lost is asked for again by the same id, so that it is made once.
+        A call whose response was lost is repeated with the same id, so that it claims one batch.
         """
         try:
             claim = self._ask()
         except IllegalTransition:
-            # a server that crashed may have forgotten this worker's row: it had not waited for the
-            # disk either
+            # A server that crashed may have lost this worker's row, which was not yet on disk.
             self._worker = None
             claim = self._ask()
         if claim is not None:
@@ -165,23 +170,23 @@ class DatabaseClient:
     def _ask(self) -> Claim | None:
         try:
             return self._store.claim(self._claim_id, self._registered(), self._lease)
-        except LeaseLost:  # of an id that was used up, which another try never gets past
+        except LeaseLost:  # the id was used up: every other attempt with it fails, too
             self._claim_id = uuid4().hex
             return None
 
     def _deliver(self, report: PendingReport) -> None:
-        """What the database refuses for good costs one batch, and never the worker."""
+        """Send a report; one that the database refuses costs the batch, not the worker."""
         try:
-            self._tell(report)
+            self._send(report)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except LeaseLost as error:
-            log.warning("games dropped: %s", error)
+            log.warning("the games of a batch are dropped: %s", error)
         except TuningError as error:
-            log.error("games dropped, the database refused them: %s", error)
-            self._give_back(report, error)
+            log.error("the database refused the games of a batch, they are dropped: %s", error)
+            self._fail_refused(report, error)
 
-    def _tell(self, report: PendingReport) -> None:
+    def _send(self, report: PendingReport) -> None:
         claim = report.claim
         if report.result is not None:
             self._report(claim, report.result)
@@ -194,20 +199,20 @@ class DatabaseClient:
         try:
             self._store.report(claim, result)
         except IllegalTransition:
-            # the iteration was abandoned in between, or the first of two questions was answered
-            # only now: the next response says which
+            # The iteration was abandoned in between, or the first of two calls was answered only
+            # now. The next response says which.
             self._store.report(claim, result)
 
-    def _give_back(self, report: PendingReport, refusal: TuningError) -> None:
+    def _fail_refused(self, report: PendingReport, refusal: TuningError) -> None:
         if report.result is None:
-            return  # the lease runs out by itself
+            return  # the lease expires by itself
         try:
             reason = printable(f"the database refused the result: {refusal}", FAILURE_LENGTH)
             self._store.fail(report.claim, reason)
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             raise
         except TuningError as error:
-            log.error("the batch is left to its lease: %s", error)
+            log.error("a batch stays leased until its lease expires: %s", error)
 
     def _registered(self) -> RegisteredWorker:
         if self._worker is None:

@@ -1,10 +1,11 @@
-"""This box's private copies of engines: only bytes that hash to the row's SHA-256 are ever run.
+"""This machine's copies of engines: a file runs only if it hashes to the SHA-256 of its row.
 
-With a trusted key, moreover, only what its owner signed: nothing of a claim that is not is looked
-at, fetched or started.
+With a trusted key, the worker also checks the signature of every claim before it fetches or starts
+anything.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.builds.artifacts import Copy, fetch
@@ -12,17 +13,25 @@ from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
 from spsa.security.keys import TrustKey
-from worker.batches.job import Binaries
-from worker.runner.cache_folder import cache_folder
+from worker.machine import cache_folder
 
 _KEPT = 128
-"""Engines of the latest iterations that stay in a cache; every iteration brings two."""
+"""Engines that stay in the cache, the latest ones; every iteration brings two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binaries:
+    """Verified executables on this machine."""
+
+    plus: Path
+    minus: Path
 
 
 class EngineCache:
-    """Resolves what a claim names to executable files of our own.
+    """Finds the engines of a claim and keeps verified copies in `folder`.
 
-    The shared path is tried first, and the database only where that path leads to nothing usable.
+    It tries the path of the row first, and the database (`stored`) when that path has no usable
+    file.
     """
 
     def __init__(
@@ -34,29 +43,29 @@ class EngineCache:
         self._folder = folder
         self._stored = stored
         self._trust_key = trust_key
-        self._known: dict[str, Copy] = {}
+        self._copies: dict[str, Copy] = {}
 
     def binaries(self, claim: Claim) -> Binaries:
         """Both engines of a claim.
 
         Raises:
-            NotSigned: the owner of the trusted key did not sign what the claim says.
-            ArtifactMismatch: this box can get no file with such a hash.
+            NotSigned: the owner of the trusted key did not sign this claim.
+            ArtifactMismatch: this machine finds no file with such a hash.
         """
         if self._trust_key is not None:
             self._trust_key.check(order_of(claim), claim.signature)
         return Binaries(plus=self.path(claim.plus), minus=self.path(claim.minus))
 
     def path(self, engine: Engine) -> Path:
-        """A verified copy; ArtifactMismatch when this box can get no file with that hash.
+        """A verified copy; ArtifactMismatch when this machine finds no file with that hash.
 
-        A copy that anybody has touched since it was verified is verified again.
+        A copy that has changed on disk since it was verified is verified again.
         """
-        known = self._known.get(engine.sha256)
-        if known is None or not known.untouched:
-            known = self._known[engine.sha256] = self._fetched(engine)
-            self._forget_old()
-        return known.path
+        copy = self._copies.get(engine.sha256)
+        if copy is None or not copy.untouched:
+            copy = self._copies[engine.sha256] = self._fetched(engine)
+            self._remove_oldest()
+        return copy.path
 
     def _fetched(self, engine: Engine) -> Copy:
         try:
@@ -71,15 +80,15 @@ class EngineCache:
         except TuningError as error:
             raise ArtifactMismatch(f"{error} ({fault})") from error
 
-    def _forget_old(self) -> None:
-        # Another worker that has one of these running keeps its file until it ends.
+    def _remove_oldest(self) -> None:
+        # Another worker that runs one of these keeps the file open until its engine ends.
         copies = (path for path in self._folder.iterdir() if len(path.name) == 64)
         for path in sorted(copies, key=_newest_first)[_KEPT:]:
             path.unlink(missing_ok=True)
 
 
 def _newest_first(path: Path) -> float:
-    """What to sort by; a file that another worker has just removed comes last."""
+    """A sort key; a file that another worker has just removed comes last."""
     try:
         return -path.stat().st_mtime
     except FileNotFoundError:
@@ -87,5 +96,5 @@ def _newest_first(path: Path) -> float:
 
 
 def default_folder() -> Path:
-    """The user's cache folder for engines."""
+    """The folder for engines in the user's cache."""
     return cache_folder() / "engines"

@@ -1,35 +1,46 @@
-"""A claimed batch as a job for the pool, and the counts that are reported of it."""
+"""From a claimed batch to a job for the pool."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.db.store import BatchResult, Claim, Engine
-from worker.runner.count import Count
+from spsa.core.game_settings import Book
+from spsa.db.store import Claim, Engine
+from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import OpeningBook, drawn_time
+from worker.runner.openings import OpeningBook, drawn_time, load
 from worker.runner.pool import Job
 from worker.uci.engine import EngineSpec, UciTimeouts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binaries:
-    """Verified executables of this box."""
+class JobMaker:
+    """Makes the jobs of one worker; each book is read once."""
 
-    plus: Path
-    minus: Path
+    def __init__(self, engines: EngineCache, timeouts: UciTimeouts) -> None:
+        self._engines = engines
+        self._timeouts = timeouts
+        self._books: dict[Book, OpeningBook] = {}
+
+    def job(self, claim: Claim) -> Job:
+        """TuningError where this machine lacks an engine or the book of the batch."""
+        binaries = self._engines.binaries(claim)
+        wanted = claim.terms.book
+        if wanted not in self._books:
+            self._books[wanted] = load(wanted)
+        return job_of(claim, binaries, self._books[wanted], self._timeouts)
 
 
 def job_of(claim: Claim, binaries: Binaries, book: OpeningBook, timeouts: UciTimeouts) -> Job:
-    """What a slot has to play; it follows from the claim alone, on any box."""
-    terms = claim.terms
+    """What a slot plays; it follows from the claim alone, on every machine."""
+    game_settings = claim.terms
     return Job(
         key=claim.claim_id,
-        plus=_spec("plus", binaries.plus, terms.engine_options, claim.plus),
-        minus=_spec("minus", binaries.minus, terms.engine_options, claim.minus),
+        plus=_spec("plus", binaries.plus, game_settings.engine_options, claim.plus),
+        minus=_spec("minus", binaries.minus, game_settings.engine_options, claim.minus),
         pairings=tuple(_pairing(claim, index, book) for index in range(claim.pairs)),
         conditions=Conditions(
-            time_control=terms.time_control, adjudication=terms.adjudication, timeouts=timeouts
+            time_control=game_settings.time_control,
+            adjudication=game_settings.adjudication,
+            timeouts=timeouts,
         ),
     )
 
@@ -45,19 +56,3 @@ def _pairing(claim: Claim, index: int, book: OpeningBook) -> Pairing:
 
 def _spec(side: str, path: Path, common: Mapping[str, str], engine: Engine) -> EngineSpec:
     return EngineSpec(name=side, path=str(path), options={**common, **engine.options})
-
-
-def result_of(count: Count, seconds: float, slot: int | None) -> BatchResult:
-    """What is reported of a batch that took `seconds` in a slot."""
-    return BatchResult(
-        tally=count.tally,
-        voids=dict(count.voids),
-        plus_nodes=count.plus_nodes,
-        minus_nodes=count.minus_nodes,
-        moves=count.moves,
-        plus_time_losses=count.plus_time_losses,
-        minus_time_losses=count.minus_time_losses,
-        seconds=seconds,
-        think_seconds=count.think_seconds,
-        slot=slot,
-    )

@@ -1,4 +1,4 @@
-"""The secret by which the database knows this machine again, whatever worker of it asks."""
+"""The secret by which the database recognises this machine, whichever worker of it connects."""
 
 import logging
 import os
@@ -13,22 +13,22 @@ _FILE = "machine-secret"
 
 
 def machine_secret(folder: Path) -> str:
-    """The secret that is kept in this folder, made at the first call; 64 hexadecimal digits.
+    """The secret in this folder, made by the first call; 64 hexadecimal digits.
 
-    Where the folder cannot be used, a secret that lasts as long as this process: the database then
-    takes it for a machine of its own.
+    Where the folder cannot be used, the secret lasts as long as this process, and the database
+    takes the process for another machine.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _kept(folder / _FILE)
+        return _stored(folder / _FILE)
     except OSError as error:
         place = printable(str(folder), NAME_LENGTH)
-        log.warning("the secret of this machine cannot be kept in %s: %s", place, error.strerror)
+        log.warning("cannot keep this machine's secret in %s: %s", place, error.strerror)
         return token_hex(32)
 
 
-def _kept(file: Path) -> str:
-    """Written whole under another name first, so that two processes never see half of it."""
+def _stored(file: Path) -> str:
+    """Write it under another name and link it, so that no process reads half of it."""
     if not file.exists():
         fresh = file.with_name(f"{_FILE}.{os.getpid()}")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

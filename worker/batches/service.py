@@ -1,4 +1,4 @@
-"""`compete --spsa`: what a worker process is put together from."""
+"""`compete --spsa`: a worker process from its settings."""
 
 import logging
 import os
@@ -21,11 +21,9 @@ from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
 from worker.batches.loop import Worker, WorkerOptions
 from worker.batches.machine_secret import machine_secret
-from worker.cores import usable_cores
-from worker.runner.cache_folder import cache_folder
+from worker.machine import cache_folder, usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
-from worker.runner.pool import Pool
-from worker.runner.promptness import be_prompt
+from worker.runner.pool import Pool, tune_interpreter
 from worker.uci.engine import UciTimeouts
 from worker.uci.spawning import EngineLimits
 
@@ -44,68 +42,51 @@ class Service:
     trust_key: TrustKey | None = None
     options: WorkerOptions = field(default_factory=WorkerOptions)
     timeouts: UciTimeouts = field(default_factory=UciTimeouts)
-    confinement: EngineLimits = field(default_factory=EngineLimits)
+    limits: EngineLimits = field(default_factory=EngineLimits)
 
 
 def serve(service: Service) -> int:
-    """Play for the runs of a database; the exit code."""
-    with interrupts() as heard:
-        store = _reached(service, heard)
+    """Play the runs of a database; the exit code."""
+    with interrupts() as received:
+        store = _opened_store(service, received)
         if store is None:
-            return heard.exit_code
+            return received.exit_code
         log.info("connected to %s, %d games at a time", store.where, service.concurrency)
-        be_prompt()
-        with store, _pool(service) as pool:
-            return _worker(service, store, pool, heard).run()
+        tune_interpreter()
+        with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
+            client = DatabaseClient(store, _info(service), service.lease, RECONNECT)
+            engines = EngineCache(_cache(service), store.engine_bytes, service.trust_key)
+            return Worker(client, pool, engines, service.options, received).run()
+
+
+def _opened_store(service: Service, received: Interrupts) -> Store | None:
+    """Wait for the database; None when an interrupt ended the wait."""
+    backoff = Backoff(RECONNECT, Random())
+    give_up_at = time.monotonic() + (service.options.idle_timeout or float("inf"))
+    while not received.count:
+        try:
+            return open_store(
+                service.database_url, durable=False, is_stopping=lambda: received.count > 0
+            )
+        except (DatabaseUnreachable, TablesMissing) as error:
+            if service.options.once or time.monotonic() >= give_up_at:
+                raise
+            seconds = backoff.next()
+            log.warning("%s; next attempt in %.1f s", error, seconds)
+            received.wait(seconds)
+    return None
 
 
 def _cache(service: Service) -> Path:
-    """The folder for engines; InvalidInput where there can be none, before a batch is claimed."""
+    """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = service.engines_cache or default_folder()
     try:
         return private_folder(folder, "the engine cache")
     except TuningError as error:
         reason = getattr(error.__cause__, "strerror", None) or str(error)
-        remedy = "name another folder by --engines-cache"
+        remedy = "name another folder with --engines-cache"
         fault = Fault(file=str(folder), line=None, name="cache", found=reason, remedy=remedy)
         raise InvalidInput([fault]) from None
-
-
-def _pool(service: Service) -> Pool:
-    return Pool(service.concurrency, service.timeouts, service.confinement)
-
-
-def _worker(service: Service, store: Store, pool: Pool, heard: Interrupts) -> Worker:
-    return Worker(
-        DatabaseClient(store, _info(service), service.lease, RECONNECT),
-        pool,
-        EngineCache(_cache(service), store.engine_bytes, service.trust_key),
-        service.options,
-        heard,
-    )
-
-
-def _reached(service: Service, heard: Interrupts) -> Store | None:
-    """The store, waited for; None when the wait was interrupted."""
-    pauses = Backoff(RECONNECT, Random())
-    began = time.monotonic()
-    while not heard.count:
-        try:
-            return open_store(
-                service.database_url, durable=False, is_stopping=lambda: heard.count > 0
-            )
-        except (DatabaseUnreachable, TablesMissing) as error:
-            if service.options.once or _waited_enough(service.options, began):
-                raise
-            pause = pauses.next()
-            log.warning("%s; asking again in %.1f s", error, pause)
-            heard.wait(pause)
-    return None
-
-
-def _waited_enough(options: WorkerOptions, began: float) -> bool:
-    limit = options.idle_timeout
-    return limit is not None and time.monotonic() - began >= limit
 
 
 def _info(service: Service) -> WorkerInfo:
@@ -117,6 +98,6 @@ def _info(service: Service) -> WorkerInfo:
         cores=usable_cores(),
         concurrency=service.concurrency,
         version=__version__,
-        confinement=str(service.confinement),
+        confinement=str(service.limits),
         secret=machine_secret(cache_folder()),
     )

@@ -1,1 +1,1 @@
-"""A plain match of two engines, its report and its PGN."""
+"""A match of two engines, its report and its PGN."""

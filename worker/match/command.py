@@ -1,4 +1,4 @@
-"""A plain match from its command line to its report."""
+"""A match from its command line to its report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +14,10 @@ from spsa.output import echo, echo_json
 from spsa.text import printable
 from worker.logs import set_up
 from worker.match.games import Match, play_match
-from worker.match.pgn import Scoresheet
 from worker.match.report import as_json, report_lines
 from worker.options import (
     adjudication,
-    confinement,
+    engine_limits,
     engine_names,
     settings,
     sprt_bounds,
@@ -28,19 +27,18 @@ from worker.runner.count import Count
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
 from worker.runner.openings import BookOrder, load
-from worker.runner.pool import PairVoid, Pool
-from worker.runner.promptness import be_prompt
+from worker.runner.pool import PairVoid, Pool, tune_interpreter
 from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.spawning import EngineLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchCommand:
-    """A match, and what is said and kept of it."""
+    """A match, and what is printed and written of it."""
 
     match: Match
     concurrency: int
-    confinement: EngineLimits
+    limits: EngineLimits
     pgn: Path | None
     as_json: bool
     progress: int
@@ -52,30 +50,31 @@ class MatchCommand:
         return cls(
             match=_match(first, second, given),
             concurrency=given["concurrency"],
-            confinement=confinement(given),
+            limits=engine_limits(given),
             pgn=given["pgn"],
             as_json=given["as_json"],
             progress=given["progress"],
         )
 
 
-def hold(arena: MatchCommand) -> int:
+def run_match(command: MatchCommand) -> int:
     """Play the match and report it; the exit code."""
-    be_prompt()
-    match = arena.match
+    match = command.match
     timeouts = match.conditions.timeouts
     with (
-        interrupts() as heard,
-        _scorebook(arena) as write,
-        Pool(min(arena.concurrency, match.pairs), timeouts, arena.confinement) as pool,
+        interrupts() as received,
+        _pgn_writer(command) as write,
+        Pool(min(command.concurrency, match.pairs), timeouts, command.limits) as pool,
     ):
-        played = play_match(match, pool, heard, on_pair=_herald(arena, write), on_void=_say_void)
-    if arena.as_json:
+        tune_interpreter()
+        on_pair = _on_pair(command, write)
+        played = play_match(match, pool, received, on_pair=on_pair, on_void=_print_void)
+    if command.as_json:
         echo_json(as_json(match, played), indent=2)
     else:
         echo(*report_lines(match, played))
     if played.interrupted:
-        return heard.exit_code or INTERRUPTED
+        return received.exit_code or INTERRUPTED
     return 0 if played.failure is None else 1
 
 
@@ -119,23 +118,26 @@ def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
 
 
 @contextmanager
-def _scorebook(arena: MatchCommand) -> Iterator[Callable[[Pair], None]]:
-    """Where finished pairs are written down, if anywhere: each as soon as it is over."""
-    if arena.pgn is None:
+def _pgn_writer(command: MatchCommand) -> Iterator[Callable[[Pair], None]]:
+    """Writes each pair to the PGN file as soon as it is over; nothing where no file is named."""
+    if command.pgn is None:
         yield lambda pair: None
         return
-    match = arena.match
-    sheet = Scoresheet(
+    # Imported late: chess.pgn brings asyncio, and few matches write PGN.
+    from worker.match.pgn import PgnFormat
+
+    match = command.match
+    pgn = PgnFormat(
         plus=match.first.name,
         minus=match.second.name,
         time_control=match.conditions.time_control,
         date=f"{date.today():%Y.%m.%d}",
     )
-    with _appended(arena.pgn) as file:
-        yield lambda pair: _append(file, sheet.pair(pair))
+    with _opened(command.pgn) as file:
+        yield lambda pair: print(pgn.pair(pair), end="", file=file, flush=True)
 
 
-def _appended(path: Path) -> TextIO:
+def _opened(path: Path) -> TextIO:
     try:
         return path.open("a", encoding="utf-8")
     except OSError as error:
@@ -144,20 +146,15 @@ def _appended(path: Path) -> TextIO:
         ) from None
 
 
-def _append(file: TextIO, text: str) -> None:
-    file.write(text)
-    file.flush()
-
-
-def _herald(arena: MatchCommand, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
+def _on_pair(command: MatchCommand, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
     def on_pair(pair: Pair, count: Count) -> None:
         write(pair)
         pairs = count.tally.pairs
-        if pairs % arena.progress == 0:
-            echo(f"{2 * pairs} of {2 * arena.match.pairs} games: {count}", err=True)
+        if pairs % command.progress == 0:
+            echo(f"{2 * pairs} of {2 * command.match.pairs} games: {count}", err=True)
 
     return on_pair
 
 
-def _say_void(event: PairVoid) -> None:
+def _print_void(event: PairVoid) -> None:
     echo(f"pair {event.pairing.number + 1} void: {event.detail}", err=True)

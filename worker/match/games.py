@@ -1,4 +1,4 @@
-"""A plain match: two programs, N games in pairs, and what they add up to."""
+"""A match of two engines: its settings, its pairs and their counts."""
 
 import time
 from collections.abc import Callable
@@ -12,13 +12,15 @@ from worker.runner.openings import BookOrder, Opening, OpeningBook, drawn_time
 from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.uci.engine import EngineSpec
 
+_LONG_WAIT = 3600.0  # seconds; an interrupt ends the wait
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """`first` is plus in all counts; the openings and times follow from `seed`.
 
-    The first pair plays the opening in place `start`, counted from 0, of the order. With `bounds`,
-    elo0 and elo1 in normalised Elo, the match ends as soon as a sequential test accepts either.
+    The first pair plays opening number `start`, counted from 0, of the order. With `bounds` (elo0
+    and elo1 in normalised Elo) the match ends when a sequential test accepts one of them.
     """
 
     first: EngineSpec
@@ -32,7 +34,7 @@ class Match:
     bounds: tuple[float, float] | None = None
 
     def test(self, tally: Tally) -> Sprt | None:
-        """Where the sequential test stands, if there is one."""
+        """The state of the sequential test, if the match has one."""
         return None if self.bounds is None else sprt(tally, *self.bounds, model=Model.NORMALISED)
 
     def decided(self, tally: Tally) -> bool:
@@ -62,7 +64,7 @@ class Match:
 
 @dataclass(slots=True)
 class PlayedMatch:
-    """A match as far as it was played; `failure` is why it ended before its time."""
+    """A match as far as it was played; `failure` is why it ended early."""
 
     count: Count = field(default_factory=Count)
     speeds: Speeds = field(default_factory=Speeds)
@@ -79,12 +81,12 @@ def play_match(
     on_pair: Callable[[Pair, Count], None],
     on_void: Callable[[PairVoid], None],
 ) -> PlayedMatch:
-    """Play it; the first interrupt breaks off what is in play, and what was played counts."""
-    return _Course(match, pool, interrupts, on_pair, on_void).run()
+    """Play it. The first interrupt breaks off the pairs that are being played; the others count."""
+    return _MatchLoop(match, pool, interrupts, on_pair, on_void).run()
 
 
-class _Course:
-    """A match under way: which pairs are in the air and what came of the others."""
+class _MatchLoop:
+    """A match while it is played: the pairs in the pool, and the counts of those that ended."""
 
     def __init__(
         self,
@@ -106,35 +108,32 @@ class _Course:
     def run(self) -> PlayedMatch:
         self._interrupts.on_each(self._pool.wake)
         began = time.monotonic()
-        self._hand_out()
+        self._submit_pairs()
         while self._active:
-            self._hear()
+            self._handle_event()
             self._played.interrupted = bool(self._interrupts.count)
-            if self._played.interrupted or self._played.failure or self._decided:
-                self._break_off()
+            decided = self._match.decided(self._played.count.tally)
+            if self._played.interrupted or self._played.failure or decided:
+                self._stop_pairs()
             else:
-                self._hand_out()
+                self._submit_pairs()
         self._played.seconds = time.monotonic() - began
         return self._played
 
-    def _hand_out(self) -> None:
-        """One pair more than there are slots, so that none waits for this thread."""
+    def _submit_pairs(self) -> None:
+        """Keep one pair more in the pool than slots, so that no slot waits for this thread."""
         while len(self._active) <= len(self._pool) and self._next < self._match.pairs:
             job = self._match.job(self._next)
             self._next += 1
             self._active.add(job.key)
             self._pool.submit(job)
 
-    @property
-    def _decided(self) -> bool:
-        return self._match.decided(self._played.count.tally)
-
-    def _break_off(self) -> None:
+    def _stop_pairs(self) -> None:
         for key in self._active:
             self._pool.stop(key)
 
-    def _hear(self) -> None:
-        match event := self._pool.next_event(3600.0):
+    def _handle_event(self) -> None:
+        match event := self._pool.next_event(_LONG_WAIT):
             case None:
                 return
             case PairPlayed(pair=pair, slot=slot):

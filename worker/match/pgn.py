@@ -1,18 +1,17 @@
 """Finished games as PGN text, with scores, depths, times and clocks in the comments."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+
+import chess.pgn
 
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MATE, MOST_SCORE
 from spsa.text import NAME_LENGTH, printable
-from worker.runner import fen, san
-from worker.runner.board import Board
 from worker.runner.clock import ChessClock
 from worker.runner.game import Game, Pair, Pairing
-from worker.runner.moves import parsed
-from worker.runner.rules import Termination
+from worker.runner.position import Termination
 from worker.uci.search_reply import SearchReply
 
 _RESULTS = ("0-1", "1/2-1/2", "1-0")
@@ -22,12 +21,11 @@ _KINDS = {
     Termination.RESIGN: "adjudication",
     Termination.MAX_MOVES: "adjudication",
 }
-_COLUMNS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scoresheet:
-    """What the games of one match have in common."""
+class PgnFormat:
+    """Writes the games of one match."""
 
     plus: str
     minus: str
@@ -39,6 +37,22 @@ class Scoresheet:
         return self._game(pair.pairing, pair.first, 1) + self._game(pair.pairing, pair.second, 2)
 
     def _game(self, pairing: Pairing, game: Game, number: int) -> str:
+        writer = chess.pgn.StringExporter(columns=80)
+        writer.begin_headers()
+        for name, value in self._headers(pairing, game, number).items():
+            writer.visit_header(name, _quoted(value))
+        writer.end_headers()
+        board = chess.Board(pairing.opening.fen)
+        for move, comment in self._moves(pairing, game):
+            place = f"{board.fullmove_number}{'.' if board.turn else '...'}"
+            san = board.san_and_push(chess.Move.from_uci(move))
+            # No spaces inside the braces: programs that read other runners' files rely on it.
+            writer.write_token(f"{place} {san} {{{comment}}} ")
+        writer.write_token(f"{{{game.ending.termination}}} ")
+        writer.visit_result(_RESULTS[game.ending.white])
+        return f"{writer.result()}\n\n"
+
+    def _headers(self, pairing: Pairing, game: Game, number: int) -> dict[str, str]:
         white, black = (self.plus, self.minus) if number == 1 else (self.minus, self.plus)
         headers = {
             "Event": "match",
@@ -52,54 +66,31 @@ class Scoresheet:
             "Termination": _KINDS.get(game.ending.termination, "normal"),
             "PlyCount": str(len(pairing.opening.moves) + len(game.moves)),
         }
-        if pairing.opening.fen != fen.STARTING_FEN:
+        if pairing.opening.fen != chess.STARTING_FEN:
             headers |= {"FEN": pairing.opening.fen, "SetUp": "1"}
-        lines = [f'[{name} "{_quoted(value)}"]' for name, value in headers.items()]
-        return "\n".join([*lines, "", *_lines(self._moves(pairing, game)), "", ""])
+        return headers
 
-    def _moves(self, pairing: Pairing, game: Game) -> Iterator[str]:
-        board = fen.board(pairing.opening.fen)
+    def _moves(self, pairing: Pairing, game: Game) -> Iterator[tuple[str, str]]:
+        """Every move (UCI) with its comment."""
         for move in pairing.opening.moves:
-            yield f"{_numbered(board, move)} {{book}}"
-        # The answer that came after the flag had fallen was not played, and may be no legal move.
+            yield move, "book"
+        # A reply after the flag fell was not played, and may be no legal move.
         late = game.ending.termination is Termination.TIME
         played = game.moves[: -1 if late else None]
         clocks = _clocks(self.time_control, pairing.time, played)
-        for answer, clock in zip(played, clocks, strict=True):
-            yield f"{_numbered(board, answer.move)} {{{clock}{_comment(answer)}}}"
-        yield f"{{{game.ending.termination}}}"
-        yield _RESULTS[game.ending.white]
+        for reply, clock in zip(played, clocks, strict=True):
+            yield reply.move, f"{clock}{_comment(reply)}"
 
 
-def _lines(words: Iterable[str]) -> Iterator[str]:
-    """Words in lines of at most 80 columns; a move and its comment are one word."""
-    line = ""
-    for word in words:
-        if line and len(line) + len(word) >= _COLUMNS:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    yield line
-
-
-def _numbered(board: Board, text: str) -> str:
-    """The move in SAN behind its number; it is made on the board."""
-    number = f"{board.number}{'.' if board.turn else '...'}"
-    move = parsed(text)
-    assert move is not None
-    return f"{number} {san.make(board, move)}"
-
-
-def _clocks(terms: TimeControl, base: float, played: tuple[SearchReply, ...]) -> Iterator[str]:
-    """What each move left on its side's clock, as PGN's clk command; empty without clocks."""
-    if terms.kind is not TimeKind.CLOCK:
+def _clocks(control: TimeControl, base: float, played: tuple[SearchReply, ...]) -> Iterator[str]:
+    """The time that each move left on its side's clock, as PGN's clk command; else empty texts."""
+    if control.kind is not TimeKind.CLOCK:
         yield from ("" for _ in played)
         return
-    clock = ChessClock(base, terms)
-    for ply, answer in enumerate(played):
+    clock = ChessClock(base, control)
+    for ply, reply in enumerate(played):
         side = ply % 2 == 0  # the first to move, whatever its colour
-        clock.flag_falls(side, answer.seconds)
+        clock.flag_falls(side, reply.seconds)
         yield f"[%clk {_hours(clock.left(side))}] "
 
 
@@ -109,8 +100,8 @@ def _hours(seconds: float) -> str:
     return f"{timedelta(seconds=whole)}.{milliseconds:03}"
 
 
-def _comment(answer: SearchReply) -> str:
-    return f"{_score(answer.score)}/{answer.depth} {answer.seconds:.3f}s n={answer.nodes}"
+def _comment(reply: SearchReply) -> str:
+    return f"{_score(reply.score)}/{reply.depth} {reply.seconds:.3f}s n={reply.nodes}"
 
 
 def _score(score: int | None) -> str:
@@ -121,15 +112,15 @@ def _score(score: int | None) -> str:
     return f"{score / 100:+.2f}"
 
 
-def _time_control(terms: TimeControl) -> str:
-    match terms.kind:
+def _time_control(control: TimeControl) -> str:
+    match control.kind:
         case TimeKind.CLOCK:
-            moves = f"{terms.moves}/" if terms.moves else ""
-            return f"{moves}{terms.low:g}+{terms.increment:g}"
+            moves = f"{control.moves}/" if control.moves else ""
+            return f"{moves}{control.low:g}+{control.increment:g}"
         case TimeKind.MOVETIME:
-            return f"{terms.low:g}/move"
+            return f"{control.low:g}/move"
         case _:
-            return f"{int(terms.low)} {terms.kind}/move"
+            return f"{int(control.low)} {control.kind}/move"
 
 
 def _quoted(value: str) -> str:

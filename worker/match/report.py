@@ -1,4 +1,4 @@
-"""What a match says when it is over: for a person, and as JSON for a program."""
+"""The report of a match: as lines for people, and as JSON for programs."""
 
 from dataclasses import asdict
 from typing import Any
@@ -35,7 +35,7 @@ def as_json(match: Match, played: PlayedMatch) -> dict[str, Any]:
 
 
 def report_lines(match: Match, played: PlayedMatch) -> list[str]:
-    """The same for a person, line by line."""
+    """The same for people."""
     count, tally = played.count, played.count.tally
     lines = [
         f"{match.first.name} against {match.second.name}: {tally.games} of {2 * match.pairs} games",

@@ -1,25 +1,23 @@
-"""Endings that the engines' own scores make, before the rules of chess would."""
+"""Ends games early, by the scores of both engines or by their length."""
+
+from chess import Color
 
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule
-from worker.runner.moves import Color
-from worker.runner.rules import Ending, Position, Termination, drawn, won_by
+from worker.runner.position import Ending, Position, Termination, drawn, won_by
 
 
 class Adjudicator:
-    """Hears every move's score and says when a game is over.
+    """Decides after every move of one game; a move without a score breaks every series."""
 
-    A move without a score breaks every agreement.
-    """
+    def __init__(self, settings: Adjudication) -> None:
+        self._draw = None if settings.draw is None else _Draw(settings.draw)
+        self._resign = None if settings.resign is None else _Resign(settings.resign)
+        self._max_plies = None if settings.max_moves is None else 2 * settings.max_moves
 
-    def __init__(self, terms: Adjudication) -> None:
-        self._draw = None if terms.draw is None else _Draw(terms.draw)
-        self._resign = None if terms.resign is None else _Resign(terms.resign)
-        self._max_plies = None if terms.max_moves is None else 2 * terms.max_moves
-
-    def hear(self, position: Position, score: int | None) -> Ending | None:
-        """Rule on the move just made: `score` in centipawns as the side that made it saw it."""
+    def ending(self, position: Position, score: int | None) -> Ending | None:
+        """The ending after the last move; `score` is its mover's, in centipawns."""
         mover = not position.turn
-        made_at = position.board.number - (not mover)
+        made_at = position.board.fullmove_number - (not mover)
         if self._resign is not None and (winner := self._resign.agreed(mover, score)) is not None:
             return won_by(winner, Termination.RESIGN)
         if self._draw is not None and self._draw.agreed(made_at, score):
@@ -30,7 +28,7 @@ class Adjudicator:
 
 
 class _Draw:
-    """Consecutive moves within the draw score, those before its move number left out."""
+    """Counts consecutive moves within the draw score, from the rule's move number on."""
 
     def __init__(self, rule: DrawRule) -> None:
         self._rule = rule
@@ -44,7 +42,7 @@ class _Draw:
 
 
 class _Resign:
-    """Consecutive moves that see the same side winning; both engines have to."""
+    """Counts consecutive moves, of both engines, that see the same winner."""
 
     def __init__(self, rule: ResignRule) -> None:
         self._rule = rule

@@ -1,12 +1,13 @@
-"""Who may think how long: the `go` line and the deadline of every move, and whose flag falls.
+"""Game clocks: the `go` line and the deadline of every move, and whose flag falls.
 
-The clock is the runner's and runs from writing `go` to having read `bestmove`.
+A clock runs from the moment the runner writes `go` until it has read `bestmove`.
 """
 
 from typing import Protocol
 
+from chess import BLACK, WHITE, Color
+
 from spsa.core.game_settings import TimeControl, TimeKind
-from worker.runner.moves import BLACK, WHITE, Color
 from worker.uci.engine import Limit, UciTimeouts
 
 
@@ -16,12 +17,12 @@ class GameClock(Protocol):
     def limit(self, side: Color) -> Limit: ...
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
-        """Book a move of `seconds`; whether its side has lost on time."""
+        """Count a move of `seconds`; whether its side has lost on time."""
         ...
 
 
 class EveryMove:
-    """The same allowance for every move: movetime, nodes, depth. Nobody loses on time."""
+    """The same limit for every move: movetime, nodes or depth. No side loses on time."""
 
     def __init__(self, limit: Limit) -> None:
         self._limit = limit
@@ -34,15 +35,16 @@ class EveryMove:
 
 
 class ChessClock:
-    """Base time and increment; a clock may run `margin` seconds below zero without losing.
+    """Base time and increment; a side that oversteps by at most the margin does not lose.
 
-    After an overstep within the margin the next move starts from zero plus the increment. After
-    every `terms.moves` moves of a side its clock gets `base` again.
+    After such an overstep its clock is zero plus the increment. After every `control.moves` moves
+    of a side its clock gets `base` seconds again. `grace` is how long a side that has lost on time
+    may take to obey `stop`, all in seconds.
     """
 
-    def __init__(self, base: float, terms: TimeControl, grace: float = 0.0) -> None:
+    def __init__(self, base: float, control: TimeControl, grace: float = 0.0) -> None:
         self._base = base
-        self._terms = terms
+        self._control = control
         self._grace = grace
         self._left = [base, base]
         self._made = [0, 0]
@@ -52,28 +54,28 @@ class ChessClock:
 
     def limit(self, side: Color) -> Limit:
         white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
-        gain = round(self._terms.increment * 1000)
+        gain = round(self._control.increment * 1000)
         go = f"go wtime {white} btime {black} winc {gain} binc {gain}{self._to_go(side)}\n"
-        return Limit(go.encode(), self._left[side] + self._terms.margin, self._grace)
+        return Limit(go.encode(), self._left[side] + self._control.margin, self._grace)
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
         left = self._left[side] - seconds
-        self._left[side] = max(0.0, left) + self._terms.increment
+        self._left[side] = max(0.0, left) + self._control.increment
         self._made[side] += 1
-        if self._terms.moves and self._made[side] % self._terms.moves == 0:
+        if self._control.moves and self._made[side] % self._control.moves == 0:
             self._left[side] += self._base
-        return left < -self._terms.margin
+        return left < -self._control.margin
 
     def _to_go(self, side: Color) -> str:
-        session = self._terms.moves
-        return f" movestogo {session - self._made[side] % session}" if session else ""
+        moves = self._control.moves
+        return f" movestogo {moves - self._made[side] % moves}" if moves else ""
 
 
-def game_clock(terms: TimeControl, value: float, timeouts: UciTimeouts) -> GameClock:
+def game_clock(control: TimeControl, value: float, timeouts: UciTimeouts) -> GameClock:
     """The clock of one game, from the value that was drawn for its pair (see TimeControl)."""
-    match terms.kind:
+    match control.kind:
         case TimeKind.CLOCK:
-            return ChessClock(value, terms, timeouts.grace)
+            return ChessClock(value, control, timeouts.grace)
         case TimeKind.MOVETIME:
             go = f"go movetime {_milliseconds(value)}\n"
             return EveryMove(Limit(go.encode(), value + timeouts.grace))
@@ -85,5 +87,5 @@ def game_clock(terms: TimeControl, value: float, timeouts: UciTimeouts) -> GameC
 
 
 def _milliseconds(seconds: float) -> int:
-    # Engines take a zero for "no limit" or divide by it.
+    # Some engines read a zero as "no limit", some divide by it.
     return max(1, round(seconds * 1000))

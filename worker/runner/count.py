@@ -1,4 +1,4 @@
-"""What finished pairs add up to, for a batch and for a match."""
+"""The sums over finished pairs, for a batch and for a match."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from worker.runner.game import Pair
 
 @dataclass(slots=True)
 class Speeds:
-    """How fast engines think in each slot: one that is slower than the others shares its core."""
+    """The engines' speed in each slot; a slot that is slower than the others shares its core."""
 
     nodes: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -31,7 +31,7 @@ class Speeds:
 
 @dataclass(slots=True)
 class Count:
-    """What the pairs of one batch or match have added up to so far."""
+    """The sums over the pairs of one batch or match so far."""
 
     tally: Tally = field(default_factory=Tally)
     voids: Counter[str] = field(default_factory=Counter)
@@ -54,9 +54,9 @@ class Count:
         self.think_seconds += pair.seconds
 
     def add_void(self, reason: str) -> None:
-        """Count the game that was spoilt; a first game thrown away with it is not a void game.
+        """Count one void game; the other game of its pair does not count as void.
 
-        An engine may give every fault another reason: those after the first few share one.
+        Engines can cause any number of different reasons: those after the first few share one.
         """
         known = printable(reason, VOID_REASON_LENGTH)
         full = known not in self.voids and len(self.voids) >= VOID_REASONS - 1

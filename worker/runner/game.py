@@ -1,29 +1,29 @@
 """One game between two players, and one pair: the same opening and time, colours swapped.
 
-It knows chess, and neither SPSA nor SQL nor processes.
+This module knows chess, but no processes, SQL or SPSA.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
+
+from chess import BLACK, WHITE, Color
 
 from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, printable
-from worker.runner import fen
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import GameClock, game_clock
-from worker.runner.moves import BLACK, WHITE, Color
 from worker.runner.openings import Opening
-from worker.runner.rules import Ending, Position, Termination, won_by
+from worker.runner.position import Ending, Position, Termination, won_by
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
 
 
 class Player(Protocol):
-    """What a game asks of an engine; every method may raise EngineFault."""
+    """What a game needs of an engine; every method may raise EngineFault."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class Player(Protocol):
 
 
 class VoidGame(EngineFault):
-    """A game that counts for nobody, because an engine did what no engine may."""
+    """A game that does not count, because of a fault of the engine `culprit`."""
 
     def __init__(self, culprit: str, fault: EngineFault) -> None:
         super().__init__(fault.reason, "")
@@ -48,7 +48,7 @@ class VoidGame(EngineFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What all games of a job are played under."""
+    """The settings of all games of a job."""
 
     time_control: TimeControl
     adjudication: Adjudication
@@ -57,7 +57,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Which pair this is, from where it starts, and the time drawn for it (see TimeControl)."""
+    """The number of a pair, its opening, and the time drawn for it (see TimeControl)."""
 
     number: int
     opening: Opening
@@ -66,14 +66,14 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A finished game; `first` is the side that made the first of its moves."""
+    """A finished game; `first` is the side that made the first of these moves."""
 
     ending: Ending
     moves: tuple[SearchReply, ...]
     first: Color
 
     def nodes(self, side: Color) -> int:
-        return sum(answer.nodes for answer in self.moves[side != self.first :: 2])
+        return sum(reply.nodes for reply in self.moves[side != self.first :: 2])
 
     def lost_on_time_by(self, side: Color) -> bool:
         return self.ending == won_by(not side, Termination.TIME)
@@ -102,18 +102,18 @@ class Pair:
 
     @property
     def seconds(self) -> float:
-        """What both engines took to think."""
-        return sum(answer.seconds for game in self.games for answer in game.moves)
+        """The time that both engines took to think."""
+        return sum(reply.seconds for game in self.games for reply in game.moves)
 
     def nodes(self) -> tuple[int, int]:
-        """Of plus and of minus."""
+        """Nodes of plus and of minus."""
         return (
             self.first.nodes(WHITE) + self.second.nodes(BLACK),
             self.first.nodes(BLACK) + self.second.nodes(WHITE),
         )
 
     def time_losses(self) -> tuple[int, int]:
-        """Of plus and of minus."""
+        """Games that plus and minus lost on time."""
         return (
             self.first.lost_on_time_by(WHITE) + self.second.lost_on_time_by(BLACK),
             self.first.lost_on_time_by(BLACK) + self.second.lost_on_time_by(WHITE),
@@ -127,10 +127,10 @@ def play_pair(
     conditions: Conditions,
     at_half: Callable[[], None] = lambda: None,
 ) -> Pair:
-    """Play both games, with `at_half` between them.
+    """Play both games, and call `at_half` between them.
 
-    VoidGame when either has to be thrown away, and then both are. Neither counts before both
-    players have been asked whether they had more to say than they should.
+    VoidGame when one of them is void; then neither counts. After the second game both players are
+    asked for `readyok` once more, which shows an extra `bestmove`.
     """
     first = play_game(plus, minus, pairing, conditions)
     at_half()
@@ -140,7 +140,7 @@ def play_pair(
 
 
 def play_game(white: Player, black: Player, pairing: Pairing, conditions: Conditions) -> Game:
-    """One game; it depends on nothing but its arguments if the players are deterministic."""
+    """Play one game; VoidGame names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
     clock = game_clock(conditions.time_control, pairing.time, conditions.timeouts)
@@ -149,40 +149,39 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     _ask_both(players, lambda player: player.prepare())
     try:
         while ending is None:
-            answer, ending = _move(players[position.turn], position, clock, adjudicator)
-            moves.append(answer)
+            reply, ending = _move(players[position.turn], position, clock, adjudicator)
+            moves.append(reply)
     except EngineFault as fault:
         raise VoidGame(players[position.turn].name, fault) from None
     return Game(ending, tuple(moves), first)
 
 
 def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:
-    # Both are asked before either is waited for: what one forgets, the other forgets meanwhile.
+    # Both are asked before either is waited for, so that they clear their hash tables in parallel.
     for player in players:
-        _blaming(player, partial(ask, player))
+        with void_by(player.name):
+            ask(player)
     for player in players:
-        _blaming(player, player.await_ready)
+        with void_by(player.name):
+            player.await_ready()
 
 
-def _blaming(player: Player, act: Callable[[], None]) -> None:
-    """Do it; what goes wrong makes a void game that names the player."""
+@contextmanager
+def void_by(culprit: str) -> Iterator[None]:
+    """Turn an EngineFault into a VoidGame by this engine."""
     try:
-        act()
+        yield
     except EngineFault as fault:
-        raise VoidGame(player.name, fault) from None
+        raise VoidGame(culprit, fault) from None
 
 
 def _move(
     player: Player, position: Position, clock: GameClock, adjudicator: Adjudicator
 ) -> tuple[SearchReply, Ending | None]:
     side = position.turn
-    answer = player.search(position.command, clock.limit(side))
-    if clock.flag_falls(side, answer.seconds):
-        return answer, won_by(not side, Termination.TIME)
-    if not position.make(answer.move):
-        raise EngineFault("illegal move", _why_illegal(position, answer.move))
-    return answer, position.ending() or adjudicator.hear(position, answer.score)
-
-
-def _why_illegal(position: Position, move: str) -> str:
-    return f"{move} in {fen.written(position.board)}"
+    reply = player.search(position.command, clock.limit(side))
+    if clock.flag_falls(side, reply.seconds):
+        return reply, won_by(not side, Termination.TIME)
+    if not position.make(reply.move):
+        raise EngineFault("illegal move", f"{reply.move} in {position.board.fen()}")
+    return reply, position.ending() or adjudicator.ending(position, reply.score)

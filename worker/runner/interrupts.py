@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a count that a loop looks at: the first asks, the second insists."""
+"""SIGINT and SIGTERM as a count that a loop reads: the first asks it to end, the second aborts."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,27 +7,27 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 INTERRUPTED = 130
-"""The exit code after SIGINT; SIGTERM is an orderly end and leaves 0."""
+"""The exit code after SIGINT; after SIGTERM it is 0."""
 
 
 class Interrupts:
-    """How often this process was asked to stop, and how it should then exit."""
+    """How many times this process was asked to stop, and its exit code."""
 
     def __init__(self) -> None:
         self.count = 0
         self.exit_code = 0
         self._wake: Callable[[], None] = lambda: None
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._received: SimpleQueue[None] = SimpleQueue()
 
     def on_each(self, wake: Callable[[], None]) -> None:
-        """Call `wake` from the handler; it has to be as harmless there as SimpleQueue.put."""
+        """Call `wake` from the signal handler; it must be reentrant, as SimpleQueue.put is."""
         self._wake = wake
 
     def wait(self, seconds: float) -> None:
-        """Sleep, but not through an interrupt."""
+        """Sleep until an interrupt, or for this long."""
         if self.count == 0:
             try:
-                self._bell.get(timeout=seconds)
+                self._received.get(timeout=seconds)
             except Empty:
                 return
 
@@ -35,18 +35,18 @@ class Interrupts:
         """The handler of both signals."""
         self.count += 1
         self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
-        self._bell.put(None)
+        self._received.put(None)
         self._wake()
 
 
 @contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Count signals instead of dying of them; what was set before is set again afterwards."""
-    heard = Interrupts()
+    """Count both signals; the handlers of before are restored afterwards."""
+    received = Interrupts()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, heard.note) for number in numbers]
+    before = [signal.signal(number, received.note) for number in numbers]
     try:
-        yield heard
+        yield received
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)

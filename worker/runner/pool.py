@@ -1,11 +1,13 @@
-"""N pairs in the air: a thread a slot, jobs in, events out.
+"""A pool of slots: one thread each, jobs in, events out.
 
-A slot's thread lives as long as the pool and starts its own engines, because the kernel ends an
-engine together with the thread that started it. The threads know no database.
+A slot's thread lives as long as the pool and starts its own engines, because the kernel kills an
+engine when the thread that started it ends. The threads know no database.
 """
 
+import gc
 import logging
-from collections.abc import Iterator
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -20,16 +22,30 @@ from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
 
-FOR_GOOD = frozenset({"refused option"})
-"""Reasons of void games that no other try with the same binary would do away with."""
+PERMANENT = frozenset({"refused option"})
+"""Reasons of void games that every other attempt with the same binary would meet again."""
+
+_SWITCH_SECONDS = 0.0002  # how long one thread may keep the others waiting
+_GC_THRESHOLDS = (20_000, 20, 50)  # games leave next to no garbage behind
+
+
+def tune_interpreter() -> None:
+    """Let a slot hear its engine at once, whatever the other threads do.
+
+    Call it when everything that stays is loaded: none of that is searched for garbage.
+    """
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.enable()
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Pairs to be played one after the other in one slot; `key` is the caller's name for it.
+    """Pairs that one slot plays one after the other; `key` is the caller's name for the job.
 
-    A pair that comes out void is played again, `max_void` times before the job fails; none is where
-    that would change nothing.
+    A void pair is played again, at most `max_void` times; then the job fails. It fails at once when
+    the reason is permanent.
     """
 
     key: str
@@ -42,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PairPlayed:
-    """`slot` is the number, from 0, of the slot that played it."""
+    """`slot` is the number of the slot that played it, from 0."""
 
     key: str
     pair: Pair
@@ -51,7 +67,7 @@ class PairPlayed:
 
 @dataclass(frozen=True, slots=True)
 class PairVoid:
-    """A pair thrown away; `detail` names the engine and what it did."""
+    """A pair that does not count; `detail` names the engine and its fault."""
 
     key: str
     pairing: Pairing
@@ -93,7 +109,7 @@ class Slot:
         self._thread.start()
 
     def stop(self, key: str) -> None:
-        """Break off job `key` if it is this slot's."""
+        """Break off job `key` if this slot plays it."""
         with self._lock:
             if self._playing == key:
                 self._alarm.ring()
@@ -103,11 +119,14 @@ class Slot:
         self._alarm.close()
 
     def _run(self) -> None:
-        confinement = self._pool.confinement.of_slot(self._number)
-        with EnginePair(self._alarm, self._pool.timeouts, confinement) as bench:
+        limits = self._pool.limits.of_slot(self._number)
+        with EnginePair(self._alarm, self._pool.timeouts, limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
-                self._pool.events.put(self._end(self._play(job, bench)))
+                ended = self._play(job, engines)
+                with self._lock:
+                    self._playing = None
+                self._pool.events.put(ended)
 
     def _begin(self, key: str) -> None:
         with self._lock:
@@ -116,64 +135,61 @@ class Slot:
             if key in self._pool.unwanted:
                 self._alarm.ring()
 
-    def _end(self, event: Ended) -> Ended:
-        with self._lock:
-            self._playing = None
-        return event
-
-    def _play(self, job: Job, bench: EnginePair) -> Ended:
+    def _play(self, job: Job, engines: EnginePair) -> Ended:
         try:
             for pairing in job.pairings:
-                if (reason := self._play_to_the_end(job, pairing, bench)) is not None:
+                if (reason := self._play_until_valid(job, pairing, engines)) is not None:
                     return JobFailed(job.key, reason)
             return JobDone(job.key)
         except Stopped:
-            bench.clear(at_once=True)
+            engines.close(at_once=True)
             return JobStopped(job.key)
         except Exception as error:
-            # A defect of this program costs one job and is reported, and the other slots play on.
-            log.exception("a slot met a defect")
-            bench.clear(at_once=True)
+            # A defect of this program costs one job and is reported; the other slots play on.
+            log.exception("a slot met a defect of this program")
+            engines.close(at_once=True)
             return JobFailed(job.key, f"defect in the worker: {error!r}")
 
-    def _play_to_the_end(self, job: Job, pairing: Pairing, bench: EnginePair) -> str | None:
-        """Play one pair until it counts; the reason when it never does."""
+    def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> str | None:
+        """Play one pair until it counts; the reason when it does not."""
         void = None
         for _ in range(job.max_void + 1):
             if self._alarm.rung:
                 raise Stopped
             try:
-                pair = self._pair(job, pairing, bench)
+                pair = self._pair(job, pairing, engines)
                 self._pool.events.put(PairPlayed(job.key, pair, self._number))
                 return None
             except VoidGame as error:
                 void = error
-                bench.clear(at_once=True)
-                self._pool.events.put(_void(job, pairing, error))
-                if error.reason in FOR_GOOD:
-                    return f"pair {pairing.number} void, and would be again: {void}"
-        return f"pair {pairing.number} void {job.max_void + 1} times, the last time: {void}"
+                engines.close(at_once=True)
+                self._pool.events.put(
+                    PairVoid(job.key, pairing, error.culprit, error.reason, str(error))
+                )
+                if error.reason in PERMANENT:
+                    return f"pair {pairing.number} is void and would be void again: {void}"
+        return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
 
-    def _pair(self, job: Job, pairing: Pairing, bench: EnginePair) -> Pair:
-        def expect_the_next() -> None:
+    def _pair(self, job: Job, pairing: Pairing, engines: EnginePair) -> Pair:
+        def start_next() -> None:
             newest = self._pool.newest or job
-            bench.expect(newest.plus, newest.minus)
+            engines.start_next(newest.plus, newest.minus)
 
-        plus, minus = bench.seat(job.plus, job.minus)
-        return play_pair(plus, minus, pairing, job.conditions, expect_the_next)
+        plus, minus = engines.engines(job.plus, job.minus)
+        return play_pair(plus, minus, pairing, job.conditions, start_next)
 
 
 class Pool:
-    """`size` slots that share one line of jobs; events come out in the order things happened.
+    """`size` slots that share one queue of jobs; events come in the order in which they happened.
 
-    Each slot has its engines confined, and on one core of its own where the confinement has cores.
+    The limits hold for each engine. If they name cores, each slot gets one of them.
     """
 
     def __init__(
-        self, size: int, timeouts: UciTimeouts, confinement: EngineLimits | None = None
+        self, size: int, timeouts: UciTimeouts, limits: EngineLimits | None = None
     ) -> None:
         self.timeouts = timeouts
-        self.confinement = confinement or EngineLimits()
+        self.limits = limits or EngineLimits()
         self.newest: Job | None = None
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.events: SimpleQueue[Event | None] = SimpleQueue()
@@ -199,18 +215,20 @@ class Pool:
         self.jobs.put(job)
 
     def stop(self, key: str) -> None:
-        """Break a job off, or keep it from starting; JobStopped follows, unless it ended first."""
+        """Break off a job, or keep it from starting; JobStopped follows unless it has ended."""
         self.unwanted.add(key)
         for slot in self._slots:
             slot.stop(key)
 
     def recall(self) -> None:
-        """Take back the jobs that no slot has begun; JobStopped follows for each."""
-        for job in _drained(self.jobs):
-            self.events.put(JobStopped(job.key))
+        """Withdraw the jobs that no slot has begun; JobStopped follows for each."""
+        with suppress(Empty):
+            while True:
+                if (job := self.jobs.get_nowait()) is not None:
+                    self.events.put(JobStopped(job.key))
 
     def next_event(self, seconds: float) -> Event | None:
-        """The next event, waited for at most so long; None also when `wake` was called."""
+        """The next event; None when none comes in this time, or when `wake` is called."""
         try:
             event = self.events.get(timeout=max(0.0, seconds))
         except Empty:
@@ -220,28 +238,14 @@ class Pool:
         return event
 
     def wake(self) -> None:
-        """End a wait for the next event; a signal handler may call it."""
+        """End a wait for the next event. Signal handlers may call it."""
         self.events.put(None)
 
     def close(self) -> None:
-        """Let every slot finish the job it has, then end its engines and its thread."""
+        """Let every slot finish its job, then end its engines and its thread."""
         self.recall()
         for _ in self._slots:
             self.jobs.put(None)
         for slot in self._slots:
             slot.join()
         self._slots.clear()
-
-
-def _drained(jobs: "SimpleQueue[Job | None]") -> Iterator[Job]:
-    while True:
-        try:
-            job = jobs.get_nowait()
-        except Empty:
-            return
-        if job is not None:
-            yield job
-
-
-def _void(job: Job, pairing: Pairing, error: VoidGame) -> PairVoid:
-    return PairVoid(job.key, pairing, error.culprit, error.reason, str(error))

@@ -1,1 +1,1 @@
-"""One engine process: the UCI protocol, and what keeps the engine within bounds."""
+"""One engine process: the UCI protocol, and the sandbox of the engine."""

@@ -1,7 +1,7 @@
-"""One UCI engine: the handshake, options, and the only two things read of a search.
+"""One UCI engine: the handshake, the options, the searches.
 
-Of all that an engine prints while it thinks, the `bestmove` line and the last line with a score
-are read; the rest is passed over unparsed. Every wait has a deadline and every line a length.
+Of the output of a search only the `bestmove` line and the last line with a score are parsed. Every
+wait has a deadline, and every line a maximum length.
 """
 
 import time
@@ -16,16 +16,16 @@ from worker.uci.search_reply import SearchReply, last_info
 from worker.uci.spawning import EngineLimits
 
 LINE_CAP = 65_536
-_MARK = b"\nbestmove"
+_BESTMOVE = b"\nbestmove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UciTimeouts:
-    """How long a worker waits, in seconds.
+    """How long a worker waits for an engine, in seconds.
 
-    `start` for `uciok`, `ready` for `readyok`, `grace` beyond the time of a move before the engine
-    counts as hung, `quit` for it to leave by itself, `depth` for a move limited by depth only.
-    An engine that searches fewer than `slowest` nodes a second hangs when it plays by nodes.
+    `start` is for `uciok`, `ready` for `readyok`, `quit` for its exit, `depth` for a move with a
+    depth limit. An engine hangs when it exceeds the time of a move by `grace`, or, with a node
+    limit, when it searches fewer than `slowest` nodes a second.
     """
 
     start: float = 30.0
@@ -38,7 +38,7 @@ class UciTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
-    """What to start: an executable file, and the options it gets before its games."""
+    """An executable file, and the options that the engine gets before its games."""
 
     name: str
     path: str
@@ -46,7 +46,7 @@ class EngineSpec:
 
 
 class Limit(NamedTuple):
-    """One move's allowance: the `go` line, seconds to wait, then seconds to obey `stop`."""
+    """The limit of one move: the `go` line, seconds to wait, then seconds to obey `stop`."""
 
     go: bytes
     seconds: float
@@ -54,22 +54,19 @@ class Limit(NamedTuple):
 
 
 class UciEngine:
-    """A running engine; made, used and closed by one thread.
-
-    Faults are EngineFault with the engine's name in the detail.
-    """
+    """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
 
     def __init__(
-        self, spec: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, confinement: EngineLimits
+        self, spec: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, limits: EngineLimits
     ) -> None:
-        """Start the program and ask who it is; `introduce` has to follow, when there is time."""
+        """Start the program and send `uci`; `introduce` has to follow."""
         self.name = spec.name
         self.path = spec.path
         self.options: dict[str, str] = {}
         self._timeouts = timeouts
-        self._heard = bytearray(b"\n")  # what is not yet read of it, from the end of a line on
+        self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self._declared = Declarations()
-        self._process = EngineProcess(spec.path, alarm, confinement)
+        self._process = EngineProcess(spec.path, alarm, limits)
         try:
             self._process.write(b"uci\n")
         except EngineFault:
@@ -81,7 +78,7 @@ class UciEngine:
         return self._process.pid
 
     def introduce(self, spec: EngineSpec) -> None:
-        """Wait until it has said who it is, and send it the options of `spec`."""
+        """Wait for `uciok`, then send the options of `spec`."""
         self._await_line(b"uciok", self._timeouts.start, self._declared.hear)
         self.configure(spec)
 
@@ -97,14 +94,14 @@ class UciEngine:
         return self.path == spec.path and self.options.keys() <= spec.options.keys()
 
     def prepare(self) -> None:
-        """Ask for a new game; `await_ready` waits, so that two engines can get ready at once."""
+        """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""
         self._process.write(b"ucinewgame\nisready\n")
 
     def settle(self) -> None:
-        """Ask whether it has done with its game; `await_ready` hears what it still had to say.
+        """Send `isready` after the game; `await_ready` then finds an extra `bestmove`.
 
-        A second answer may come so late that it is taken for that to the next question. The answer
-        to that one is then left over, and however many follow, one is left when the game is over.
+        A second `bestmove` may come so late that it counts as the reply to the next `go`. The real
+        reply to that is then left over in turn, so one `bestmove` is left at the end of the game.
         """
         self._process.write(b"isready\n")
 
@@ -112,7 +109,7 @@ class UciEngine:
         self._await_line(b"readyok", self._timeouts.ready, _refuse_stray_move)
 
     def search(self, position: bytes, limit: Limit) -> SearchReply:
-        """Let it move. Seconds run from writing `go` to having read `bestmove`."""
+        """Search for a move. The seconds run from writing `go` to having read `bestmove`."""
         self._refuse_unasked_move()
         started = time.monotonic()
         self._process.write(position + b"\n" + limit.go)
@@ -123,35 +120,35 @@ class UciEngine:
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self._timeouts.quit)
 
-    def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
+    def _await_line(self, wanted: bytes, seconds: float, on_line: Callable[[str], None]) -> None:
         deadline = time.monotonic() + seconds
         try:
-            while not self._heard_line(wanted, hear):
+            while not self._find_line(wanted, on_line):
                 if time.monotonic() > deadline:
                     raise Overdue
-                _refuse_endless(self._heard)
-                self._process.read(self._heard, deadline)
+                _refuse_endless(self._output)
+                self._process.read(self._output, deadline)
         except Overdue:
             raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s") from None
 
-    def _heard_line(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
-        """Go through the whole lines that have come, up to the wanted one."""
-        *lines, rest = bytes(self._heard).split(b"\n")
+    def _find_line(self, wanted: bytes, on_line: Callable[[str], None]) -> bool:
+        """Read the complete lines, up to the wanted one; whether it has come."""
+        *lines, rest = bytes(self._output).split(b"\n")
         for number, line in enumerate(lines, start=1):
             if line.strip() == wanted:
-                self._heard = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
+                self._output = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
                 return True
-            hear(line.decode("utf-8", "replace").strip())
-        self._heard = bytearray(b"\n" + rest)
+            on_line(line.decode("utf-8", "replace").strip())
+        self._output = bytearray(b"\n" + rest)
         return False
 
     def _refuse_unasked_move(self) -> None:
-        heard = self._heard
-        heard += self._process.unread()
-        if len(heard) > 1:
-            if b"bestmove" in heard:
-                raise EngineFault("garbage", "a second bestmove nobody asked for")
-            del heard[1:]
+        output = self._output
+        output += self._process.unread()
+        if len(output) > 1:
+            if b"bestmove" in output:
+                raise EngineFault("garbage", "a second bestmove after one go")
+            del output[1:]
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
@@ -163,7 +160,7 @@ class UciEngine:
         return self._stopped_move(limit.stop_seconds)
 
     def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
-        # Its flag has fallen. Whether it is only late, or hangs, shows in whether it obeys.
+        # Its flag has fallen. An engine that obeys `stop` is late, another one hangs.
         self._process.write(b"stop\n")
         try:
             return self._read_search(time.monotonic() + seconds)
@@ -171,28 +168,31 @@ class UciEngine:
             raise EngineFault("hang", f"no bestmove {seconds:.3g} s after stop") from None
 
     def _read_search(self, deadline: float) -> tuple[bytes, bytes]:
-        heard, read, info, looked = self._heard, self._process.read, b"", 0
-        while (start := heard.find(_MARK, looked)) < 0 or (end := heard.find(b"\n", start + 1)) < 0:
-            if len(heard) > LINE_CAP:
-                info = last_info(heard, heard.rfind(b"\n")) or info
-                del heard[: heard.rfind(b"\n")]
-                _refuse_endless(heard)
-                # An engine that never pauses would let no wait time out.
+        data, read, info, searched = self._output, self._process.read, b"", 0
+        while True:
+            start = data.find(_BESTMOVE, searched)
+            if start >= 0 and (end := data.find(b"\n", start + 1)) >= 0:
+                break
+            if len(data) > LINE_CAP:
+                info = last_info(data, data.rfind(b"\n")) or info
+                del data[: data.rfind(b"\n")]
+                _refuse_endless(data)
+                # With an engine that writes without a pause, no wait times out.
                 if time.monotonic() > deadline:
                     raise Overdue
-            looked = start if start >= 0 else max(0, len(heard) - len(_MARK))
-            read(heard, deadline)
-        line = bytes(heard[start + 1 : end])
-        info = last_info(heard, start) or info
-        del heard[:end]
+            searched = start if start >= 0 else max(0, len(data) - len(_BESTMOVE))
+            read(data, deadline)
+        line = bytes(data[start + 1 : end])
+        info = last_info(data, start) or info
+        del data[:end]
         return line, info
 
 
 def _refuse_stray_move(line: str) -> None:
     if line.startswith("bestmove"):
-        raise EngineFault("garbage", "a bestmove nobody asked for")
+        raise EngineFault("garbage", "a bestmove without a go")
 
 
-def _refuse_endless(heard: bytearray) -> None:
-    if len(heard) > LINE_CAP:
+def _refuse_endless(output: bytearray) -> None:
+    if len(output) > LINE_CAP:
         raise EngineFault("flood", f"a line of more than {LINE_CAP} bytes")

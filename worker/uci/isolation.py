@@ -1,7 +1,7 @@
-"""Engines without a network: a namespace that has none, made once and entered by every engine.
+"""Engines without a network: all of them enter a network namespace that has none, made once.
 
-Linux only, and only where the system lets an ordinary user have namespaces of his own; whether it
-does is found out by trying. Entering takes microseconds where making one takes milliseconds.
+Linux only, and only where the system lets an ordinary user make namespaces, which is found out by
+trying. Entering one takes microseconds, making one milliseconds.
 """
 
 import ctypes
@@ -23,28 +23,28 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Descriptors of namespaces, in the order in which they are entered.
+    """Descriptors of namespaces, in the order in which an engine enters them.
 
-    In a user namespace of its own an engine has its user's files but none of its user's rights over
-    other processes, the worker among them; a network namespace has no address, not even 127.0.0.1.
+    In a user namespace of its own an engine has its user's files, but not its user's rights over
+    other processes such as the worker. A network namespace has no address, not even 127.0.0.1.
     """
 
     namespaces: tuple[int, ...]
 
     def enter(self) -> None:
-        """In a child that is about to become an engine; OSError if it cannot."""
+        """Called in a child before it becomes an engine; OSError where it is refused."""
         assert _libc is not None
         for namespace in self.namespaces:
-            _done(_libc.setns(namespace, 0))
-        # no program that it starts can be more than it is: neither sudo nor ping
-        _done(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+            _check(_libc.setns(namespace, 0))
+        # No program that it starts gains rights, as sudo would.
+        _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 @contextmanager
 def isolation(*, wanted: bool = True) -> Iterator[Isolation | None]:
     """Namespaces for the engines of this process; None where the system allows none.
 
-    To be entered before the process has threads, and before `keep_to_oneself`.
+    Enter it before the process has threads, and before `hide_memory`.
     """
     namespaces = _made() if wanted and _libc is not None else ()
     try:
@@ -54,21 +54,21 @@ def isolation(*, wanted: bool = True) -> Iterator[Isolation | None]:
             os.close(namespace)
 
 
-def keep_to_oneself() -> None:
-    """Hide this process's memory and first environment from others of its user.
+def hide_memory() -> None:
+    """Hide this process's memory and first environment from other processes of its user.
 
     Otherwise an engine without a user namespace could read the database's password in
-    /proc/<worker>/environ, which the system keeps as it was however the variable is deleted. Who
-    traces this process has to be root from now on; there is no core file either.
+    /proc/<worker>/environ, which still has a variable that the process has deleted. From now on
+    only root can trace this process, and it leaves no core file.
     """
     if _libc is not None:
         _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _made() -> tuple[int, ...]:
-    """Descriptors of a user and a network namespace made by a child that is gone.
+    """Descriptors of a user and a network namespace; empty where the system allows none.
 
-    They last as long as they are held. Root of a container may have the second without the first.
+    A namespace lasts as long as its descriptor. Root of a container may make only the second.
     """
     for kinds in (("user", "net"), ("net",)):
         if found := _made_by_a_child(kinds):
@@ -92,23 +92,23 @@ def _made_by_a_child(kinds: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _make(kinds: tuple[str, ...], answer: socket.socket) -> None:
-    """The whole life of the child; where anything fails it ends without an answer."""
+def _make(kinds: tuple[str, ...], parent: socket.socket) -> None:
+    """The code of the child; where anything fails it ends without sending descriptors."""
     assert _libc is not None
     with suppress(BaseException):
-        # looked up before: inside, a process is known by its mapped number alone
+        # Inside the namespace these would be the mapped numbers.
         user, group = os.geteuid(), os.getegid()
-        _done(_libc.unshare(_CLONE_NEWNET | (_CLONE_NEWUSER if "user" in kinds else 0)))
+        _check(_libc.unshare(_CLONE_NEWNET | (_CLONE_NEWUSER if "user" in kinds else 0)))
         if "user" in kinds:
             _keep_identity(user, group)
         opened = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in kinds]
-        socket.send_fds(answer, [b"!"], opened)
+        socket.send_fds(parent, [b"!"], opened)
         os._exit(0)
     os._exit(_GIVEN_UP)
 
 
 def _keep_identity(user: int, group: int) -> None:
-    """Whoever the engine runs as, inside it has the same number, and its files are its own."""
+    """Map the user to itself, so that an engine still owns its user's files."""
     _write("setgroups", "deny")
     _write("uid_map", f"{user} {user} 1")
     _write("gid_map", f"{group} {group} 1")
@@ -120,6 +120,6 @@ def _write(name: str, text: str) -> None:
     os.close(descriptor)
 
 
-def _done(result: int) -> None:
+def _check(result: int) -> None:
     if result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,12 +1,13 @@
-"""Ends what engines leave behind beside their process groups, even when their worker is killed.
+"""Kills processes that engines leave behind outside their process groups.
 
-Whatever an engine starts inherits its environment, and in it a mark that nothing else bears. A
-small process, the warden, is told of every engine that is gone and kills who still has its mark.
-The end of its pipe tells it that the worker is gone, in whatever way; then it kills all that bear
-a mark of that worker or are in its engines' network namespace, which nobody leaves by accident.
+Every process that an engine starts inherits its environment, with an id that no other engine has.
+The orphan reaper is a small process of its own. The worker tells it the id of every engine that has
+ended, and it kills all processes that still have this id. When the worker ends, however that
+happens, its pipe closes. The reaper then kills all processes with ids of this worker, and all in
+the network namespace of its engines.
 
-It looks for marks rather than for children: a worker that adopted orphans could not tell them from
-children of others in its process, and would reap those. Linux only; elsewhere there is none.
+It searches for ids and not for children: a worker that adopts orphans could not tell them from
+other children of its process. Linux only; other systems have no orphan reaper.
 """
 
 import gc
@@ -20,106 +21,106 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from worker.uci.isolation import Isolation, keep_to_oneself
+from worker.uci.isolation import Isolation, hide_memory
 from worker.uci.working_folders import WorkingFolders, remove
 
-VARIABLE = "SPSA_ENGINE"
-"""The variable of an engine's environment that has its mark."""
+ENGINE_ID = "SPSA_ENGINE"
+"""The variable of an engine's environment that holds its id."""
 
 _CHUNK = 65_536
-_PATIENCE = 5.0  # seconds for what was killed to be gone, and for its children's children
-_PAUSE = 0.005
-_LOOK_SECONDS = 1.0  # between two looks at what engines have written
-_UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_KILL_SECONDS = 5.0  # how long killed processes, and what they still started, may take to end
+_KILL_PAUSE = 0.005
+_FOLDER_SECONDS = 1.0  # between two checks of the working folders
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class OrphanReaper:
-    """The worker's end of the pipe; any thread may use it."""
+    """The worker's end of the pipe to the reaper; every thread may use it."""
 
-    def __init__(self, orders: int, worker: str) -> None:
-        self._orders = orders
+    def __init__(self, pipe: int, worker: str) -> None:
+        self._pipe = pipe
         self._worker = worker
         self._numbers = count(1)
 
-    def mark(self) -> str:
-        """A new mark, for one engine and all that it will start."""
+    def new_id(self) -> str:
+        """A new id, for one engine and all that it starts."""
         return f"{self._worker}.{next(self._numbers)}"
 
-    def gone(self, mark: str) -> None:
-        """Have all that bear `mark` killed soon; waits for nothing.
+    def engine_ended(self, engine_id: str) -> None:
+        """Have all processes with this id killed soon; waits for nothing.
 
-        Where the warden itself was killed, or is behind by thousands of engines, the kernel's and
-        the group's end of them has to do.
+        If the reaper itself was killed, or is thousands of engines behind, nothing more happens:
+        the engine's process group is dead in any case.
         """
         with suppress(OSError):
-            os.write(self._orders, f"{mark}\n".encode())
+            os.write(self._pipe, f"{engine_id}\n".encode())
 
 
 @contextmanager
 def orphan_reaper(
     isolation: Isolation | None, folders: WorkingFolders | None = None
 ) -> Iterator[OrphanReaper | None]:
-    """A warden for the engines of this process; None where there is no /proc to find them in.
+    """An orphan reaper for the engines of this process; None where the system has no /proc.
 
-    It kills an engine that has filled its working folder, too, and removes all of them when the
-    worker is gone.
-    To be entered before the process has threads. Leaving waits until nothing of them is left.
+    It also kills engines whose working folders are too full, and removes all folders when the
+    worker has ended. Enter it before the process has threads. Leaving it waits until all processes
+    of all engines have ended.
     """
     if sys.platform != "linux":
         yield None
         return
     worker = os.urandom(8).hex()
-    heard, orders = os.pipe()
+    source, pipe = os.pipe()
     child = os.fork()
     if child == 0:
-        _live(heard, worker, isolation, folders)
-    os.close(heard)
-    os.set_blocking(orders, False)
+        _run(source, worker, isolation, folders)
+    os.close(source)
+    os.set_blocking(pipe, False)
     try:
-        yield OrphanReaper(orders, worker)
+        yield OrphanReaper(pipe, worker)
     finally:
-        os.close(orders)
+        os.close(pipe)
         os.waitpid(child, 0)
 
 
-def _live(
-    heard: int, worker: str, isolation: Isolation | None, folders: WorkingFolders | None
+def _run(
+    source: int, worker: str, isolation: Isolation | None, folders: WorkingFolders | None
 ) -> None:
-    """The whole life of the warden."""
+    """The code of the reaper's process."""
     with suppress(BaseException):
         network = None if isolation is None else os.fstat(isolation.namespaces[-1])
-        _withdraw(heard)
-        for marks in _orders(heard, folders):
-            if marks:
-                _end_all(_bearing(marks))
-        _end_all(_bearing({f"{worker}."}, whole=False))
+        _detach(source)
+        for ids in _ended_engines(source, folders):
+            if ids:
+                _kill_all(_has_id(ids))
+        _kill_all(_has_id({f"{worker}."}, whole=False))
         if network is not None:
-            _end_all(_inside(network))
+            _kill_all(_is_inside(network))
         if folders is not None:
             remove(folders.root)
     os._exit(0)
 
 
-def _withdraw(heard: int) -> None:
-    """Leave the worker's terminal, its files and its objects alone, and keep its secrets."""
+def _detach(source: int) -> None:
+    """Leave the worker's terminal, close its files, and hide its secrets."""
     os.setsid()
-    keep_to_oneself()
-    for number in _UNHEARD:
+    hide_memory()
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     gc.disable()
-    os.closerange(0, heard)
-    os.closerange(heard + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(0, source)
+    os.closerange(source + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _orders(heard: int, folders: WorkingFolders | None) -> Iterator[set[str]]:
-    """The marks of engines that are gone, or have to go, until the worker is gone."""
+def _ended_engines(source: int, folders: WorkingFolders | None) -> Iterator[set[str]]:
+    """The ids of engines that have ended or must end, until the worker has ended."""
     rest = b""
     while True:
         if folders is not None:
             yield folders.overfull()
-            if not select.select([heard], [], [], _LOOK_SECONDS)[0]:
+            if not select.select([source], [], [], _FOLDER_SECONDS)[0]:
                 continue
-        if not (chunk := os.read(heard, _CHUNK)):
+        if not (chunk := os.read(source, _CHUNK)):
             return
         *lines, rest = (rest + chunk).split(b"\n")
         yield {line.decode() for line in lines}
@@ -130,27 +131,27 @@ def _processes() -> list[str]:
         return [entry.name for entry in entries if entry.name.isdigit()]
 
 
-def _bearing(marks: set[str], *, whole: bool = True) -> Callable[[str], bool]:
-    """Whether a process has one of these marks, or one that begins so."""
+def _has_id(ids: set[str], *, whole: bool = True) -> Callable[[str], bool]:
+    """Whether a process has one of these ids, or one that begins with it."""
     end = "\0" if whole else ""
-    wanted = [f"\0{VARIABLE}={mark}{end}".encode() for mark in marks]
+    wanted = [f"\0{ENGINE_ID}={engine_id}{end}".encode() for engine_id in ids]
 
-    def bears(pid: str) -> bool:
+    def has_id(pid: str) -> bool:
         environment = _environment(pid)
-        return any(mark in environment for mark in wanted)
+        return any(variable in environment for variable in wanted)
 
-    return bears
+    return has_id
 
 
 def _environment(pid: str) -> bytes:
-    """Every variable of it between two zeros; nothing of those that are dead or somebody else's."""
+    """Its variables, each between two zeros; empty for a dead process or one of another user."""
     try:
         return b"\0" + Path("/proc", pid, "environ").read_bytes() + b"\0"
     except OSError:
         return b""
 
 
-def _inside(network: os.stat_result) -> Callable[[str], bool]:
+def _is_inside(network: os.stat_result) -> Callable[[str], bool]:
     """Whether a process is in this network namespace."""
 
     def is_inside(pid: str) -> bool:
@@ -162,13 +163,13 @@ def _inside(network: os.stat_result) -> Callable[[str], bool]:
     return is_inside
 
 
-def _end_all(wanted: Callable[[str], bool]) -> None:
-    """Kill, and look again, until there is nobody; some may be starting others meanwhile."""
-    deadline = time.monotonic() + _PATIENCE
+def _kill_all(wanted: Callable[[str], bool]) -> None:
+    """Kill these processes, and repeat until there are none: some may start others meanwhile."""
+    deadline = time.monotonic() + _KILL_SECONDS
     while found := [pid for pid in _processes() if wanted(pid)]:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(pid), signal.SIGKILL)
         if time.monotonic() > deadline:
             return
-        time.sleep(_PAUSE)
+        time.sleep(_KILL_PAUSE)

@@ -1,6 +1,6 @@
-"""The pipes of one engine process, a deadline on every wait, and its end, reaped for certain.
+"""One engine process: its pipes, with a deadline on every wait, and its certain end.
 
-It knows pipes and process groups, and nothing of UCI.
+This module knows pipes and process groups, but not UCI.
 """
 
 import os
@@ -16,20 +16,20 @@ from worker.uci.spawning import EngineLimits, spawn
 from worker.uci.working_folders import remove
 
 CHUNK = 65_536
-_EXIT_PATIENCE = 1.0
+_EXIT_SECONDS = 1.0
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
 
 class Overdue(Exception):
-    """A deadline passed before the engine had written anything more."""
+    """A deadline passed before the engine wrote more."""
 
 
 class Stopped(Exception):
-    """The alarm rang while an engine was being waited for."""
+    """Another thread rang the alarm during a wait for an engine."""
 
 
 class Alarm:
-    """A pipe by which one thread wakes another out of its wait for an engine."""
+    """A pipe with which one thread ends another's wait for an engine."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -40,7 +40,7 @@ class Alarm:
         return self._read
 
     def ring(self) -> None:
-        with suppress(BlockingIOError):  # a full pipe rings already
+        with suppress(BlockingIOError):  # a full pipe is readable already
             os.write(self._write, b"!")
 
     def silence(self) -> None:
@@ -59,16 +59,16 @@ class Alarm:
 class EngineProcess:
     """The pipes of one engine, with a deadline on every wait.
 
-    The kernel kills the engine when the *thread* that made this object ends (Linux), so it has to
-    be made by a thread that lives as long as the worker plays.
+    On Linux the kernel kills the engine when the *thread* that made this object ends, so a thread
+    has to make it that lives as long as the worker plays.
     """
 
-    def __init__(self, path: str, alarm: Alarm, confinement: EngineLimits) -> None:
-        self._warden = confinement.orphan_reaper
-        self._mark = self._warden.mark() if self._warden else ""
-        self._folders = confinement.folders
-        self._folder = self._folders.make(self._mark) if self._folders else None
-        self._process = self._started(path, confinement)
+    def __init__(self, path: str, alarm: Alarm, limits: EngineLimits) -> None:
+        self._reaper = limits.orphan_reaper
+        self._id = self._reaper.new_id() if self._reaper else ""
+        self._folders = limits.folders
+        self._folder = self._folders.make(self._id) if self._folders else None
+        self._process = self._started(path, limits)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -81,11 +81,11 @@ class EngineProcess:
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
 
-    def _started(self, path: str, confinement: EngineLimits) -> "subprocess.Popen[bytes]":
+    def _started(self, path: str, limits: EngineLimits) -> "subprocess.Popen[bytes]":
         try:
-            return spawn(path, confinement, self._mark, self._folder)
+            return spawn(path, limits, self._id, self._folder)
         except EngineFault:
-            self._clear()
+            self._remove_folder()
             raise
 
     @property
@@ -93,7 +93,7 @@ class EngineProcess:
         return self._process.pid
 
     def write(self, data: bytes) -> None:
-        """Hand `data` over; an engine that leaves 64 KiB of commands unread hangs."""
+        """Write `data`; an engine that leaves 64 KiB of commands unread hangs."""
         try:
             written = os.write(self._in, data)
         except BlockingIOError:
@@ -103,58 +103,58 @@ class EngineProcess:
         if written < len(data):
             raise EngineFault("hang", "it does not read its commands")
 
-    def read(self, heard: bytearray, deadline: float) -> None:
-        """Put what the engine writes next at the end of `heard`.
+    def read(self, output: bytearray, deadline: float) -> None:
+        """Wait for the engine's next output and append it.
 
-        Overdue when the monotonic clock reaches `deadline`.
+        Overdue when the monotonic clock reaches `deadline`, Stopped when the alarm rings.
         """
         left = deadline - time.monotonic()
         ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
         if ready != self._output_alone:
-            self._look_up({descriptor for descriptor, _ in ready})
+            self._check_ready({descriptor for descriptor, _ in ready})
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
-        heard += chunk
+        output += chunk
 
-    def _look_up(self, ready: set[int]) -> None:
-        """Where more or something else than its output is ready, see whether to read on."""
+    def _check_ready(self, ready: set[int]) -> None:
+        """Return if there is output to read, when not the output alone is ready."""
         if not ready:
             raise Overdue
         if self._alarm in ready:
             raise Stopped
-        # A child that it left may hold its output open, so its end is not always the output's.
+        # A child of the engine may keep the output open after the engine has ended.
         if self._out not in ready:
             raise self._ended()
 
     def unread(self) -> bytes:
-        """What the engine has written that nobody waited for, at most one chunk of it."""
+        """What the engine has already written, without a wait; at most one chunk."""
         return os.read(self._out, CHUNK) if self._glance(0) else b""
 
-    def close(self, farewell: bytes, timeouts: float) -> None:
-        """Say `farewell`, wait for the end of the output, then kill the group and reap."""
+    def close(self, last_command: bytes, seconds: float) -> None:
+        """Send `last_command`, wait for the end of the output, then kill the group and reap."""
         try:
-            if timeouts > 0:
-                self._part(farewell, time.monotonic() + timeouts)
+            if seconds > 0:
+                self._quit(last_command, time.monotonic() + seconds)
         finally:
             self._kill()
 
-    def _part(self, farewell: bytes, deadline: float) -> None:
-        # The end of its output comes as a fault, as it would in a game; here it is what is wanted.
+    def _quit(self, last_command: bytes, deadline: float) -> None:
+        # The end of the output raises a fault, as in a game; here it is expected.
         with suppress(EngineFault, Overdue, Stopped):
-            self.write(farewell)
+            self.write(last_command)
             while time.monotonic() < deadline:
                 self.read(bytearray(), deadline)
 
     def _kill(self) -> None:
-        # The leader is not reaped before its group is signalled, so its number is still its own.
-        # When nobody is left of it, Linux says so and macOS refuses.
+        # The group is signalled before its leader is reaped, so the number still belongs to it.
+        # For an empty group Linux raises the first of these errors, macOS the second.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._warden is not None:
-            self._warden.gone(self._mark)
-        self._clear()
+        if self._reaper is not None:
+            self._reaper.engine_ended(self._id)
+        self._remove_folder()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -162,14 +162,14 @@ class EngineProcess:
             os.close(self._end)
             self._end = None
 
-    def _clear(self) -> None:
+    def _remove_folder(self) -> None:
         if self._folder is not None:
             remove(self._folder)
             self._folder = None
 
     @property
     def _is_overfull(self) -> bool:
-        """Whether it wrote more into its working folder than it may."""
+        """Whether its working folder holds more than it may."""
         if self._folders is None or self._folder is None:
             return False
         return self._folders.is_overfull(self._folder)
@@ -177,20 +177,20 @@ class EngineProcess:
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
         try:
-            status = self._process.wait(_EXIT_PATIENCE)
+            status = self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
-            return EngineFault("exit", "it closed its output and runs on")
+            return EngineFault("exit", "it closed its output but still runs")
         if status == -signal.SIGKILL and self._is_overfull:
             return EngineFault("crash", "killed because it filled its working folder")
         if status < 0:
             return EngineFault("crash", f"killed by {_signal_name(-status)}")
         if status > 0:
             return EngineFault("crash", f"exit status {status}")
-        return EngineFault("exit", "it left with status 0")
+        return EngineFault("exit", "it exited with status 0")
 
 
 def _poll(*descriptors: int | None) -> Callable[[float], list[tuple[int, int]]]:
-    """Waits milliseconds for one of these to be readable, and says which are."""
+    """A function that waits milliseconds until some of these are readable, and returns those."""
     poll = select.poll()
     for descriptor in descriptors:
         if descriptor is not None:
@@ -199,7 +199,7 @@ def _poll(*descriptors: int | None) -> Callable[[float], list[tuple[int, int]]]:
 
 
 def _exit_descriptor(pid: int) -> int | None:
-    """What becomes readable when the process ends; None where the system has no such thing."""
+    """A descriptor that is readable when the process has ended; None where there is none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -1,6 +1,6 @@
-"""What an engine's search comes to: its move, and what of its last words anybody asks for.
+"""An engine's reply to `go`: its move, and the numbers of its last `info` line.
 
-Every number stays in a range that `spsa.core.game_settings.numbers` states.
+`spsa.core.game_settings.numbers` has the range of every number.
 """
 
 import re
@@ -19,7 +19,7 @@ _BESTMOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 class SearchReply(NamedTuple):
     """One move: UCI text, the last score (mover's centipawns), and the seconds it took.
 
-    `info` is the line the score was in; the rest of it is read when somebody asks.
+    `info` is the line with the score; `nodes` and `depth` are parsed from it when they are read.
     """
 
     move: str
@@ -37,7 +37,7 @@ class SearchReply(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """0 where it said no number, or none that can be true."""
+        """0 where the engine gave no number, or an impossible one."""
         return _count(_NODES, self.info, MOST_NODES)
 
     @property
@@ -45,11 +45,11 @@ class SearchReply(NamedTuple):
         return _count(_DEPTH, self.info, MOST_DEPTH)
 
 
-def last_info(heard: bytearray, end: int) -> bytes:
-    """The last whole `info` line with a score in heard[:end]; empty when there is none."""
-    while (at := heard.rfind(b" score ", 0, end)) >= 0:
-        start = heard.rfind(b"\n", 0, at) + 1
-        line = bytes(heard[start : heard.find(b"\n", at)])
+def last_info(output: bytearray, end: int) -> bytes:
+    """The last complete `info` line with a score in output[:end]; empty when there is none."""
+    while (at := output.rfind(b" score ", 0, end)) >= 0:
+        start = output.rfind(b"\n", 0, at) + 1
+        line = bytes(output[start : output.find(b"\n", at)])
         if line.startswith(b"info ") and not line.startswith(b"info string"):
             return line
         end = start
@@ -57,10 +57,10 @@ def last_info(heard: bytearray, end: int) -> bytes:
 
 
 def _no_move(line: bytes) -> EngineFault:
-    said = repr(line[:80].decode("ascii", "replace"))
+    text = repr(line[:80].decode("ascii", "replace"))
     words = line.split()
     given_up = len(words) < 2 or words[1] in (b"(none)", b"0000")
-    return EngineFault("no move" if given_up else "garbage", said)
+    return EngineFault("no move" if given_up else "garbage", text)
 
 
 def _score(info: bytes) -> int | None:

@@ -1,4 +1,4 @@
-"""Starts a program so that it cannot outlive its worker, and has no more than it is given."""
+"""Starts an engine with limits, and so that it cannot outlive its worker."""
 
 import ctypes
 import errno
@@ -16,11 +16,11 @@ from typing import Self, TypedDict
 
 from spsa.errors import EngineFault
 from worker.uci.isolation import Isolation
-from worker.uci.orphan_reaper import VARIABLE, OrphanReaper
+from worker.uci.orphan_reaper import ENGINE_ID, OrphanReaper
 from worker.uci.working_folders import WorkingFolders
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR")
-"""The variables an engine gets; whatever else the worker's environment holds stays there."""
+"""The variables of the worker's environment that an engine gets."""
 
 GIB = 2**30
 _PR_SET_PDEATHSIG = 1
@@ -33,13 +33,13 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
-    """What one engine may have: bytes of memory and of each file it writes, and logical cores.
+    """The limits of one engine: bytes of memory and of each file it writes, and logical cores.
 
-    No memory is no limit, no cores are all of them, no isolation is the worker's own network;
-    without a warden nobody looks for what has left an engine's group, and without folders engines
-    work where the worker does.
-    Memory is what a process can write to itself (RLIMIT_DATA), so that files that are only mapped,
-    as tablebases, do not count.
+    Without `memory` it is not limited, and without `cores` it may use all of them. Without
+    `isolation` it has the worker's network, and without `folders` the worker's working folder.
+    Without `orphan_reaper` processes that left its process group live on.
+    Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
+    count.
     """
 
     memory: int | None = None
@@ -50,16 +50,16 @@ class EngineLimits:
     folders: WorkingFolders | None = None
 
     def __str__(self) -> str:
-        """As a worker's row has it: `no network, rlimits`."""
+        """As in the worker's row: `no network, rlimits`."""
         return "rlimits" if self.isolation is None else "no network, rlimits"
 
     def of_slot(self, number: int) -> Self:
-        """The same on one core: that of slot `number`, who share them in turn if they are few."""
+        """The limits of slot `number`, which gets one core, shared with others if there are few."""
         cores = self.cores
         return replace(self, cores=(cores[number % len(cores)],)) if cores else self
 
-    def limits(self) -> list[tuple[int, int]]:
-        """Resources and their limits, as setrlimit takes them; a crash leaves no core file."""
+    def rlimits(self) -> list[tuple[int, int]]:
+        """Resources and their limits for setrlimit; core files are off."""
         wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, self.file_size)]
         if self.memory is not None:
             wanted.append((resource.RLIMIT_DATA, self.memory))
@@ -72,20 +72,20 @@ def _lowered(what: int, limit: int) -> int:
 
 
 def spawn(
-    path: str, confinement: EngineLimits, mark: str = "", folder: Path | None = None
+    path: str, limits: EngineLimits, engine_id: str = "", folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
-    """The running program, its standard streams piped, its errors unheard.
+    """The running program, with pipes for stdin and stdout; stderr is discarded.
 
-    `mark` is what a warden knows it by, and all that it starts; `folder` is where it works and puts
-    its temporary files.
+    The orphan reaper finds it and all that it starts by `engine_id`. `folder` is its working folder
+    and holds its temporary files.
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
-    prepare = partial(_prepare, os.getpid(), confinement, confinement.limits())
+    prepare = partial(_prepare, os.getpid(), limits, limits.rlimits())
     for _ in range(_BUSY_TRIES):
         try:
-            return _popen(path, mark, folder, prepare)
+            return _popen(path, engine_id, folder, prepare)
         except OSError as error:
-            # A child that another thread is forking may hold a fresh binary open for writing.
+            # Another thread may just fork a child that still has this fresh binary open.
             if error.errno != errno.ETXTBSY:
                 raise EngineFault("cannot start", f"{path}: {error.strerror}") from None
         except subprocess.SubprocessError as error:
@@ -95,11 +95,11 @@ def spawn(
 
 
 def _popen(
-    path: str, mark: str, folder: Path | None, prepare: Callable[[], None]
+    path: str, engine_id: str, folder: Path | None, prepare: Callable[[], None]
 ) -> "subprocess.Popen[bytes]":
-    given = {VARIABLE: mark} if mark else {}
+    added = {ENGINE_ID: engine_id} if engine_id else {}
     if folder is not None:
-        given["TMPDIR"] = str(folder)
+        added["TMPDIR"] = str(folder)
     return subprocess.Popen(
         [path],
         stdin=subprocess.PIPE,
@@ -107,24 +107,24 @@ def _popen(
         stderr=subprocess.DEVNULL,
         bufsize=0,
         cwd=folder,
-        env=clean_environment(os.environ) | given,
+        env=clean_environment(os.environ) | added,
         preexec_fn=prepare,
-        **_apart(),
+        **_group_options(),
     )
 
 
 class SpawnOptions(TypedDict, total=False):
-    """How a program is kept out of the reach of what is typed at the worker's terminal."""
+    """Options that keep the terminal's signals from an engine."""
 
     start_new_session: bool
     process_group: int
 
 
-def _apart() -> SpawnOptions:
-    """A session of its own, or a process group of its own where a session would cost games.
+def _group_options() -> SpawnOptions:
+    """A session of its own for the engine, or with autogroups a process group of its own.
 
-    Where Linux makes every session a group for its scheduler, a move has to cross from the
-    engine's group to the worker's and back; on busy cores a game then lasts half as long again.
+    With autogroups Linux schedules every session as a group. Every move then switches between the
+    groups of engine and worker, and on busy cores a game lasts half as long again.
     """
     try:
         grouped = _AUTOGROUPS.read_text().strip() == "1"
@@ -137,16 +137,16 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in PASSED_ON if name in environment}
 
 
-def _prepare(worker: int, confinement: EngineLimits, limits: list[tuple[int, int]]) -> None:
-    """In the child before exec: ask for SIGKILL on the parent's death, which may just have been."""
-    # first of all: the kernel may forget that wish when a process changes its credentials
-    if confinement.isolation is not None:
-        confinement.isolation.enter()
+def _prepare(worker: int, limits: EngineLimits, rlimits: list[tuple[int, int]]) -> None:
+    """In the child before exec: enter the sandbox, and ask for SIGKILL when the worker dies."""
+    # Isolation first: the kernel may clear that signal when a process changes its credentials.
+    if limits.isolation is not None:
+        limits.isolation.enter()
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != worker:
+        if os.getppid() != worker:  # it died before the call
             os._exit(127)
-    for what, limit in limits:
+    for what, limit in rlimits:
         resource.setrlimit(what, (limit, limit))
-    if confinement.cores:
-        os.sched_setaffinity(0, confinement.cores)
+    if limits.cores:
+        os.sched_setaffinity(0, limits.cores)

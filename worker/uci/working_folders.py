@@ -1,6 +1,6 @@
-"""A working folder for each engine: what it writes there is limited, and gone when the engine is.
+"""A working folder for each engine, with a limited size, removed when the engine has ended.
 
-Only what lies in that folder is looked at: an engine may write wherever its user may.
+Only this folder is limited: an engine may write wherever its user may.
 """
 
 import os
@@ -18,14 +18,14 @@ _BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class WorkingFolders:
-    """Those of one worker, in `root`; each may hold so many bytes, and `MOST_FILES` files."""
+    """The folders of one worker, in `root`; each may hold `most_bytes` and `MOST_FILES` files."""
 
     root: Path
     most_bytes: int = MOST_BYTES
 
-    def make(self, mark: str) -> Path:
-        """An empty folder for the engine with this mark; EngineFault where there is no room."""
-        folder = self.root / f"{mark or 'engine'}-{os.urandom(4).hex()}"
+    def make(self, engine_id: str) -> Path:
+        """An empty folder for the engine with this id; EngineFault where none can be made."""
+        folder = self.root / f"{engine_id or 'engine'}-{os.urandom(4).hex()}"
         try:
             folder.mkdir(mode=0o700)
         except OSError as error:
@@ -35,7 +35,7 @@ class WorkingFolders:
         return folder
 
     def overfull(self) -> set[str]:
-        """The marks of engines that have written more than they may."""
+        """The ids of engines whose folders hold more than they may."""
         try:
             folders = [Path(entry.path) for entry in os.scandir(self.root)]
         except OSError:
@@ -43,7 +43,7 @@ class WorkingFolders:
         return {each.name.rpartition("-")[0] for each in folders if self.is_overfull(each)}
 
     def is_overfull(self, folder: Path) -> bool:
-        """Whether it holds too much; what cannot be looked into counts as that."""
+        """Whether it holds too much; a folder that cannot be read counts as too full."""
         total = files = 0
         unseen = [str(folder)]
         try:
@@ -64,11 +64,11 @@ class WorkingFolders:
 def working_folders(
     *, wanted: bool = True, most_bytes: int = MOST_BYTES
 ) -> Iterator[WorkingFolders | None]:
-    """Folders for the engines of this process; without them engines work where it works."""
+    """Folders for the engines of this process; None leaves them in its working folder."""
     if not wanted:
         yield None
         return
-    # Imported late: it takes longer to load than --help takes to print.
+    # Imported late: --help does not need it, and it is slow to import.
     from tempfile import mkdtemp
 
     folders = WorkingFolders(Path(mkdtemp(prefix="spsa-engines-")), most_bytes)
@@ -79,8 +79,8 @@ def working_folders(
 
 
 def remove(folder: Path) -> None:
-    """Remove it with all that is in it; links are not followed, what resists stays."""
-    # Imported late: it takes longer to load than --help takes to print.
+    """Remove it and its contents, as far as possible, without following links."""
+    # Imported late: --help does not need it, and it is slow to import.
     from shutil import rmtree
 
     rmtree(folder, ignore_errors=True)

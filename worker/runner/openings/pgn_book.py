@@ -1,7 +1,7 @@
-"""PGN texts to openings. Apart, because chess.pgn takes longer to load than all the rest here.
+"""Openings from PGN texts, in a module of its own because chess.pgn is slow to import.
 
-python-chess passes over what it does not understand, and a game would be played without it. Here
-every word has to be understood, every move of the main line legal, and the game one of chess.
+python-chess skips words that it does not understand. Here such a word is a fault, as is an illegal
+move in the main line or a game that is not standard chess.
 """
 
 import re
@@ -14,13 +14,12 @@ import chess.pgn
 from spsa.core.game_settings.limits import MOST_PLIES
 from spsa.errors import InvalidInput
 from spsa.text import printable
-from worker.runner.openings.formats import MOST_FAULTS, Opening, fault
-from worker.runner.openings.positions import check
+from worker.runner.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 
 MOST_GAMES = 500_000
-"""Of one book; they are all kept in memory."""
+"""Games of one book; all of them are kept in memory."""
 
-_REMEDY = "a game of legal moves"
+_REMEDY = "write a game of legal moves"
 _HEADERS = re.compile(r"(?:(?:[\[%;][^\n]*|[^\S\n]*)\n)*")
 _COMMENT = re.compile(r"\{[^}]*\}?|;[^\n]*|^%[^\n]*", re.MULTILINE)
 _SAN = r"[NBKRQ]?[a-h]?[1-8]?[-x]?[a-h][1-8](?:=?[nbrqkNBRQK])?|O-O(?:-O)?|0-0(?:-0)?|--|Z0"
@@ -50,17 +49,17 @@ def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
 
 
 class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
-    """Reads no variations, logs nothing, and does not go on for ever."""
+    """Skips variations, logs nothing, and limits the length of a game."""
 
     def begin_game(self) -> None:
         super().begin_game()
         self._plies = 0
 
-    def begin_variation(self) -> chess.pgn.SkipType:  # type: ignore[override] # as any visitor may
+    def begin_variation(self) -> chess.pgn.SkipType:  # type: ignore[override]
         return chess.pgn.SKIP
 
     def end_variation(self) -> None:
-        pass  # the base class would leave one that it has not begun
+        pass  # the base class would close a variation that was not opened
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:
         self._plies += 1
@@ -80,7 +79,7 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
     board = game.board()
     if type(board) is not chess.Board or board.chess960:
         raise ValueError(f"a game of {game.headers.get('Variant', 'Chess960')}")
-    check(board)
+    check_playable(board)
     start = board.fen()
     moves = []
     for move in islice(game.mainline_moves(), plies):
@@ -88,15 +87,15 @@ def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
         board.push(move)
     if not moves and "FEN" not in game.headers:
         raise ValueError("neither a move nor a FEN header")
-    check(board)
+    check_playable(board)
     return Opening(start, tuple(moves))
 
 
 def _refuse_unread(text: str) -> None:
-    """ValueError for the first word or header of a game that means nothing in PGN."""
-    text += "\n"  # where the file ends without one
+    """ValueError for the first word or header of a game that is not PGN."""
+    text += "\n"  # the file may end without one
     headers = _HEADERS.match(text)
-    assert headers is not None  # it matches nothing at least
+    assert headers is not None  # the pattern matches the empty text
     for line in headers[0].split("\n"):
         if line.startswith("[") and not chess.pgn.TAG_REGEX.match(line):
             raise ValueError(f"'{printable(line, 40)}' is no header")
@@ -123,7 +122,7 @@ def _games(file: str, text: str) -> Iterator[tuple[int, str, chess.pgn.Game]]:
         try:
             game = chess.pgn.read_game(lines, Visitor=_MainLine)
         except ValueError as error:
-            # What follows in the file can no longer be told from this game.
+            # The rest of the file cannot be told apart from this game.
             raise InvalidInput([fault(file, line, str(error), _REMEDY)]) from None
         if game is None:
             return

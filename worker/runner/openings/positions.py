@@ -1,27 +1,101 @@
-"""Positions as python-chess reads them, with its verdict. Apart, because it loads slowly."""
+"""Openings from EPD and FEN texts, and every fault in them with its line."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import overload
 
 import chess
 
 from spsa.core.game_settings.limits import MOST_MOVES
+from spsa.errors import Fault
 
+MOST_OPENINGS = 5_000_000
+"""Openings of one book."""
+
+MOST_FAULTS = 100
+"""Faults of one book that are reported at once."""
+
+_MOST_LINE = 1_000
 _FIFTY_MOVES = 100  # plies
 
 
-def position(line: str) -> chess.Board:
-    """The position of a FEN or EPD line; ValueError where it has none."""
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A position, and the moves (UCI) played from it before the engines take over."""
+
+    fen: str
+    moves: tuple[str, ...] = ()
+
+
+class Positions(Sequence[Opening]):
+    """The openings of an EPD or FEN text, one a line, without blank lines and `#` lines.
+
+    A book may have millions of lines, of which a match plays hundreds. So the text is kept, and a
+    line is parsed when its opening is asked for.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._starts = array("Q", _starts(self._text))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Opening: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Opening, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        return Opening(_board(self._line(self._starts[index])).fen())
+
+    def faults(self, file: str) -> list[Fault]:
+        """The faults of the first lines from which no game can begin."""
+        return list(islice(self._faults(file), MOST_FAULTS))
+
+    def _faults(self, file: str) -> Iterator[Fault]:
+        for start in self._starts:
+            try:
+                check_playable(_board(self._line(start)))
+            except (ValueError, IndexError) as error:  # python-chess raises both
+                number = self._text.count("\n", 0, start) + 1
+                yield fault(file, number, str(error), "write a legal position in EPD or FEN")
+
+    def _line(self, start: int) -> str:
+        end = self._text.find("\n", start)
+        return self._text[start : end if end >= 0 else None].strip()
+
+
+def _starts(text: str) -> Iterator[int]:
+    """The offset of each line that is neither blank nor a remark, without a list of all lines."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if text[start] != "#" and not text[start:end].isspace() and end > start:
+            yield start
+        start = end + 1
+
+
+def _board(line: str) -> chess.Board:
+    """The position of a FEN or EPD line; ValueError (or IndexError) where it has none."""
+    if len(line) > _MOST_LINE:
+        raise ValueError(f"a line of more than {_MOST_LINE:,} characters")
     words = line.split()
-    board = chess.Board()
-    numbered = len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit()
-    if not all(word.isascii() for word in words[: 6 if numbered else 4]):
+    has_counters = len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit()
+    if not all(word.isascii() for word in words[: 6 if has_counters else 4]):
         raise ValueError("it has letters or digits that are no part of a position")
-    if numbered:
-        board.set_fen(" ".join([*words[:5], words[5].rstrip(";")]))
-    else:
-        board.set_epd(line)
-    return board
+    if has_counters:
+        return chess.Board(" ".join([*words[:5], words[5].rstrip(";")]))
+    return chess.Board.from_epd(line)[0]
 
 
-def check(board: chess.Board) -> None:
+def check_playable(board: chess.Board) -> None:
     """Return if a game of standard chess can begin here; ValueError says why not."""
     status = board.status()
     if status != chess.STATUS_VALID:
@@ -30,3 +104,7 @@ def check(board: chess.Board) -> None:
         raise ValueError("the game is over before it begins")
     if board.halfmove_clock < 0 or not 1 <= board.fullmove_number <= MOST_MOVES:
         raise ValueError(f"a move number outside 1 .. {MOST_MOVES}, or a clock below 0")
+
+
+def fault(file: str, line: int, found: str, remedy: str) -> Fault:
+    return Fault(file=file, line=line, name="opening", found=found, remedy=remedy)

@@ -1,4 +1,4 @@
-"""How many games a box can play at once."""
+"""What this machine has: cores, memory, and a folder for what can be fetched or made again."""
 
 import os
 from collections import Counter
@@ -7,23 +7,26 @@ from pathlib import Path
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores() -> int:
-    """Logical cores that this process may use, as affinity and container limits have it."""
-    quota = _quota()
+    """Logical cores that this process may use under its affinity and its container's limits."""
     allowed = len(_allowed())
-    return allowed if quota is None else max(1, min(allowed, quota))
+    try:
+        share, period = _CPU_QUOTA.read_text().split()
+        return allowed if share == "max" else max(1, min(allowed, int(share) // int(period)))
+    except (OSError, ValueError):
+        return allowed
 
 
 def default_concurrency() -> int:
-    """One game a physical core: two on the siblings of one core halve each other's speed."""
+    """One game a physical core: two games on the siblings of a core halve each other's speed."""
     return max(1, min(usable_cores(), physical(_allowed(), _TOPOLOGY)))
 
 
 def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
-    """One logical core of each physical one, then the second of each, and so on."""
+    """The first logical core of each physical one, then the second of each, and so on."""
     seen: Counter[str] = Counter()
     ranked = []
     for number in sorted(logical):
@@ -34,23 +37,29 @@ def in_pinning_order(logical: Iterable[int], topology: Path) -> tuple[int, ...]:
 
 
 def pinning_order() -> tuple[int, ...]:
-    """The cores that this process may use, in the order in which slots should get them."""
+    """The cores that this process may use, in the order in which slots get them."""
     return in_pinning_order(_allowed(), _TOPOLOGY)
 
 
 def memory() -> int | None:
-    """Bytes of memory of the box or of its container; None where nothing says so."""
+    """Bytes of memory of the machine or its container; None where the system does not say."""
     try:
-        box = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return None
     granted = _MEMORY_QUOTA.read_text().strip() if _MEMORY_QUOTA.exists() else "max"
-    return box if granted == "max" else min(box, int(granted))
+    return installed if granted == "max" else min(installed, int(granted))
 
 
 def physical(logical: Iterable[int], topology: Path) -> int:
-    """How many physical cores these logical ones are; each one its own where nothing says so."""
+    """How many physical cores these logical ones are; without a topology each counts as one."""
     return len({_siblings(number, topology) for number in logical})
+
+
+def cache_folder() -> Path:
+    """The tuner's folder in the user's cache (XDG base directories)."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "spsa-tuner"
 
 
 def _siblings(number: int, topology: Path) -> str:
@@ -64,11 +73,3 @@ def _allowed() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
         return set(os.sched_getaffinity(0))
     return set(range(os.cpu_count() or 1))
-
-
-def _quota() -> int | None:
-    try:
-        share, period = _QUOTA.read_text().split()
-        return None if share == "max" else max(1, int(share) // int(period))
-    except (OSError, ValueError):
-        return None

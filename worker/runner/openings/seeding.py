@@ -1,7 +1,7 @@
-"""What chance decides about a pair, as pure functions of seeds and numbers.
+"""The opening and the time of a pair, as pure functions of seeds and numbers.
 
-They rest on SHA-256 alone and on no generator of a library, so any version of any language gives
-the same opening and time for the same pair.
+They use SHA-256 and no library's random generator, so every version of every language computes the
+same opening and time for the same pair.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from spsa.core.game_settings import TimeControl
 
 @lru_cache(maxsize=4)
 def permutation(seed: int, round_number: int, size: int) -> tuple[int, ...]:
-    """The order in which a book of `size` openings is gone through in one round.
+    """The order of a book of `size` openings in one round.
 
     Index i comes before j when SHA-256 of "opening <seed> <round> <i>" is smaller.
     """
@@ -21,7 +21,7 @@ def permutation(seed: int, round_number: int, size: int) -> tuple[int, ...]:
 
 
 def opening_number(seed: int, pair: int, size: int) -> int:
-    """Which opening pair `pair` of a run plays: none comes again before all have been played."""
+    """The number of the opening of pair `pair`; none is repeated before all were played."""
     round_number, place = divmod(pair, size)
     return permutation(seed, round_number, size)[place]
 
@@ -30,7 +30,7 @@ def drawn_time(time_control: TimeControl, batch_seed: int, index: int) -> float:
     """The time of pair `index` of a batch, uniform in [low, high]; units as in TimeControl.
 
     The first 53 bits of SHA-256 of "time <seed> <index>" over 2^53 are the uniform number.
-    Nodes and depth are whole numbers, both ends as likely as the rest.
+    Nodes and depth are whole numbers, all equally likely.
     """
     uniform = (int.from_bytes(_digest(f"time {batch_seed} {index}")[:8]) >> 11) / 2**53
     low, high = time_control.low, time_control.high

@@ -1,4 +1,4 @@
-"""What an engine leaves beside its group ends with it, and with a worker that is killed."""
+"""Processes that an engine leaves outside its group end with it, and with a killed worker."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ from engines.zoo import (
 
 from worker.uci.engine import UciEngine
 from worker.uci.isolation import isolation
-from worker.uci.orphan_reaper import VARIABLE, OrphanReaper, orphan_reaper
+from worker.uci.orphan_reaper import ENGINE_ID, OrphanReaper, orphan_reaper
 from worker.uci.process import Alarm
 from worker.uci.spawning import EngineLimits
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 
 def _unavailable() -> str:
     with isolation() as found:
-        return "" if found else "this system lets nobody have namespaces"
+        return "" if found else "this system allows no namespaces"
 
 
 namespaces = pytest.mark.skipif(bool(_unavailable()), reason=_unavailable() or "-")
@@ -60,26 +60,26 @@ def strays(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
         os.kill(pid, signal.SIGKILL)
 
 
-def marked(pid: int) -> bool:
-    """Whether it has gone as far as being the program that it is to be."""
-    return f"{VARIABLE}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+def has_id(pid: int) -> bool:
+    """Whether it has the environment of an engine."""
+    return f"{ENGINE_ID}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object) -> Path:
     return engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
-def with_a_stray(folder: Path, alarm: Alarm, watched: OrphanReaper | None) -> UciEngine:
-    return started(spec(animal(folder)), alarm, PATIENT, EngineLimits(orphan_reaper=watched))
+def with_a_stray(folder: Path, alarm: Alarm, reaper: OrphanReaper | None) -> UciEngine:
+    return started(spec(animal(folder)), alarm, PATIENT, EngineLimits(orphan_reaper=reaper))
 
 
 def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
-    with orphan_reaper(None) as watched:
-        first = with_a_stray(tmp_path, alarm, watched)
+    with orphan_reaper(None) as reaper:
+        first = with_a_stray(tmp_path, alarm, reaper)
         wait_until(lambda: len(strays()) == 1)
-        second = with_a_stray(tmp_path, alarm, watched)
+        second = with_a_stray(tmp_path, alarm, reaper)
         wait_until(lambda: len(strays()) == 2)
         one, other = strays()
         assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
@@ -90,7 +90,7 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
         wait_until(lambda: not alive(other))
 
 
-def test_without_a_warden_it_stays(
+def test_without_an_orphan_reaper_it_stays(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
     with_a_stray(tmp_path, alarm, None).close()
@@ -102,29 +102,29 @@ def test_leaving_waits_until_nothing_is_left(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
     files, family = open_files(), children()
-    with orphan_reaper(None) as watched:
-        first = with_a_stray(tmp_path, alarm, watched)
-        wait_until(lambda: len(strays()) == 1 and marked(strays()[0]))
+    with orphan_reaper(None) as reaper:
+        first = with_a_stray(tmp_path, alarm, reaper)
+        wait_until(lambda: len(strays()) == 1 and has_id(strays()[0]))
     assert not alive(strays()[0])
     assert not alive(first.pid)
     first.close()
     assert (open_files(), children()) == (files, family)
 
 
-def test_it_touches_nobody_else(tmp_path: Path) -> None:
-    """Other children of the same process, even those that bear another worker's mark."""
+def test_other_processes_live_on(tmp_path: Path) -> None:
+    """Other children of the same process, even those with an id of another worker."""
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     plain = subprocess.Popen(sleep)
     dead = subprocess.Popen([sys.executable, "-S", "-c", ""])
-    with orphan_reaper(None) as other, orphan_reaper(None) as watched:
-        assert other is not None and watched is not None
-        mark = other.mark()
-        foreign = subprocess.Popen(sleep, env={VARIABLE: mark})
-        namesake = subprocess.Popen(sleep, env={VARIABLE: f"{watched.mark()}0"})
-        wait_until(lambda: marked(namesake.pid) and marked(foreign.pid))
-        for nobody in (watched.mark(), "", "x" * 100):
-            watched.gone(nobody)
-        other.gone(mark)
+    with orphan_reaper(None) as other, orphan_reaper(None) as reaper:
+        assert other is not None and reaper is not None
+        foreign_id = other.new_id()
+        foreign = subprocess.Popen(sleep, env={ENGINE_ID: foreign_id})
+        namesake = subprocess.Popen(sleep, env={ENGINE_ID: f"{reaper.new_id()}0"})
+        wait_until(lambda: has_id(namesake.pid) and has_id(foreign.pid))
+        for unused in (reaper.new_id(), "", "x" * 100):
+            reaper.engine_ended(unused)
+        other.engine_ended(foreign_id)
         assert foreign.wait(240) == -signal.SIGKILL
         assert namesake.poll() is None
     assert namesake.wait(240) == -signal.SIGKILL
@@ -134,15 +134,15 @@ def test_it_touches_nobody_else(tmp_path: Path) -> None:
     assert dead.wait(240) == 0
 
 
-def test_a_warden_that_was_killed_costs_nothing_but_itself(
+def test_a_killed_reaper_does_not_stop_the_worker(
     tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
 ) -> None:
     before = children()
-    with orphan_reaper(None) as watched:
+    with orphan_reaper(None) as reaper:
         (pid,) = children() - before
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not alive(pid))
-        with_a_stray(tmp_path, alarm, watched).close()
+        with_a_stray(tmp_path, alarm, reaper).close()
     assert children() == before
 
 
@@ -195,19 +195,19 @@ def test_a_match_that_is_killed_leaves_nothing(
 ) -> None:
     pid = tmp_path / "pid"
     playing = match(tmp_path, *words, fault="hang", at_ply=1, pid=pid)
-    wait_until(lambda: pid.exists() and len(strays()) == 1 and marked(strays()[0]))
+    wait_until(lambda: pid.exists() and len(strays()) == 1 and has_id(strays()[0]))
     playing.kill()
     playing.wait()
     wait_until(lambda: not any(map(alive, [*strays(), int(pid.read_text())])))
 
 
 @namespaces
-def test_a_killed_match_leaves_not_even_what_forgot_its_mark(
+def test_a_killed_match_leaves_not_even_what_dropped_its_id(
     tmp_path: Path, strays: Callable[[], list[int]]
 ) -> None:
     pid = tmp_path / "pid"
     playing = match(tmp_path, fault="hang", at_ply=1, pid=pid, bare=True)
-    wait_until(lambda: pid.exists() and len(strays()) == 1 and not marked(strays()[0]))
+    wait_until(lambda: pid.exists() and len(strays()) == 1 and not has_id(strays()[0]))
     playing.kill()
     playing.wait()
     wait_until(lambda: not any(map(alive, strays())))

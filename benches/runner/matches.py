@@ -1,4 +1,4 @@
-"""Where matches are played: engines, book and a folder for each, and what came of them."""
+"""Matches: their engines, book and folder, and their outcome."""
 
 import tempfile
 from collections.abc import Iterator

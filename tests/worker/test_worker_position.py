@@ -1,0 +1,212 @@
+"""Which moves a game accepts, when it ends, and what its engines are told of it."""
+
+import random
+
+import chess
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from worker.runner.openings import Opening
+from worker.runner.position import Ending, Position, Termination
+
+START = Opening(chess.STARTING_FEN)
+ENDGAMES = (
+    "8/8/5k2/8/8/3K4/4R3/8 w - - 0 1",
+    "8/8/4k3/8/2b5/3K4/8/6N1 w - - 90 60",
+    "8/P7/4k3/8/8/3K4/7p/8 b - - 0 1",
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
+    "4k3/8/8/2pP4/8/8/8/4K3 w - c6 0 2",
+    "8/8/3bk3/8/8/3KB3/7p/8 w - - 96 80",
+    "k7/8/1K6/8/8/8/8/7Q w - - 0 1",
+    "7k/5K2/8/6N1/8/8/6R1/8 w - - 0 1",
+)
+
+
+def expected(board: chess.Board) -> Termination | None:
+    """The ending of a position, with every question asked after every move."""
+    verdicts = (
+        (board.is_checkmate(), Termination.CHECKMATE),
+        (board.is_stalemate(), Termination.STALEMATE),
+        (board.is_repetition(3), Termination.REPETITION),
+        (board.halfmove_clock >= 100, Termination.FIFTY_MOVES),
+        (board.is_insufficient_material(), Termination.MATERIAL),
+    )
+    return next((termination for holds, termination in verdicts if holds), None)
+
+
+def likely_move(board: chess.Board, rng: random.Random) -> chess.Move:
+    """Often a quiet move, sometimes straight back: random games repeat and shuffle too rarely."""
+    legal = list(board.legal_moves)
+    last = board.move_stack[-2] if len(board.move_stack) > 1 else None
+    back = last and chess.Move(last.to_square, last.from_square)
+    if back in legal and rng.random() < 0.4:
+        return back
+    quiet = [move for move in legal if not board.is_zeroing(move)]
+    return rng.choice(quiet if quiet and rng.random() < 0.7 else legal)
+
+
+def ended_by(position: Position, move: str) -> Ending | None:
+    assert position.make(move)
+    return position.ending()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), start=st.sampled_from((chess.STARTING_FEN, *ENDGAMES)))
+def test_the_shortcuts_miss_no_ending(seed: int, start: str) -> None:
+    rng = random.Random(seed)
+    position, board = Position(Opening(start)), chess.Board(start)
+    for _ in range(150):
+        move = likely_move(board, rng)
+        board.push(move)
+        ending = ended_by(position, move.uci())
+        assert (ending and ending.termination) == expected(board)
+        if ending:
+            return
+
+
+def test_the_random_games_reach_every_ending() -> None:
+    """The test above says nothing about an ending that its games never reach."""
+    rng, met = random.Random(1), set()
+    while len(met) < 5:
+        board = chess.Board(rng.choice(ENDGAMES))
+        for _ in range(60):
+            if found := expected(board):
+                met.add(found)
+                break
+            board.push(likely_move(board, rng))
+
+
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        "7k/8/8/8/8/p7/P7/7K b - - 0 1",
+        "k7/8/8/8/8/8/p7/K7 b - - 0 1",
+        "4r2k/8/8/8/8/4P3/4K3/8 w - - 0 1",  # the pawn is on a line with its king, and may advance
+        "7k/8/8/8/b7/8/2P5/3K4 w - - 0 1",  # pinned
+        "8/8/8/8/k6q/8/4P3/4K3 w - - 0 1",  # in check
+    ],
+)
+def test_a_side_that_can_move_is_not_mated(blocked: str) -> None:
+    board = chess.Board(blocked)
+    for move in board.legal_moves:
+        position, after = Position(Opening(blocked)), board.copy()
+        after.push(move)
+        ending = ended_by(position, move.uci())
+        assert (ending and ending.termination) == expected(after)
+
+
+def test_the_position_command_tells_the_whole_game() -> None:
+    position = Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e5")))
+    assert position.command == b"position startpos moves e2e4 e7e5"
+    assert position.plies == 0
+    fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
+    position = Position(Opening(fen))
+    assert position.command == f"position fen {fen}".encode()
+    assert position.make("e2e4")
+    assert position.command == f"position fen {fen} moves e2e4".encode()
+    assert position.plies == 1
+
+
+def test_an_opening_with_an_illegal_move_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"e7e4 is illegal in rnbqkbnr/pppppppp/8/8/4P3"):
+        Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e4")))
+
+
+def test_repetitions_of_the_opening_count() -> None:
+    moves = ("g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6", "f3g1")
+    position = Position(Opening(chess.STARTING_FEN, moves))
+    assert ended_by(position, "f6g8") == Ending(1, Termination.REPETITION)
+
+
+BACK_AND_FORTH = ("g8f6", "g1f3", "f6g8", "f3g1")
+
+
+def test_a_double_step_that_no_pawn_can_take_makes_no_other_position() -> None:
+    moves = ("e2e4", *BACK_AND_FORTH, *BACK_AND_FORTH)
+    position = Position(Opening(chess.STARTING_FEN, moves[:-1]))
+    assert ended_by(position, "f3g1") == Ending(1, Termination.REPETITION)
+
+
+def test_a_double_step_that_a_pawn_can_take_makes_another_position() -> None:
+    fen = "rnbqkbnr/ppp1pppp/8/8/3p4/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+    position = Position(Opening(fen, ("e2e4", *BACK_AND_FORTH, *BACK_AND_FORTH[:-1])))
+    assert ended_by(position, "f3g1") is None
+
+
+def test_lost_castling_rights_make_another_position() -> None:
+    fen = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
+    there_and_back = ("a1b1", "a8b8", "b1a1", "b8a8")
+    position = Position(Opening(fen, there_and_back * 2))
+    assert ended_by(position, "a1b1") is None  # White could castle on both sides the first time
+    assert ended_by(position, "a8b8") == Ending(1, Termination.REPETITION)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "e2e5",
+        "e7e5",
+        "e1g1",
+        "e1h1",
+        "a1a1",
+        "e2e4q",
+        "e2e4_",
+        "E2E4",
+        "e2",
+        "N@e4",
+        "0000",
+        "",
+        "é",
+    ],
+)
+def test_illegal_moves_and_other_texts_are_refused(move: str) -> None:
+    position = Position(START)
+    assert not position.make(move)
+    assert position.board == chess.Board()
+    assert position.command == b"position startpos"
+
+
+@pytest.mark.parametrize(
+    ("fen", "refused", "accepted"),
+    [
+        # UCI castles by the king's two steps, not onto the rook and not as O-O
+        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", ("e1h1", "e1a1", "O-O", "e1b1"), "e1g1"),
+        ("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", ("e8h8", "e8a8", "e8g8q"), "e8c8"),
+        # neither out of check, nor through it, nor into it
+        ("4k3/8/8/8/4r3/8/8/R3K2R w KQ - 0 1", ("e1g1", "e1c1"), "e1f1"),
+        ("4k3/8/8/8/5r2/8/8/R3K2R w KQ - 0 1", ("e1g1", "e1f1"), "e1c1"),
+        ("4k3/8/8/8/6r1/8/8/R3K2R w KQ - 0 1", ("e1g1",), "e1c1"),
+        ("4k3/8/8/8/8/8/8/R3K2R w Q - 0 1", ("e1g1",), "e1c1"),
+        # a pawn promotes where it has to, to a piece that it may become
+        ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", ("a7a8", "a7a8k", "a7a8p", "a7a8Q"), "a7a8n"),
+        # en passant only at once, and not when it opens a line to the king
+        ("4k3/8/8/2pP4/8/8/8/4K3 w - - 0 2", ("d5c6",), "d5d6"),
+        ("8/8/8/KPp4r/8/8/8/4k3 w - c6 0 2", ("b5c6",), "b5b6"),
+        # a king is never left in check
+        ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", ("e2c3",), "e1d1"),
+        ("4k3/8/8/8/8/8/4r3/R3K3 w - - 0 1", ("a1a2", "e1d2"), "e1e2"),
+    ],
+)
+def test_moves_are_those_of_the_rules_in_uci_notation(
+    fen: str, refused: tuple[str, ...], accepted: str
+) -> None:
+    position = Position(Opening(fen))
+    assert [move for move in refused if position.make(move)] == []
+    assert position.make(accepted)
+
+
+def test_the_winner_is_the_side_that_mates() -> None:
+    position = Position(Opening(chess.STARTING_FEN, ("f2f3", "e7e5", "g2g4")))
+    assert ended_by(position, "d8h4") == Ending(0, Termination.CHECKMATE)
+
+
+def test_a_mate_on_the_hundredth_ply_is_a_mate() -> None:
+    position = Position(Opening("6k1/5ppp/8/8/8/8/8/R3K3 w - - 99 80"))
+    assert ended_by(position, "a1a8") == Ending(2, Termination.CHECKMATE)
+
+
+def test_the_hundredth_quiet_ply_is_a_draw() -> None:
+    position = Position(Opening("6k1/5ppp/8/8/8/8/8/R3K3 w - - 98 80"))
+    assert ended_by(position, "a1a7") is None
+    assert ended_by(position, "g8h8") == Ending(1, Termination.FIFTY_MOVES)

@@ -1,0 +1,126 @@
+"""A game's position, by the rules of python-chess, and the ending that its last move made.
+
+After each move only the cheapest question that can settle a matter is asked.
+"""
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+import chess
+
+from worker.runner.openings import Opening
+
+_QUEEN_LINES = tuple(
+    chess.BB_RANK_ATTACKS[square][0]
+    | chess.BB_FILE_ATTACKS[square][0]
+    | chess.BB_DIAG_ATTACKS[square][0]
+    for square in chess.SQUARES
+)
+"""By square: the squares that a queen attacks from it on an empty board."""
+
+_FIFTY_MOVES = 100  # plies
+_SHORTEST_REPETITION = 8  # plies from the first to the third occurrence
+
+
+class Termination(StrEnum):
+    """Why a game ended; a void game has no termination but a reason."""
+
+    CHECKMATE = "checkmate"
+    STALEMATE = "stalemate"
+    REPETITION = "threefold repetition"
+    FIFTY_MOVES = "fifty-move rule"
+    MATERIAL = "insufficient material"
+    DRAW = "draw adjudication"
+    RESIGN = "resign adjudication"
+    MAX_MOVES = "maximum number of moves"
+    TIME = "time forfeit"
+
+
+class Ending(NamedTuple):
+    """Half points of White (0, 1, 2), and why."""
+
+    white: int
+    termination: Termination
+
+
+def won_by(side: chess.Color, termination: Termination) -> Ending:
+    return Ending(2 if side else 0, termination)
+
+
+def drawn(termination: Termination) -> Ending:
+    return Ending(1, termination)
+
+
+class Position:
+    """A game's board from its opening on, and the UCI `position` command that describes it."""
+
+    def __init__(self, opening: Opening) -> None:
+        """ValueError when a move of the opening is illegal."""
+        self.board = chess.Board(opening.fen)
+        start = "startpos" if opening.fen == chess.STARTING_FEN else f"fen {opening.fen}"
+        self.command = f"position {start}".encode()
+        self._before_move = b" moves "
+        for move in opening.moves:
+            if not self.make(move):
+                raise ValueError(f"{move} is illegal in {self.board.fen()}")
+        self._opening_plies = len(opening.moves)
+
+    @property
+    def turn(self) -> chess.Color:
+        return self.board.turn
+
+    @property
+    def plies(self) -> int:
+        """Moves of both sides since the opening."""
+        return len(self.board.move_stack) - self._opening_plies
+
+    def make(self, text: str) -> bool:
+        """Make the move that `text` (UCI) names; False, and no change, when it is illegal."""
+        move = _parsed(text)
+        if not self._is_legal(move):
+            return False
+        self.board.push(move)
+        self.command += self._before_move + text.encode()
+        self._before_move = b" "
+        return True
+
+    def ending(self) -> Ending | None:
+        """The ending that the last move made, if it made one."""
+        board = self.board
+        if not _can_move(board):
+            if board.is_check():
+                return won_by(not board.turn, Termination.CHECKMATE)
+            return drawn(Termination.STALEMATE)
+        quiet_plies = board.halfmove_clock
+        if quiet_plies >= _SHORTEST_REPETITION and board.is_repetition(3):
+            return drawn(Termination.REPETITION)
+        if quiet_plies >= _FIFTY_MOVES:
+            return drawn(Termination.FIFTY_MOVES)
+        if quiet_plies == 0 and board.is_insufficient_material():
+            return drawn(Termination.MATERIAL)
+        return None
+
+    def _is_legal(self, move: chess.Move) -> bool:
+        # python-chess also reads a king's move to its own rook as castling, UCI does not.
+        own = self.board.occupied_co[self.board.turn]
+        return not own & chess.BB_SQUARES[move.to_square] and self.board.is_legal(move)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> chess.Move:
+    """The move that a text of UCI names; the null move, which is never legal, when it is none."""
+    try:
+        return chess.Move.from_uci(text)
+    except chess.InvalidMoveError:
+        return chess.Move.null()
+
+
+def _can_move(board: chess.Board) -> bool:
+    """Whether the side to move has a legal move; a pawn that can advance saves generating moves."""
+    turn = board.turn
+    king = board.king(turn)
+    assert king is not None
+    blocked = board.occupied >> 8 if turn else board.occupied << 8
+    free_pawns = board.pawns & board.occupied_co[turn] & ~blocked & ~_QUEEN_LINES[king]
+    return bool(free_pawns and not board.is_check()) or any(board.generate_legal_moves())
