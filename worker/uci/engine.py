@@ -82,7 +82,7 @@ class UciEngine:
 
     def introduce(self, spec: EngineSpec) -> None:
         """Wait until it has said who it is, and send it the options of `spec`."""
-        self._await_line(b"uciok", self._timeouts.start, self._declared.hear)
+        self._await_line(b"uciok", self._timeouts.start, self._declared.read_line)
         self.configure(spec)
 
     def configure(self, spec: EngineSpec) -> None:

@@ -1,4 +1,4 @@
-"""Where a number stands in the engine's source, as a person writes it in params.toml."""
+"""The location of a number in the engine's source, as written in params.toml."""
 
 import re
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Location:
 
     `file` is relative to the source tree, None for the run's constants file. `scope` names the
     modules, types and functions around the constant, the nearest last; ("crate",) is the top level
-    of the file. An empty scope matches anywhere, as long as the name is there only once.
+    of the file. An empty scope matches anywhere if the name occurs only once.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Location:
     def parse(cls, text: str) -> Self:
         """Read `NAME`, `NAME[2]`, `NAME.1`, `scope::NAME` or `path/to/file.rs::NAME`.
 
-        With at most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError,
-        with a sentence, for anything else.
+        At most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError for
+        anything else.
         """
         found = _LOCATION.fullmatch(text.strip())
         if found is None:

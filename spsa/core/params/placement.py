@@ -1,4 +1,4 @@
-"""How a parameter reaches the source: as one number, or as a knob of a whole array."""
+"""How a parameter gets into the source: as one number, or as a knob of an array or a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class ArrayRole(StrEnum):
 class TableRole(StrEnum):
     """`NAME[i] = mean + amplitude * (source[i] - mean) + bias`, where mean is the source's.
 
-    Turning about the mean keeps the two apart: amplitude changes only how far the values spread,
-    bias only where they lie (Kiiski 2011, "Variable Selection").
+    With the mean subtracted, the two are independent: amplitude changes only the spread of the
+    values, bias only their mean (Kiiski 2011, "Variable Selection").
     """
 
     AMPLITUDE = "amplitude"
@@ -28,7 +28,7 @@ class TableRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The value itself, at one place."""
+    """The value itself, at one location."""
 
     location: Location
 
@@ -48,7 +48,7 @@ class ArrayKnob:
 
 @dataclass(frozen=True, slots=True)
 class TableKnob:
-    """One of the two numbers that bend a table which keeps its shape."""
+    """One of the two numbers that scale and shift a table, which keeps its shape."""
 
     table: Location
     role: TableRole

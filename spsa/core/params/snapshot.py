@@ -1,4 +1,4 @@
-"""What params.toml has in common with the space a run was started with, and what not."""
+"""Compares params.toml with the space of a run."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,10 @@ _ATTRIBUTES = (
 
 
 def differences(run: Space, file: Space) -> list[str]:
-    """One sentence for everything in which `file` no longer is the space of the run.
+    """One sentence for every difference between the space of a run and that of a file.
 
-    The value of an active parameter is no difference: it moves. That of a frozen one is, because
-    the engines are built with it. Groups, notes, lines
-    and the order in the file decide nothing: a run goes by its own copy.
+    The value of an active parameter is not compared, because it moves; that of a frozen one is.
+    Groups, notes, lines and the order in the file are not compared.
     """
     here = {parameter.name: parameter for parameter in run.parameters}
     there = {parameter.name: parameter for parameter in file.parameters}
