@@ -17,7 +17,7 @@ from spsa.db.store import Costs, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.precision import Precise, precise
 from spsa.lab.planning.prospect import RunDesign, coarser
-from spsa.lab.planning.question import STAKES, Question
+from spsa.lab.planning.question import ASSUMED_ELO_TO_GAIN, Question
 from spsa.lab.planning.speed import USUAL_PLIES, Fleet, Shape, demand_of, game_seconds
 from spsa.lab.planning.supply import depth_limit
 from spsa.master.delivery_setup import usual_builds
@@ -103,7 +103,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             fleet=fleet,
             seconds=seconds,
             draw_rate=draws,
-            stakes=STAKES if assumed.elo is None else (assumed.elo,),
+            elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
             replicas=replicas,
             seed=seed,
         ),

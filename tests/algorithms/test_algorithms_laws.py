@@ -297,7 +297,7 @@ def test_a_state_of_another_rule_is_refused(variant: str) -> None:
         other = rule(name)
         foreign = other.dump(other.start())
         if set(foreign) != own:
-            with pytest.raises(UnusableState, match=f"^{one.name} cannot go on from"):
+            with pytest.raises(UnusableState, match=f"^{one.name} cannot use the saved"):
                 one.load(foreign)
 
 

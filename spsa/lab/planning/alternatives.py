@@ -1,4 +1,4 @@
-"""Other ways to make the same run: would they recover more?"""
+"""Variants of a run, to find out whether they recover more."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ _STRETCHES = (0.5, 2.0)
 
 
 def alternatives(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    """The design as it is, and what differs from it in one respect each, with a name."""
+    """The design as it is, and its variants, which differ in one setting; with names."""
     yield "as it is", design
     yield from _rules(design)
     yield from _depths(design)

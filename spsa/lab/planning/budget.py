@@ -1,4 +1,4 @@
-"""Whether the games of a run are enough for its parameters, and what would be enough."""
+"""Whether the games of a run are enough for its parameters, and how many would be."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,17 +7,17 @@ from spsa.lab.planning.plan_warnings import PlanWarning
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question
 
-_WORTH_IT = 0.5  # a run that recovers less than half wants another budget
+_WORTH_IT = 0.5  # a run that recovers less than half needs another budget
 _LARGEST_BUDGET = 64
 
 
-def of_budget(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
-    """What is wrong with the number of games, `usual` being what they recover."""
+def budget_warnings(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
+    """The warnings about the number of games; `usual` is what they recover."""
     if usual.mean < 0:
         yield PlanWarning(
             name="spsa",
             found=f"with these settings {question.design.algorithm} loses Elo",
-            remedy="leave them out, or make its moves much smaller",
+            remedy="use its defaults, or make its steps much smaller",
         )
     elif usual.mean < _WORTH_IT:
         yield _too_few(question, usual)
@@ -26,21 +26,21 @@ def of_budget(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
 def _too_few(question: Question, usual: Recovery) -> PlanWarning:
     games = question.shape.iterations * question.shape.games
     found = (
-        f"{games} games recover {usual.mean:.0%} of {question.stake:g} Elo: "
+        f"{games} games recover {usual.mean:.0%} of {question.elo_to_gain:g} Elo: "
         "too few for so many parameters"
     )
-    return PlanWarning(name="max_iterations", found=found, remedy=_cure(question))
+    return PlanWarning(name="max_iterations", found=found, remedy=_remedy(question))
 
 
-def _cure(question: Question) -> str:
-    """How many games would recover half, and how many parameters these games would carry."""
-    cures = []
+def _remedy(question: Question) -> str:
+    """How many games would recover half, and for how many parameters these games are enough."""
+    remedies = []
     if (times := _enough_games(question)) is not None:
-        cures.append(f"{question.shape.iterations * times} iterations recover half")
-    if (carried := _carried(question)) is not None:
-        parameters = "one parameter" if carried == 1 else f"about {carried} parameters"
-        cures.append(f"these games carry {parameters} with as much to gain")
-    return ", or ".join(cures) or f"not even {_LARGEST_BUDGET} times as many would recover half"
+        remedies.append(f"{question.shape.iterations * times} iterations recover half")
+    if (count := _possible_parameters(question)) is not None:
+        parameters = "one parameter" if count == 1 else f"about {count} parameters"
+        remedies.append(f"these games are enough for {parameters} with as much to gain")
+    return ", or ".join(remedies) or f"not even {_LARGEST_BUDGET} times as many would recover half"
 
 
 def _enough_games(question: Question) -> int | None:
@@ -48,13 +48,13 @@ def _enough_games(question: Question) -> int | None:
     while times <= _LARGEST_BUDGET:
         problem = question.design.problem
         longer = replace(question.design, problem=replace(problem, pairs=problem.pairs * times))
-        if question.recovery(longer, question.stake).mean >= _WORTH_IT:
+        if question.recovery(longer, question.elo_to_gain).mean >= _WORTH_IT:
             return times
         times *= 2
     return None
 
 
-def _carried(question: Question) -> int | None:
+def _possible_parameters(question: Question) -> int | None:
     problem = question.design.problem
     n = problem.start.size // 2
     while n:
@@ -66,7 +66,7 @@ def _carried(question: Question) -> int | None:
             unit=problem.unit[:n],
         )
         design = replace(question.design, problem=fewer)
-        if question.recovery(design, question.stake).mean >= _WORTH_IT:
+        if question.recovery(design, question.elo_to_gain).mean >= _WORTH_IT:
             return n
         n //= 2
     return None

@@ -1,12 +1,12 @@
-"""A run judged before it is played: its length, its noise, what it will bring, what is wrong."""
+"""The plan of a run: its length, its noise, its expected gain, and warnings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.core.params import Parameter, Space
-from spsa.lab.planning.budget import of_budget
-from spsa.lab.planning.depth import busy_depth, free_depth, of_depth
-from spsa.lab.planning.plan_warnings import PlanWarning, of_draws, of_space
+from spsa.lab.planning.budget import budget_warnings
+from spsa.lab.planning.depth import busy_depth, depth_warnings, free_depth
+from spsa.lab.planning.plan_warnings import PlanWarning, draw_warnings, space_warnings
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question, noise
 from spsa.lab.planning.speed import GameSpeed, Shape, pace
@@ -14,7 +14,7 @@ from spsa.lab.planning.speed import GameSpeed, Shape, pace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One parameter in its own units: how far plus and minus are from theta, and theta's moves."""
+    """One parameter in its own unit: the perturbation, and the typical step of theta."""
 
     name: str
     value: float
@@ -28,8 +28,8 @@ class Line:
 class Plan:
     """`noise` is one standard deviation of an iteration's Elo.
 
-    `recoveries` are by the assumed stake in Elo. `free_depth` is the most iterations in flight
-    that cost nothing, `busy_depth` the fewest that leave no slot idle, None without a pace.
+    `recoveries` are by the assumed Elo to gain. `free_depth` is the most iterations in flight that
+    cost nothing, `busy_depth` the fewest that leave no slot idle; None without a pace.
     """
 
     shape: Shape
@@ -39,13 +39,16 @@ class Plan:
     lines: tuple[Line, ...]
     free_depth: int
     busy_depth: int | None
-    cautions: tuple[PlanWarning, ...]
+    warnings: tuple[PlanWarning, ...]
 
 
 def plan(question: Question) -> Plan:
-    """Everything that can be said before the first game."""
-    recoveries = {stake: question.recovery(question.design, stake) for stake in question.stakes}
-    usual = recoveries[question.stake]
+    """Compute the plan of a run."""
+    recoveries = {
+        elo_to_gain: question.recovery(question.design, elo_to_gain)
+        for elo_to_gain in question.elos_to_gain
+    }
+    usual = recoveries[question.elo_to_gain]
     free = free_depth(question)
     shape, seconds = question.shape, question.seconds
     known = None if seconds is None else pace(shape, question.fleet, seconds)
@@ -58,11 +61,11 @@ def plan(question: Question) -> Plan:
         lines=tuple(_lines(question.space, usual)),
         free_depth=free,
         busy_depth=busy,
-        cautions=(
-            *of_space(question.space, usual.c_last),
-            *of_draws(question.draw_rate),
-            *of_budget(question, usual),
-            *of_depth(question, free, busy),
+        warnings=(
+            *space_warnings(question.space, usual.c_last),
+            *draw_warnings(question.draw_rate),
+            *budget_warnings(question, usual),
+            *depth_warnings(question, free, busy),
         ),
     )
 
@@ -81,6 +84,6 @@ def _lines(space: Space, usual: Recovery) -> Iterator[Line]:
 
 
 def _playable(parameter: Parameter, c: float) -> float:
-    """c steps in the parameter's unit: half a unit at least, and half its range at most."""
+    """c steps in the parameter's unit, at least half a unit and at most half its range."""
     room = (parameter.maximum - parameter.minimum) / 2
     return min(max(c * parameter.step, parameter.unit / 2), room)

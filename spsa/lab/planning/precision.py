@@ -1,7 +1,7 @@
-"""What the rule `constant` needs for a wanted precision, by the theory of its process.
+"""The gains and games that the rule `constant` needs for a given precision, by its theory.
 
-How far the best values are is assumed as it is for the simulated runs: by the Elo to gain and by
-the steps between start and optimum (`Prospect`).
+The distance of the best values is assumed as for simulated runs: from the Elo to gain and from the
+steps between start and optimum (`Prospect`).
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from spsa.lab.theory.process import at_once, in_turn, noise_of_game
 class Precise:
     """Gains and games that end within `precision` Elo of the best with `confidence`, 0 to 1.
 
-    `r` and `c` (in steps) are settings of the rule. `games` are enough for the start to be
-    forgotten, wherever it was; `direct_games`, with `direct_r`, is the fewest if the `stake` is as
-    assumed, None where the start is within the precision already.
+    `r` and `c` (in steps) are settings of the rule. After `games` the influence of any start is
+    gone. `direct_games`, with `direct_r`, is the least number if there is just `stake` Elo to gain;
+    None if the start is within the precision already.
     """
 
-    stake: float
+    stake: float  # Elo to gain; the field is a key of `plan --json`
     precision: float
     confidence: float
     c: float
@@ -39,18 +39,18 @@ class Precise:
 
 
 def precise(question: Question, precision: float | None, confidence: float) -> Iterator[Precise]:
-    """One design a stake; without a wanted precision, for a tenth of it.
+    """One design for each Elo to gain; the default precision is a tenth of that.
 
-    Raises ValueError for a draw rate that leaves nothing to be decided.
+    Raises ValueError for a draw rate of 1.
     """
     chosen = values(method("constant").settings, question.design.settings)
     c = float(chosen["c"] or 0.0)
-    for stake in question.stakes:
-        goal = Goal(precision=precision or stake / 10, confidence=confidence)
-        landscape = _landscape(question, stake, c, one_by_one=chosen["perturbation"] == "fdsa")
-        slow, quick = cautious(goal, landscape), _direct(goal, landscape, stake)
+    for elo in question.elos_to_gain:
+        goal = Goal(precision=precision or elo / 10, confidence=confidence)
+        landscape = _landscape(question, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
+        slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
         yield Precise(
-            stake=stake,
+            stake=elo,
             precision=goal.precision,
             confidence=confidence,
             c=c,
@@ -62,17 +62,17 @@ def precise(question: Question, precision: float | None, confidence: float) -> I
         )
 
 
-def _landscape(question: Question, stake: float, c: float, *, one_by_one: bool) -> Landscape:
+def _landscape(question: Question, elo: float, c: float, *, one_by_one: bool) -> Landscape:
     n = len(question.space.active)
-    prospect = Prospect(stake=stake, draw_rate=question.draw_rate)
+    prospect = Prospect(elo_to_gain=elo, draw_rate=question.draw_rate)
     perturbation = np.full(n, c)
     return Landscape(
-        loss=np.full(n, stake / (n * prospect.mean_square_distance)),
+        loss=np.full(n, elo / (n * prospect.mean_square_distance)),
         moment=in_turn(perturbation) if one_by_one else at_once(perturbation),
         noise=noise_of_game(question.draw_rate),
     )
 
 
-def _direct(goal: Goal, landscape: Landscape, stake: float) -> GainDesign | None:
+def _direct(goal: Goal, landscape: Landscape, elo: float) -> GainDesign | None:
     wanted = goal.mean_loss(landscape.loss.size)
-    return None if stake <= wanted else direct(goal, landscape, stake)
+    return None if elo <= wanted else direct(goal, landscape, elo)

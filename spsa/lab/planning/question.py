@@ -1,4 +1,4 @@
-"""What is to be planned: a run's files, and what is known or assumed of its games."""
+"""The input of a plan: a run's files, and what is known or assumed about its games."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from spsa.lab.planning.prospect import Prospect, Recovery, RunDesign, recovery
 from spsa.lab.planning.speed import Fleet, Shape, demand_of
 from spsa.lab.planning.supply import Demand
 
-STAKES = (5.0, 20.0, 60.0)
-"""Elo there may be to gain when nobody says how much."""
+ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
+"""The default assumptions about the Elo to gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`design` is simulated `replicas` times from `seed`, with each of the `stakes` to gain.
+    """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
-    `seconds` is what a game takes, None where nobody knows.
+    `seconds` is the time of a game; None if it is unknown.
     """
 
     space: Space
@@ -27,12 +27,12 @@ class Question:
     fleet: Fleet
     seconds: float | None
     draw_rate: float
-    stakes: Sequence[float] = STAKES
+    elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1
 
-    def recovery(self, design: RunDesign, stake: float) -> Recovery:
-        prospect = Prospect(stake=stake, draw_rate=self.draw_rate)
+    def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
+        prospect = Prospect(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
         return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
 
     @property
@@ -46,15 +46,15 @@ class Question:
 
     @property
     def demand(self) -> Demand | None:
-        """What the fleet asks of the supply of games; None where nobody knows how long they are."""
+        """The fleet's demand for games; None if the time of a game is unknown."""
         return None if self.seconds is None else demand_of(self.shape, self.fleet, self.seconds)
 
     @property
-    def stake(self) -> float:
-        """The one that single figures are given for."""
-        return self.stakes[len(self.stakes) // 2]
+    def elo_to_gain(self) -> float:
+        """The assumption for which single figures are given."""
+        return self.elos_to_gain[len(self.elos_to_gain) // 2]
 
 
 def noise(draw_rate: float, pairs: int) -> float:
-    """One standard deviation of the Elo of so many pairs between equals: C tau / (2 sqrt P)."""
+    """One standard deviation of the Elo of `pairs` between equals: C tau / (2 sqrt P)."""
     return ELO_PER_SCORE * sqrt(2 * (1 - draw_rate)) / (2 * sqrt(pairs))

@@ -1,4 +1,4 @@
-"""How long a run takes: from the terms of a game to the hours of a machine."""
+"""How long a run takes: from the time control to the hours of the fleet."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -9,15 +9,15 @@ from spsa.lab.planning.supply import Demand
 USUAL_PLIES = 100.0
 """Plies of a game between equal engines with the usual adjudication."""
 
-_CLOCK_USED = 0.95  # the part of its base time that an engine has spent when the game is over
+_CLOCK_USED = 0.95  # the part of the base time that an engine uses in a game
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Who plays and who builds.
+    """The machines that play and build.
 
-    `concurrency` is games at a time; the two engines of an iteration take `build_seconds`, and
-    those of `builders` iterations are built at a time.
+    `concurrency` is the number of games at a time. The two engines of an iteration take
+    `build_seconds`, and `builders` iterations are built at a time.
     """
 
     concurrency: int
@@ -29,7 +29,7 @@ class Fleet:
 class Shape:
     """How a run's games are cut.
 
-    `depth` is how many iterations are in flight; `adapts` is whether that follows the fleet.
+    `depth` is the number of iterations in flight; `adapts` is whether it follows the fleet.
     """
 
     iterations: int
@@ -41,7 +41,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameSpeed:
-    """Seconds: of a game, of an iteration once the run is under way, and of the whole run.
+    """Seconds of a game, of an iteration, and of the whole run.
 
     `idle` is the part of all slots' time, 0..1, in which nothing is played.
     """
@@ -53,9 +53,9 @@ class GameSpeed:
 
 
 def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float | None:
-    """Seconds of a game of so many plies; None where only measuring tells.
+    """Seconds of a game with `plies`; None if the time control does not determine them.
 
-    That is so of a limit by depth, and of one by nodes if the nodes per second are not known.
+    That is the case for a fixed depth, and for nodes if the nodes per second are unknown.
     """
     mean = (control.low + control.high) / 2
     match control.kind:
@@ -71,11 +71,10 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
 
 
 def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
-    """The pace of a run whose games take so many seconds.
+    """The pace of a run whose games take `seconds`.
 
-    With one iteration in flight nobody plays while engines are built or the last batch is out;
-    with more the builds and the stragglers of one are hidden by the games of another, as long as
-    there are enough of them.
+    With one iteration in flight, slots are idle while engines are built and while the last batch is
+    played. With more, the games of the other iterations fill these times, if they are enough.
     """
     batches = ceil(shape.games / shape.batch_games)
     rounds = ceil(batches / fleet.concurrency)
@@ -93,7 +92,7 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
 def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
-    Where the builds of an iteration take longer than its games, nothing does.
+    If the build of an iteration takes longer than its games, no number does.
     """
     playing = shape.games * seconds / fleet.concurrency
     rounds = ceil(ceil(shape.games / shape.batch_games) / fleet.concurrency)
@@ -102,7 +101,7 @@ def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
 
 
 def demand_of(shape: Shape, fleet: Fleet, seconds: float) -> Demand:
-    """What the fleet asks of the supply of games that take so many seconds."""
+    """The fleet's demand for games that take `seconds`."""
     return Demand(
         slots=fleet.concurrency,
         game_seconds=seconds,

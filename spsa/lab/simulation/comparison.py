@@ -1,7 +1,7 @@
-"""Rules on the suite: who recovers how much, and how sure that is.
+"""Compares rules on the suite: how much each recovers, with standard errors.
 
-Every rule has the same problems, so that rules are compared by paired differences: their errors are
-far smaller than those of the means.
+All rules get the same problems, so they are compared by paired differences, whose errors are far
+smaller than those of the means.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,12 +14,12 @@ from spsa.lab.simulation.entrants import ENTRANTS, own_width
 from spsa.lab.simulation.race import final
 from spsa.lab.simulation.suite import Heat, Suite
 
-IDLE = "settled"  # nothing can be gained there: shown, but left out of the means
+IDLE = "settled"  # a family without Elo to gain: shown, but not in the means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonCell:
-    """Problems that differ by luck alone."""
+    """Problems that differ only in random numbers."""
 
     family: str
     parameters: int
@@ -39,7 +39,7 @@ class Found:
 class Contest:
     """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
 
-    At the `same_width` rules perturb as widely as the default does, else as their own defaults say.
+    With `same_width` all rules perturb as widely as the default rule, else by their own defaults.
     """
 
     suite: Suite
@@ -51,7 +51,7 @@ class Contest:
         return list(self.suite.heats(self.pairs))
 
     def recovered(self, rule: str, heat: Heat) -> dict[ComparisonCell, Vector]:
-        """The recovered part of what is at stake in every problem of a heat."""
+        """The recovered part of the Elo to gain, for every problem of a heat."""
         field = self.suite.field(heat)
         entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
         state = final(field.race(self.depth), entrant, self.suite.games(heat))
@@ -73,14 +73,14 @@ class Sheet:
         return list(dict.fromkeys(cell.family for cell in self.cells))
 
     def overall(self) -> Found:
-        """Over all problems where there is something to gain."""
+        """Over all problems with Elo to gain."""
         return found(self.cells[cell] for cell in gainful(self.cells))
 
     def family(self, name: str) -> Found:
         return found(part for cell, part in self.cells.items() if cell.family == name)
 
     def budgets(self) -> dict[int, Found]:
-        """By the game pairs that were played, over all problems with something to gain."""
+        """By budget in game pairs, over all problems with Elo to gain."""
         cells = list(gainful(self.cells))
         return {
             budget: found(self.cells[cell] for cell in cells if cell.budget == budget)
@@ -88,13 +88,13 @@ class Sheet:
         }
 
     def worst(self) -> tuple[float, ComparisonCell]:
-        """The least mean of a cell, and which one that is."""
+        """The least mean of a cell, and the cell."""
         means = {cell: float(part.mean()) for cell, part in self.cells.items()}
         cell = min(means, key=lambda cell: means[cell])
         return means[cell], cell
 
     def beyond(self, other: "Sheet") -> Found:
-        """How much more than `other` this one recovered of the problems that both were given."""
+        """How much more than `other` this rule recovered, over the problems of both."""
         common = [cell for cell in gainful(self.cells) if cell in other.cells]
         return found(self.cells[cell] - other.cells[cell] for cell in common)
 
@@ -104,7 +104,7 @@ def gainful(cells: Iterable[ComparisonCell]) -> Iterator[ComparisonCell]:
 
 
 def found(parts: Iterable[Vector]) -> Found:
-    """nan for what nobody has measured."""
+    """Mean and standard error; nan without at least two problems."""
     every = np.concatenate([np.empty(0), *parts])
     if len(every) < 2:
         return Found(float("nan"), float("nan"), len(every))
@@ -112,7 +112,7 @@ def found(parts: Iterable[Vector]) -> Found:
 
 
 def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
-    """Every rule's place in a family, from 1 for the best."""
+    """The rank of every rule in a family, from 1 for the best."""
     means = {sheet.rule: sheet.family(family).mean for sheet in sheets}
     return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
 
@@ -120,7 +120,7 @@ def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
 def sheets(
     done: Iterable[tuple[str, dict[ComparisonCell, Vector]]], order: Sequence[str]
 ) -> list[Sheet]:
-    """What has been recovered, by rule, however it came in."""
+    """The results by rule, whatever order they have."""
     by_rule: dict[str, dict[ComparisonCell, Vector]] = {rule: {} for rule in order}
     for rule, cells in done:
         by_rule[rule].update(cells)

@@ -1,8 +1,8 @@
-"""Synthetic engines: how strong they are by their parameters, and the games they would play.
+"""Synthetic engines: their strength as a function of the parameters, and simulated games.
 
-As in `spsa.algorithms.rule`, vectors run over parameters in steps on the last axis, numbers have a
-last axis of length 1, and any axes before it are independent replicas. What belongs to a replica is
-found by broadcasting, so that both sides of a pair can be asked for at once, on an axis in front.
+As in `spsa.algorithms.rule`, the last axis of a vector is that of the parameters, in steps; numbers
+have a last axis of length 1, and axes before it are independent replicas. Replicas are broadcast,
+so that both sides of a pair can be computed at once, on an axis in front.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TALLIES = np.eye(5)  # the pentanomial of one pair, by its half points
 
 
 class Engine(Protocol):
-    """Something with a strength."""
+    """An engine with a known strength."""
 
     def elo(self, theta: Vector) -> Vector:
         """Elo of the engine at theta, shape (1,): 0 at its best, negative elsewhere."""
@@ -26,7 +26,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quadratic:
-    """Loses `curvature` Elo a parameter for every squared step from its `optimum`; shape (n,)."""
+    """Loses `curvature` Elo per parameter and squared step from its `optimum`; shape (n,)."""
 
     optimum: Vector
     curvature: Vector
@@ -41,9 +41,9 @@ class Quadratic:
 class SimulatedGames:
     """Pairs of independent games with a fixed draw rate d: p - d/2 won, d drawn, 1 - p - d/2 lost.
 
-    That is the model behind the published figures of seed 000. Where one side is so much stronger
-    that this would be negative, all that is not won is drawn. `bias` is how much better than
-    its score p a side does with the better half of an unbalanced opening, 0..1.
+    This is the model of Ivec & Vojnovic 2022. If one side is so much stronger that a probability
+    would be negative, all games that are not won are drawn. `bias`, 0..1, is how much an unbalanced
+    opening adds to the score p of the better side.
     """
 
     draw_rate: Vector | float
@@ -58,7 +58,7 @@ class SimulatedGames:
         return rng.multinomial(pairs, chances).astype(np.float64)
 
     def _of_one(self, score: Vector, rng: np.random.Generator) -> Vector:
-        """The same law for a single pair, several times as quick: a uniform draw for each game."""
+        """The same distribution for a single pair, several times faster: a draw for each game."""
         if self.bias:
             score = np.clip(score + np.array([self.bias, -self.bias]), 0.0, 1.0)
         half_drawn = np.minimum(self.draw_rate / 2, np.minimum(score, 1 - score))

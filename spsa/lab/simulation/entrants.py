@@ -1,11 +1,12 @@
-"""Who takes part in comparisons: every rule of the registry, oracles, and rivals.
+"""The rules in comparisons: those of the registry, oracles, and rivals.
 
-A rule of the registry runs with its defaults, told what a person would tell it: values, bounds,
-steps and the plan. A name that ends in `-told` gets the truth about each parameter as well; one in
-`-measured` what a person could find out before, the mean curvature and distance of each problem.
+A rule of the registry runs with its defaults and knows what a user would configure: values, bounds,
+steps and the plan. A rule `...-told` also knows the true curvatures and distances; `...-measured`
+knows what a user could measure before, the mean curvature and distance of each problem.
 
-Everybody whose perturbation decays to a planned end can be told which, `c_end` in steps: the wider
-it is the more a result says, whatever the rule, so rules are compared at the same width.
+Rules whose perturbation decays to a planned end get that end, `c_end` in steps. A wider
+perturbation makes every result say more, whatever the rule, so rules are compared at the same
+width.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,14 +26,14 @@ from spsa.lab.simulation.suite import Field
 
 DEFAULT = "mixture"
 _GAMMA = 0.101
-SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # seed 002, taken at its word
+SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # the gains of the first version
 
 Entrant = Callable[[Field, float], Tuner]
-"""Makes a rule for the problems of a field, told c_end."""
+"""Creates a rule for the problems of a field, with c_end."""
 
 
 def own_width(field: Field) -> float:
-    """The perturbation, in steps, with which the default ends the plan."""
+    """The last planned perturbation of the default rule, in steps."""
     rule, last = create(DEFAULT, {}, field.problem), field.problem.iterations
     return rule.ask(rule.start(), last, np.random.default_rng(0)).c_k
 
@@ -42,7 +43,7 @@ def _registered(name: str, field: Field, c_end: float) -> Rule:
 
 
 def _widened(name: str, field: Field, c_end: float) -> dict[str, float]:
-    """The settings that make a rule's perturbation end as wide; none where it has its own law."""
+    """The settings with which a rule's perturbation ends at `c_end`; none if it has no such one."""
     if any(setting.name == "c_end" for setting in method(name).settings):
         return {"c_end": c_end}
     if name == "spsa":  # c of the first iteration
@@ -55,13 +56,13 @@ def _seed(field: Field, _c_end: float) -> Rule:
 
 
 def _told(rule: type[Bspsa] | type[Bspsas], field: Field, c_end: float) -> Rule:
-    """The true curvature of every parameter, and how far it may be expected to be."""
+    """A rule that knows the true curvature and the expected distance of every parameter."""
     curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
     return rule(problem=field.problem, prior=_prior(field, _sigma(curvature), c_end))
 
 
 def _measured(field: Field, c_end: float) -> Rule:
-    """One curvature and one distance for all parameters of a problem: their true means."""
+    """A rule that knows the mean curvature and the mean distance of a problem."""
     curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
     distance = np.sqrt(np.square(field.terrain.deviation).mean(axis=-1, keepdims=True))
     sigma = _sigma(curvature.mean(axis=-1, keepdims=True))

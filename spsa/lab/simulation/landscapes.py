@@ -25,8 +25,7 @@ class Tilted:
 class Lopsided:
     """Loses `below` or `above` Elo a squared step, by the side of its `optimum`; shape (n,).
 
-    Farther than `shelf` below and `ledge` above it a parameter does no more harm, and gives no
-    more hint of where its optimum is.
+    Beyond `shelf` below and `ledge` above it the loss is constant.
     """
 
     optimum: Vector
@@ -42,7 +41,7 @@ class Lopsided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturating:
-    """An engine that loses what `engine` does where that is little, but never `most` Elo, (1,)."""
+    """An engine whose loss is about that of `engine` if small, but less than `most` Elo, (1,)."""
 
     engine: Engine
     most: Vector
@@ -54,7 +53,7 @@ class Saturating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An engine that can only have whole numbers of steps: others are rounded."""
+    """An engine that rounds its parameters to whole steps."""
 
     engine: Engine
 

@@ -1,4 +1,4 @@
-"""What the runs of a cell of Table 1 lost, beside what they should have."""
+"""The losses of a cell of Table 1, beside published and expected ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Self
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.simulation.table1 import STAKE, Table1Cell
+from spsa.lab.simulation.table1 import ELO_TO_GAIN, Table1Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Elo short of the best in the end: mean and standard deviation over `runs` >= 2."""
+    """The final loss in Elo: mean and standard deviation over `runs` >= 2."""
 
     cell: Table1Cell
     runs: int
@@ -33,17 +33,17 @@ class Losses:
 
     @property
     def gain(self) -> float:
-        """Elo gained on average, of the 2 at stake."""
-        return STAKE - self.mean
+        """The mean Elo gained, of 2 to gain."""
+        return ELO_TO_GAIN - self.mean
 
     @property
     def of_limit(self) -> float:
-        """The mean loss over the least that is possible."""
+        """The mean loss, divided by the least possible one."""
         return self.mean / self.cell.limit
 
     @property
     def z_published(self) -> float | None:
-        """How far from the paper's gain, in standard errors of both; None without a figure."""
+        """The difference from the paper, in standard errors of both; None without a figure."""
         published = self.cell.published
         if published is None:
             return None
@@ -51,6 +51,6 @@ class Losses:
 
     @property
     def z_expected(self) -> float | None:
-        """How far from the exact mean loss, in standard errors; None where nobody knows it."""
+        """The difference from the exact mean loss, in standard errors; None if that is unknown."""
         expected = self.cell.expected
         return None if expected is None else (self.mean - expected) / self.error

@@ -1,4 +1,4 @@
-"""A rule moves the theta of a synthetic engine, as the master would move a real one's."""
+"""Runs a rule on a synthetic engine, in the same way as the master on a real one."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from spsa.lab.simulation.engine import Engine, SimulatedGames
 
 
 class Tuner(Protocol):
-    """The part of a `Rule` that a race needs: nothing is believed, saved or loaded here."""
+    """The part of a `Rule` that a race needs."""
 
     def start(self) -> State: ...
 
@@ -26,13 +26,12 @@ class Tuner(Protocol):
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]: ...
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: whether it is continuous is found out once
+@dataclass(frozen=True, kw_only=True)  # no slots: a property is computed once
 class Race:
-    """What is run: `problem` has the length of the run, the bounds and the units.
+    """A simulated run; `problem` has its length, bounds and units.
 
-    `depth` iterations are open at a time: iteration k is asked for when the results through
-    k - depth are in, exactly as the master does it. Where it `grows`, no more of them than that
-    says of the number of results that are in.
+    `depth` iterations are open at a time: iteration k is opened on the results through k - depth,
+    like the master does. `grows` limits the depth by the number of results.
     """
 
     problem: Problem
@@ -46,12 +45,12 @@ class Race:
         state, opened = rule.start(), deque[RaceResult]()
         last = self.problem.iterations
         for k in range(1, last + 1):
-            while len(opened) < self._bearable(k - 1) and k + len(opened) <= last:
+            while len(opened) < self._depth_after(k - 1) and k + len(opened) <= last:
                 opened.append(self._realised(rule.ask(state, k + len(opened), rng), rng))
             state, _ = rule.tell(state, self._outcome(k, opened.popleft(), rng))
             yield state
 
-    def _bearable(self, results: int) -> int:
+    def _depth_after(self, results: int) -> int:
         return self.depth if self.grows is None else min(self.depth, self.grows(results))
 
     def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "RaceResult":
@@ -69,7 +68,7 @@ class Race:
         return bool((theta >= problem.lower).all() and (theta <= problem.upper).all())
 
     def _playable(self, asked: Perturbation, rng: np.random.Generator) -> tuple[Vector, Vector]:
-        """Plus and minus within the bounds, and in whole units where there are any."""
+        """Plus and minus within the bounds, and in whole units if the problem has units."""
         problem = self.problem
         grid = Grid(problem.lower, problem.upper, problem.unit)
         plus, minus = straddle(grid, asked.centre, asked.offset)
@@ -94,7 +93,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """What was asked for, and what was played for it: plus and minus, shape (2, n), in steps."""
+    """A perturbation, and the points played for it: plus and minus, shape (2, n), in steps."""
 
     asked: Perturbation
     sides: Vector

@@ -1,7 +1,6 @@
-"""Engines of many random problems at a time, with what an oracle knows of them.
+"""The engines of many random problems, with what an oracle knows of them.
 
-All quantities are in steps. As everywhere in simulations the first axis runs over replicas, here:
-over different problems.
+All quantities are in steps. The first axis is that of replicas, which are different problems here.
 """
 
 from dataclasses import dataclass, replace
@@ -18,12 +17,12 @@ ROOM = 8.0  # bounds, in steps from the start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terrain:
-    """Engines to be tuned, from where, and what an oracle knows of them.
+    """Engines to be tuned, their start, and what an oracle knows of them.
 
     `start`, `lower`, `upper`, `unit` and `optimum` have shape (R, n), `hessian` (R, n, n): an
-    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root of
-    the mean square that distances have where they were drawn. `stake`, shape (R, 1), is the scale
-    of Elo by which gains are judged.
+    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root
+    mean square of the distribution of distances. `elo_to_gain`, shape (R, 1), is the scale for
+    gains.
     """
 
     engine: Engine
@@ -34,19 +33,19 @@ class Terrain:
     optimum: Vector
     hessian: Vector
     deviation: Vector
-    stake: Vector
+    elo_to_gain: Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Distances from start to optimum, and the deviation of where they come from; shape (R, n)."""
+    """Distances from start to optimum, and the deviation of their distribution; shape (R, n)."""
 
     distance: Vector
     deviation: Vector
 
 
 def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
-    """0.3 to 2.5 steps, with a scale of its own for every problem."""
+    """Distances of 0.3 to 2.5 steps, with a different scale for every problem."""
     scale = np.exp(rng.uniform(np.log(0.6), np.log(5 / 3), (problems, 1)))
     signs = rng.choice([-1.0, 1.0], (problems, n))
     distance = scale * rng.uniform(0.5, 1.5, (problems, n)) * signs
@@ -54,12 +53,12 @@ def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
 
 
 def root_mean_square(least: float, most: float) -> float:
-    """Of a number that is uniform between the two."""
+    """The root mean square of a uniform distribution."""
     return sqrt((least**2 + least * most + most**2) / 3)
 
 
-def _stake(rng: np.random.Generator, problems: int) -> Vector:
-    """1 to 60 Elo, every factor as likely."""
+def _elo_to_gain(rng: np.random.Generator, problems: int) -> Vector:
+    """1 to 60 Elo, log-uniform."""
     return np.exp(rng.uniform(0.0, np.log(60.0), (problems, 1)))
 
 
@@ -67,10 +66,10 @@ def quadratic(
     rng: np.random.Generator,
     shape: Vector,
     away: Away | None = None,
-    stake: Vector | None = None,
+    elo_to_gain: Vector | None = None,
 ) -> Terrain:
-    """Separate parameters whose curvatures are to each other as `shape`."""
-    base = tilted(rng, diagonal(shape), away, stake)
+    """Independent parameters with curvatures proportional to `shape`."""
+    base = tilted(rng, diagonal(shape), away, elo_to_gain)
     curvature = np.diagonal(base.hessian, axis1=-2, axis2=-1).copy()
     return replace(base, engine=Quadratic(optimum=base.optimum, curvature=curvature))
 
@@ -79,11 +78,11 @@ def tilted(
     rng: np.random.Generator,
     shape: Vector,
     away: Away | None = None,
-    stake: Vector | None = None,
+    elo_to_gain: Vector | None = None,
 ) -> Terrain:
     problems, n = shape.shape[:2]
     away = away or usual(rng, problems, n)
-    worth = _stake(rng, problems) if stake is None else stake
+    worth = _elo_to_gain(rng, problems) if elo_to_gain is None else elo_to_gain
     start = np.rint(rng.uniform(-5.0, 5.0, shape.shape[:2]))
     optimum = start + away.distance
     hessian = shape * (-worth / Tilted(optimum=optimum, hessian=shape).elo(start))[..., None]
@@ -96,7 +95,7 @@ def tilted(
         optimum=optimum,
         hessian=hessian,
         deviation=away.deviation,
-        stake=worth,
+        elo_to_gain=worth,
     )
 
 

@@ -1,13 +1,13 @@
-"""The fastest way to a wanted loss, when the start's loss is known: section 2.4, (2.8).
+"""The fastest way to a wanted loss if the loss at the start is known: section 2.4, (2.8).
 
-Where all parameters have one time constant, the mean loss after so many games depends on the gain
+If all parameters have the same time constant, the mean loss after so many games depends on the gain
 only by R and T,
 
     exp(-R T) + R (1 - exp(-R T)) = p
     R = r n C s / (8 p_0),   p = wanted loss / p_0,   T proportional to the games
 
-with p_0 the loss at the start. R is the loss that noise leaves in the end, over p_0. Small gains
-take long, and gains with R > p never get there. In between there is an R with the smallest T.
+with p_0 the loss at the start. R is the final loss caused by noise, divided by p_0. Small gains
+take long, and gains with R > p never reach the goal. In between there is an R with the smallest T.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ def time_needed(R: float, p: float) -> float:
 
 
 def fastest(p: float) -> Approach:
-    """The R with the smallest T, for a loss to be brought to the part p, 0 < p < 1, of itself."""
+    """The R with the smallest T to reduce a loss by the factor p, 0 < p < 1."""
     if not 0.0 < p < 1.0:
-        raise ValueError(f"a part of the loss above 0 and below 1 is needed, not {p:g}")
+        raise ValueError(f"the factor has to be between 0 and 1, not {p:g}")
 
     def slope(R: float) -> float:  # of T, times R^2
         return R * (1 - p) / ((1 - R) * (p - R)) - log((1 - R) / (p - R))

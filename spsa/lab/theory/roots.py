@@ -1,16 +1,16 @@
-"""Where a rising function of one variable is 0."""
+"""Finds the root of a rising function."""
 
 from collections.abc import Callable
 from math import sqrt
 
-_CLOSE = 4e-16  # to the bit, as good as
+_TOLERANCE = 4e-16  # about two ulps
 
 
 def root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """The place between `low` and `high` where `rising` turns positive; an end if it is there.
+    """The root between `low` and `high`, or the end that is nearer to it.
 
     Ridders 1979, "A new algorithm for computing a single root of a real continuous function": the
-    bracket is halved at least, and once it is small the digits double.
+    bracket is at least halved in every step, and converges quadratically.
     """
     at_low, at_high, found = rising(low), rising(high), high
     if at_low >= 0.0 or at_high <= 0.0:
@@ -20,7 +20,7 @@ def root(rising: Callable[[float], float], low: float, high: float) -> float:
         if at_middle == 0.0:
             return middle
         found = middle - (middle - low) * at_middle / sqrt(at_middle**2 - at_low * at_high)
-        if abs(found - before) <= _CLOSE * abs(found):
+        if abs(found - before) <= _TOLERANCE * abs(found):
             break
         for x, at in ((middle, at_middle), (found, rising(found))):
             if at < 0.0 and x > low:
