@@ -16,10 +16,7 @@ from spsa.security.regular_file import MOST_TEXT, content
 from spsa.security.signing import SignedOrder
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from spsa.security.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _PRIVATE = 0o600
 _OTHERS = 0o077
@@ -45,10 +42,8 @@ class SigningKey:
             InvalidInput: the file is missing, is readable by others, or holds no such key.
         """
         ed25519 = _library()
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
         try:
-            key = load_pem_private_key(_private_bytes(path), password=None)
+            key = ed25519.load_pem_private_key(_private_bytes(path), password=None)
         except (ValueError, TypeError):
             raise _refused(path, "holds no unencrypted private key in PEM") from None
         if not isinstance(key, ed25519.Ed25519PrivateKey):
@@ -61,13 +56,12 @@ class SigningKey:
         Raises:
             InvalidInput: the file exists; it is never overwritten.
         """
-        from cryptography.hazmat.primitives import serialization as form
-
         for file in (path, public_file(path)):
             if file.exists():
                 raise _refused(file, "exists already", "choose another name")
+        ed25519 = _library()
         pem = self._key.private_bytes(
-            form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
+            ed25519.Encoding.PEM, ed25519.PrivateFormat.PKCS8, ed25519.NoEncryption()
         )
         _create(path, pem, _PRIVATE)
         _create(public_file(path), f"{self.public}\n".encode(), 0o644)
@@ -115,11 +109,10 @@ class TrustKey:
         place = f"iteration {order.iteration} of run {order.run}"
         if signature is None:
             raise NotSigned(f"{place} is not signed, so it is not played")
-        from cryptography.exceptions import InvalidSignature
-
+        ed25519 = _library()
         try:
             self._key.verify(b64decode(signature, validate=True), order.to_bytes())
-        except (InvalidSignature, NoBase64, ValueError):
+        except (ed25519.InvalidSignature, NoBase64, ValueError):
             raise NotSigned(
                 f"{place} is not what the owner of the trusted key {self} signed, "
                 "so it is not played"
@@ -134,7 +127,7 @@ def public_file(path: Path) -> Path:
 def _library() -> Any:
     # late: the package is optional, and takes 30 ms to load
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        from spsa.security import ed25519
     except ImportError:
         raise TuningError(
             "signatures need the package cryptography: pip install 'spsa-tuner[trust]'"

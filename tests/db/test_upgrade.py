@@ -17,6 +17,7 @@ from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
 from spsa.db import migrate, schema_version
+from spsa.db.alembic_runner import configuration
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.schema import REVISION
 from spsa.db.store import open_store
@@ -46,7 +47,7 @@ def downgrade():
 def later(tmp_path):
     """Brings a database to the next version's schema, or back from it."""
     scripts = tmp_path / "later"
-    shutil.copytree(Path(migrate.configuration().get_main_option("script_location")), scripts)
+    shutil.copytree(Path(configuration().get_main_option("script_location")), scripts)
     (scripts / "versions" / f"{NEXT}_later.py").write_text(textwrap.dedent(NEXT_REVISION))
 
     def bring(url, act=command.upgrade, to=NEXT, script_location=scripts):
