@@ -14,8 +14,7 @@ from spsa.core.params.placement import (
     TableRole,
     target,
 )
-from spsa.core.params.snapshot import differences
-from spsa.core.params.space import PlayedValues, Space, Values
+from spsa.core.params.space import PlayedValues, Space, Values, differences
 
 __all__ = [
     "MOST_ACCESSES",

@@ -25,7 +25,6 @@ from spsa.lab.simulation.race import Race, final
 
 PARAMETERS = (1, 4, 16, 64)
 ITERATIONS = 200_000
-RUNS = 50
 ELO_TO_GAIN = 2.0  # Elo
 
 _STEP = 220.0  # c_N
