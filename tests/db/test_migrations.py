@@ -179,7 +179,7 @@ def test_a_failed_migration_leaves_nothing(engine, empty_database_url):
 def test_tables_that_no_migration_made_are_left_alone(engine, empty_database_url):
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE spsa_step (mine INTEGER)")
-    with pytest.raises(SchemaMismatch, match=r"\(spsa_step\) and alembic_version is gone"):
+    with pytest.raises(SchemaMismatch, match=r"\(spsa_step\) and alembic_version is missing"):
         migrate.upgrade(empty_database_url)
     assert list(described(engine)) == ["spsa_step"]
 
