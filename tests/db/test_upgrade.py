@@ -16,7 +16,7 @@ from invariants import broken
 from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
-from spsa.db import migrate, schema_version
+from spsa.db import alembic_runner, migrate, schema_version
 from spsa.db.alembic_runner import configuration
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.schema import REVISION
@@ -67,7 +67,7 @@ def later_program(tmp_path, later, monkeypatch):
     """From here on this process is the next version of the program."""
 
     def become():
-        monkeypatch.setattr(migrate, "_migrations", lambda: tmp_path / "later")
+        monkeypatch.setattr(alembic_runner, "_migrations", lambda: tmp_path / "later")
         for module in (migrate, schema_version):
             monkeypatch.setattr(module, "REVISION", NEXT)
 
