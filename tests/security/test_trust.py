@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,9 +194,9 @@ def test_what_is_no_public_key_is_refused(
 def test_without_the_library_a_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(
-        __import__("sys").modules, "cryptography.hazmat.primitives.asymmetric", None
-    )
+    monkeypatch.delattr("spsa.security.ed25519", raising=False)
+    monkeypatch.delitem(sys.modules, "spsa.security.ed25519", raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(TuningError, match=r"pip install 'spsa-tuner\[trust\]'"):
         SigningKey.new()
 
