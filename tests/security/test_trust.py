@@ -196,7 +196,7 @@ def test_without_the_library_a_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.delattr("spsa.security.ed25519", raising=False)
     monkeypatch.delitem(sys.modules, "spsa.security.ed25519", raising=False)
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     with pytest.raises(TuningError, match=r"pip install 'spsa-tuner\[trust\]'"):
         SigningKey.new()
 
