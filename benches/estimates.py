@@ -1,7 +1,7 @@
 """`python -m benches.estimates`: which theta of a run is the best one, and how honest its sd is.
 
-Every rule tunes the same synthetic engines with its defaults; printed is the part of the Elo at
-stake that its final, averaged and supported theta recover, and how many of the best values lie
+Every rule tunes the same synthetic engines with its defaults; printed is the part of the Elo
+to gain that its final, averaged and supported theta recover, and how many of the best values lie
 within the 95% interval of the supported one.
 """
 
@@ -48,21 +48,21 @@ CASES = (
         parameters=7,
         iterations=24,
         pairs=30,
-        prospect=Prospect(stake=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
+        prospect=Prospect(elo_to_gain=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
     ),
     Case(
         name="67 x 150 games, 16 parameters, 15 Elo",
         parameters=16,
         iterations=67,
         pairs=75,
-        prospect=Prospect(stake=15, draw_rate=0.5),
+        prospect=Prospect(elo_to_gain=15, draw_rate=0.5),
     ),
     Case(
         name="250 x 150 games, 5 parameters, 15 Elo",
         parameters=5,
         iterations=250,
         pairs=75,
-        prospect=Prospect(stake=15, draw_rate=0.5),
+        prospect=Prospect(elo_to_gain=15, draw_rate=0.5),
     ),
 )
 

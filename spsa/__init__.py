@@ -1,3 +1,3 @@
-"""The shared core of the tuner and its master; the box that plays is the package `worker`."""
+"""The shared core of the tuner, and its master; the package `worker` plays."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,6 @@
 """Every error of the tuner, in one tree.
 
-A message carries the names and numbers a person needs to act. The class carries the exit code.
-Nothing else in the project decides how a failure ends.
+A message has the names and numbers that a user needs to act. The class has the exit code.
 """
 
 import errno
@@ -18,21 +17,21 @@ _FOUND_LENGTH = 1_000
 
 
 class TuningError(Exception):
-    """Something that the person running the tuner has to know; never shown as a traceback."""
+    """An error that is shown to the user as a sentence, never as a traceback."""
 
     exit_code = 1
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The sentences that a person is shown; line breaks inside one come from elsewhere."""
+        """The lines to show; a line break inside one of them comes from outside this program."""
         return (str(self),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that is wrong in what a person wrote.
+    """One fault in a file, an option or a variable.
 
-    `line` counts from 1 and is None where a fault has no line, as with the environment.
+    `line` counts from 1; None if the fault has no line, as in the environment.
     """
 
     file: str
@@ -44,16 +43,16 @@ class Fault:
     def __str__(self) -> str:
         file = printable(self.file, _FILE_LENGTH)
         place = file if self.line is None else f"{file}:{self.line}"
-        said = f"[{printable(self.name, _NAME_LENGTH)}] {self.found}; {self.remedy}"
-        return f"{place}: {printable(said, _FOUND_LENGTH)}"
+        text = f"[{printable(self.name, _NAME_LENGTH)}] {self.found}; {self.remedy}"
+        return f"{place}: {printable(text, _FOUND_LENGTH)}"
 
 
 MOST_FAULTS = 100
-"""Of one file in one go; a reader of more would begin at the first one, too."""
+"""How many faults of one file are shown at a time."""
 
 
 class InvalidInput(TuningError):
-    """A file, option or variable is wrong: its faults in one go, nothing built or played."""
+    """A file, an option or a variable is wrong; has all its faults."""
 
     exit_code = 2
 
@@ -67,80 +66,80 @@ class InvalidInput(TuningError):
 
 
 class NothingToDo(TuningError):
-    """There is no work of the kind that was asked for."""
+    """There is no work of the requested kind."""
 
     exit_code = 3
 
 
 class BuildFailed(TuningError):
-    """The compiler refused a source; the message has its own words and the values given."""
+    """A build failed; the message has the output of the compiler and the values."""
 
     exit_code = 4
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The compiler's words or the engine's have several lines."""
+        """The output of the compiler or the engine, line by line."""
         return tuple(str(self).split("\n"))
 
 
 class SmokeTestFailed(BuildFailed):
-    """A fresh binary did not answer as a UCI engine does."""
+    """A new binary does not behave like a UCI engine."""
 
 
 class SourceChanged(TuningError):
-    """The engine's source is no longer the one the run was started with."""
+    """The engine's source is not the one with which the run was started."""
 
 
 class ArtifactMismatch(TuningError):
-    """The bytes of a binary do not hash to what the row names; it is not run."""
+    """The bytes of a binary do not have the hash of its row; it is not run."""
 
 
 class NotSigned(TuningError):
-    """The owner of the trusted key did not sign what a row says is to be executed."""
+    """The owner of the trusted key did not sign what a row would have the worker execute."""
 
 
 class DatabaseUnreachable(TuningError):
-    """The database does not answer; the caller may wait and ask again with the same identifiers."""
+    """The database does not respond; the caller may repeat the call with the same identifiers."""
 
     exit_code = 5
 
 
 class NotPermitted(TuningError):
-    """The database knows who asks, and that one may not do this."""
+    """The database login has no right to do this."""
 
     exit_code = 2
 
 
 class SchemaMismatch(TuningError):
-    """The database has another schema than this program, which can do nothing with it."""
+    """The database has another schema than this program needs."""
 
     exit_code = 3
 
 
 class TablesMissing(SchemaMismatch):
-    """Nobody has made the tuner's tables, or the SQLite file that is to hold them, yet."""
+    """The tables of the tuner, or the SQLite file for them, do not exist yet."""
 
 
 class UnusableState(TuningError):
-    """The saved state is another rule's, or of other parameters: the run cannot go on from it."""
+    """The saved state does not fit the rule or the parameters, so the run cannot continue."""
 
     exit_code = 2
 
 
 class IllegalTransition(TuningError):
-    """A row was not in a state from which the wanted one can be reached: a race was lost."""
+    """A row is not in a state from which the change is possible; another process was faster."""
 
 
 class BatchFailed(TuningError):
-    """A batch could not be played on this machine; the message has the engine's fault."""
+    """A batch cannot be played on this machine; the message has the engine's fault."""
 
 
 class OutOfRange(TuningError):
-    """A number or a text of a worker lies outside `limits`; the message names the column."""
+    """A number or a text of a worker is outside its limits; the message names the column."""
 
 
 class NameTaken(TuningError):
-    """The name of a worker belongs to another machine."""
+    """The worker's name belongs to another machine."""
 
     exit_code = 2
 
@@ -150,21 +149,21 @@ class DatabaseRefused(TuningError):
 
 
 class MasterLeaseLost(TuningError):
-    """Another master moves this run now; this one must stop touching it."""
+    """Another master holds this run now; this one has to stop."""
 
 
 class LeaseLost(TuningError):
-    """The claim is no longer this worker's; its games are dropped, another plays them again."""
+    """The claim no longer has its batch; the games are dropped, another worker plays them again."""
 
 
 class ReportConflict(TuningError):
-    """A batch that is done was reported again with other counts: a defect, never to be ignored."""
+    """A batch that is done was reported again with other counts, which is a defect."""
 
 
 class EngineFault(TuningError):
-    """An engine crashed, hung, moved illegally or refused an option: a void game with a reason.
+    """An engine crashed, hung, made an illegal move or refused an option; the game is void.
 
-    What the engine itself wrote may be in both texts, which are printable and bounded therefore.
+    Both texts may quote the engine, so they are printable and bounded.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -172,26 +171,26 @@ class EngineFault(TuningError):
         super().__init__(printable(f"{reason}: {detail}", FAILURE_LENGTH))
 
 
-def told(error: OSError) -> tuple[str, int]:
-    """What to say of a file that a program could not use, and the code it exits with.
+def file_failure(error: OSError) -> tuple[str, int]:
+    """The message and the exit code for a file that cannot be used.
 
-    A name that no system takes is bad input; anything else is a failure of this machine.
+    A name that is too long is bad input; any other error is a failure of this machine.
     """
     where = printable(str(error.filename or "output"), _FILE_LENGTH)
     return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
 
 
-def tell_defect(
+def report_defect(
     kind: type[BaseException], error: BaseException, _trace: TracebackType | None
 ) -> None:
-    """The programs' `sys.excepthook`: a sentence for what nobody caught; an interrupt needs none.
+    """The programs' `sys.excepthook`: one sentence for an unexpected error, none for an interrupt.
 
-    A program with SPSA_DEBUG in its environment leaves Python's own in place. Only the first line
-    of the error is shown: below it a database driver quotes the statement and its values.
+    With SPSA_DEBUG in its environment a program keeps Python's own hook. Only the first line of the
+    error is shown, because a database driver quotes the statement and its values below it.
     """
     if not issubclass(kind, KeyboardInterrupt):
-        said = printable(str(error).partition("\n")[0], FAILURE_LENGTH)
+        text = printable(str(error).partition("\n")[0], FAILURE_LENGTH)
         sys.stderr.write(
-            f"a defect of this program: {kind.__name__}: {said}\n"
+            f"a defect of this program: {kind.__name__}: {text}\n"
             "set SPSA_DEBUG=1 for its traceback, and please report it\n"
         )

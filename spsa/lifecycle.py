@@ -1,4 +1,4 @@
-"""The three lifecycles, spelled once.
+"""The lifecycles of runs, iterations and batches.
 
 CHECK constraints, the guards of every UPDATE, the diagram in docs/architecture.md and the tests are
 derived from these tables or compared with them.
@@ -32,7 +32,7 @@ class BatchStatus(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What an iteration's games are for: to move theta, or to measure one theta against another."""
+    """Why an iteration is played: to move theta, or to measure one theta against another."""
 
     TUNE = "tune"
     VALIDATE = "validate"
@@ -55,22 +55,22 @@ ITERATION: Mapping[IterationStatus, frozenset[IterationStatus]] = {
 }
 
 BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
-    # ready -> failed: every machine that is there has tried it
+    # ready -> failed: every active machine has tried it
     BatchStatus.READY: frozenset({BatchStatus.LEASED, BatchStatus.FAILED}),
-    # leased -> leased: an expired lease is claimed by somebody else with the next attempt number
+    # leased -> leased: another claim takes over an expired lease, with the next attempt number
     BatchStatus.LEASED: frozenset(
         {BatchStatus.LEASED, BatchStatus.READY, BatchStatus.DONE, BatchStatus.FAILED}
     ),
-    # a purge: done -> ready where the games can be played again, else done -> purged for good
+    # a purge: done -> ready if the games can be played again, else done -> purged
     BatchStatus.DONE: frozenset({BatchStatus.READY, BatchStatus.PURGED}),
-    # failed -> ready: a person who has mended the cause resumes the run
+    # failed -> ready: a person resumes the run
     BatchStatus.FAILED: frozenset({BatchStatus.READY}),
     BatchStatus.PURGED: frozenset(),
 }
 
 
 def sources(table: Mapping[Status, frozenset[Status]], to: Status) -> frozenset[Status]:
-    """The states from which `to` may be reached in one move."""
+    """The states from which `to` may be reached directly."""
     return frozenset(source for source, targets in table.items() if to in targets)
 
 

@@ -1,7 +1,7 @@
-"""The only way to a terminal and to a log: whatever was written, it is one printable line.
+"""All output to terminals and logs, as printable lines.
 
-Names, reasons and engines' lines come from machines that nobody has to trust. `ruff` refuses
-`click.echo` everywhere else, so that no text goes around this module by oversight.
+Names, reasons and engines' lines come from machines that need not be trusted. `ruff` forbids
+`click.echo` everywhere else, so that no text bypasses this module.
 """
 
 import json
@@ -25,44 +25,44 @@ def echo(*lines: str, err: bool = False) -> None:
 
 
 def echo_json(value: Any, *, indent: int | None = None) -> None:
-    """Write JSON, which escapes what is not ASCII and so is printable at any length."""
+    """Write JSON, in which all text is escaped to ASCII."""
     click.echo(json.dumps(value, allow_nan=False, indent=indent))
 
 
 def echo_raw(text: str) -> None:
-    """Write text of this program to stdout as it is: a patch or SQL that others will read."""
+    """Write text of this program to stdout unchanged, such as a patch or SQL."""
     click.echo(text, nl=False)
 
 
 def echo_error(program: str, error: TuningError) -> None:
-    """Say on stderr why a program ends."""
+    """Write to stderr why a program ends."""
     first, *rest = error.lines
     echo(f"{program}: {first}", *rest, err=True)
 
 
 def echo_usage_error(error: click.ClickException) -> None:
-    """Say what is wrong with a command line, however long or odd what was typed is."""
-    said = StringIO()
-    error.show(said)
-    lines = said.getvalue().rstrip("\n").split("\n")
+    """Write what is wrong with a command line, in printable lines of bounded length."""
+    text = StringIO()
+    error.show(text)
+    lines = text.getvalue().rstrip("\n").split("\n")
     echo(*(_shortened(line) for line in lines), err=True)
 
 
 def _shortened(line: str) -> str:
-    """Without the middle of a long line: what was typed is there, and the verdict at its end."""
+    """Cut the middle out of a long line, because the reason is at its end."""
     half = _USAGE_LENGTH // 2
     return line if len(line) <= _USAGE_LENGTH else f"{line[:half]}{ELLIPSIS}{line[-half:]}"
 
 
 def write_any_text() -> None:
-    """Let a terminal without ± or … have the rest."""
+    """Replace characters such as ± or … that a terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 class PrintableLines(logging.Formatter):
-    """A record as one printable line; the lines of a trace are indented below it."""
+    """A record as one printable line; the lines of a traceback are indented below it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
         return printable(super().formatMessage(record), LINE_LENGTH)

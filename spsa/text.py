@@ -1,19 +1,19 @@
-"""Text of engines, workers and people, made safe to show and to store: one printable line.
+"""Makes text of engines, workers and users safe to show and to store: one printable line.
 
-An escape sequence repaints a terminal, a line break forges a line of a log or a report, and a
-bidirectional override shows another order than is written. Nothing here does input or output.
+An escape sequence could repaint a terminal, a line break could forge a line of a log or a report,
+and a bidirectional override could change the order that is displayed.
 """
 
 from html import escape
 
 NAME_LENGTH = 200
-"""Characters of a worker's name, host, platform, version and confinement."""
+"""Characters of a worker's name, host, platform, version and sandbox."""
 
 VOID_REASON_LENGTH = 200
 """Characters of the reason of a void game."""
 
 VOID_REASONS = 20
-"""Different reasons of void games in one batch; the rest is counted under `OTHER_REASONS`."""
+"""Different reasons of void games in one batch; more are counted as `OTHER_REASONS`."""
 
 OTHER_REASONS = "other reasons"
 
@@ -34,7 +34,7 @@ def printable(text: str, limit: int) -> str:
     """
     if len(text) <= limit and text.isprintable():
         return text
-    # No more is looked at than is kept: the text may be very long.
+    # only the start is converted, because the text may be very long
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
 
@@ -45,5 +45,5 @@ def printable_html(text: str, limit: int) -> str:
 
 
 def is_printable(text: str, limit: int) -> bool:
-    """Whether `printable` would change nothing, and something is there."""
+    """Whether the text is not empty and `printable` would not change it."""
     return printable(text, limit) == text != ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spsa import __version__
-from spsa.errors import TuningError, tell_defect, told
+from spsa.errors import TuningError, file_failure, report_defect
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
 from worker.flags import FILE, MATCH, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
@@ -131,7 +131,7 @@ def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
 def main() -> None:
     """Run the command; an error becomes a sentence and an exit code, never a traceback."""
     if not os.environ.get("SPSA_DEBUG"):
-        sys.excepthook = tell_defect
+        sys.excepthook = report_defect
     write_any_text()
     try:
         code = compete.main(standalone_mode=False)
@@ -144,6 +144,6 @@ def main() -> None:
         echo_error("compete", error)
         code = error.exit_code
     except OSError as error:
-        sentence, code = told(error)
+        sentence, code = file_failure(error)
         echo(f"compete: {sentence}", err=True)
     sys.exit(code)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,7 +14,6 @@ from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
 from spsa.core.scoring import Tally
-from spsa.db import deadline
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.migrate import upgrade
 from spsa.db.store import (
@@ -213,7 +213,8 @@ def shell(url: str) -> Iterator[sa.Connection]:
     engine = create_engine(parse_url(url), durable=False)
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            deadline.set_timeout(connection.connection.dbapi_connection, 3600)
+            driver: Any = connection.connection.dbapi_connection
+            driver.timeout = 3600
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         yield connection
     engine.dispose()

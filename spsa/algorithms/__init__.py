@@ -1,4 +1,4 @@
-"""The methods that move theta, behind one ask and tell interface; one module a method."""
+"""The methods that move theta, one module for each, with one interface: ask and tell."""
 
 from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa

@@ -1,4 +1,4 @@
-"""An average of theta over the iterations that weighs late ones more, without their history.
+"""An average of theta over the iterations, with more weight on late ones, without their history.
 
 Polynomial-decay averaging: Shamir & Zhang 2013, "Stochastic Gradient Descent for Non-smooth
 Optimization". After t results, with eta = 3,
@@ -8,8 +8,8 @@ Optimization". After t results, with eta = 3,
     variance = (1 - w) (variance + w (theta - mean before)^2)
 
 so that the result s of t weighs about s^3: the last half of a run has 94% of the weight, the last
-tenth 34%, and a start far away is forgotten as 1 / t^4. The variance is that of theta under the
-same weights (West 1979): how far theta still wanders, not how well the average is known.
+tenth 34%, and the influence of the start falls as 1 / t^4. The variance is that of theta under the
+same weights (West 1979); it is not the error of the average.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ class Average:
 
     @classmethod
     def of_nothing(cls, like: Vector) -> Self:
-        """The average of no theta yet, of the shape of `like`."""
+        """The average of no thetas, with the shape of `like`."""
         return cls(0, np.zeros_like(like), np.zeros_like(like))
 
     def with_next(self, theta: Vector) -> Self:
-        """The average of one theta more."""
+        """The average with one more theta."""
         count = self.count + 1
         weight = (_ETA + 1) / (count + _ETA)
         change = theta - self.mean
@@ -50,7 +50,7 @@ class Average:
 
     @property
     def spread(self) -> Belief | None:
-        """The average with the deviation of theta about it; None of fewer than two thetas."""
+        """The average and the deviation of theta; None for fewer than two thetas."""
         return Belief(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
 
     def dump(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Average:
 
     @classmethod
     def load(cls, data: Mapping[str, Any], like: Vector) -> Self:
-        """What `dump` wrote of thetas like this one. Raises UnusableState for anything else."""
+        """The average that `dump` wrote. Raises UnusableState for anything else."""
         needed = {"count": (), "mean": like.shape, "variance": like.shape}
         saved = restored("the average", data, needed)
         return cls(int(saved["count"]), saved["mean"], saved["variance"])

@@ -1,21 +1,21 @@
-"""What BSPSA and BSPSAS have in common: the model of a result, and what they have to be told.
+"""The common part of BSPSA and BSPSAS: the model of a result, and their settings.
 
-Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization". An engine at x
-is as strong as a normal density about the best values says, of deviation sigma_i. Then a pair
+Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization". The strength
+of an engine at x is a normal density about the best values, with deviation sigma_i. Then a pair
 played between y + c_k delta and y - c_k delta has, to first order and with the optimum at theta,
 
     w = sum A_i (theta_i - y_i) + noise of variance tau^2,   A_i = 2 delta_i c_k / sigma_i^2   (6)
 
-and B pairs are one observation with B A_i and B tau^2. Before any game theta_i is
-N(start_i, s_1^2), each by itself.
+and B pairs are one observation with B A_i and B tau^2. Before any game the theta_i are independent
+N(start_i, s_1^2).
 
-The paper counts from the origin what is counted here from y, the point between plus and minus. With
-one iteration open y is the mean, and the innovation
+The paper counts from the origin; here counts are from y, the point between plus and minus. With one
+iteration open y is the mean, and the innovation
 
     nu = W - B sum A_i (mean_i - y_i)
 
-is W. Results that come late, or that bounds and rounding have played elsewhere than at the mean,
-are taken by it for what they say.
+is W. With late results, or if bounds and rounding have moved y away from the mean, the innovation
+is still right.
 """
 
 from collections.abc import Mapping
@@ -76,9 +76,9 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What is told before any game: numbers, or arrays per parameter and replica.
+    """The prior: numbers, or arrays per parameter and replica.
 
-    `sigma` and `distance` (s_1) are in steps. A `tau` of None is learned from the games.
+    `sigma` and `distance` (s_1) are in steps. A `tau` of None is estimated from the games.
     """
 
     sigma: Vector | float
@@ -89,7 +89,7 @@ class Prior:
 
     @classmethod
     def given(cls, given: Mapping[str, Any]) -> Self:
-        """What the settings say."""
+        """The prior of these settings."""
         return cls(
             sigma=given["sigma"] or sigma_of(given["elo_per_step"]),
             distance=given["distance"],
@@ -101,7 +101,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What one result adds: B A of shape (n,), B tau^2 and nu of shape (1,)."""
+    """One result as an observation: B A of shape (n,), B tau^2 and nu of shape (1,)."""
 
     slope: Vector
     noise: Vector
@@ -111,7 +111,7 @@ class Seen:
 def sigma_of(elo_per_step: Scalar) -> Scalar:
     """sigma in steps, where one step from the best value loses h Elo: sigma^2 = 200 / (h ln 10).
 
-    With it the model's expected w and that of a quadratic loss agree near equality.
+    With it the expected w of the model and of a quadratic loss agree near equality.
     """
     sigma: Scalar = (200 / (elo_per_step * log(10))) ** 0.5
     return sigma
@@ -119,7 +119,7 @@ def sigma_of(elo_per_step: Scalar) -> Scalar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bayesian:
-    """All of `Rule` that does not depend on how deviations are kept."""
+    """The part of `Rule` that does not depend on how deviations are stored."""
 
     problem: Problem
     prior: Prior
@@ -145,11 +145,11 @@ class Bayesian:
         return after, reported(self.theta(after), outcome)
 
     def posterior(self, state: State, outcome: Outcome) -> State:
-        """What is believed after one more result."""
+        """The state after one more result."""
         raise NotImplementedError
 
     def seen(self, state: State, outcome: Outcome) -> Seen:
-        """The result as an observation of theta; one without games says nothing."""
+        """The result as an observation of theta; without games it has no information."""
         pairs, tau = outcome.pairs, self.prior.tau
         variance = tau2(state.squares, state.pairs) if tau is None else tau**2
         slope = outcome.difference * (pairs / self.prior.sigma**2)  # (6)

@@ -1,4 +1,4 @@
-"""BSPSA: the optimum believed normal, with all correlations between the parameters.
+"""BSPSA: a Bayesian filter with all correlations between the parameters.
 
 Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization", (14) to (16),
 here for B pairs at once; `spsa.algorithms.bayes` has A and the innovation nu, which is W with one
@@ -12,8 +12,8 @@ The covariance S itself is kept. (14) adds a matrix of rank one, so by Sherman a
 
     g   = S A / (B A^T S A + tau^2),   b = g nu,   S_{k+1} = S - B g (S A)^T
 
-which needs n^2 operations where solving (15) needs n^3. No matrix product of the linear algebra
-library is used: that would sum in another order on another processor.
+which needs n^2 operations, while solving (15) needs n^3. Matrix products of the linear algebra
+library are avoided, because on another processor they sum in another order.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def _product(symmetric: Vector, vector: Vector) -> Vector:
 
 
 def _less(symmetric: Vector, vector: Vector) -> Vector:
-    """S - v v^T, with one array of that size made and not two."""
+    """S - v v^T, with one temporary array instead of two."""
     square = vector[..., None] * vector[..., None, :]
     return np.subtract(symmetric, square, out=square)
 
@@ -97,7 +97,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Bspsa:
 
 METHOD = Method(
     name="bspsa",
-    summary="Bayesian filter told curvature and distance, with correlations",
+    summary="Bayesian filter with given curvature and distance, with correlations",
     settings=SETTINGS,
     build=_build,
 )

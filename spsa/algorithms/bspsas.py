@@ -1,4 +1,4 @@
-"""BSPSAS: the optimum believed normal, every parameter independently of the others.
+"""BSPSAS: a Bayesian filter that keeps the parameters independent.
 
 Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization", (9) and (10),
 here for B pairs at once; `spsa.algorithms.bayes` has A_i and the innovation nu, which is W with
@@ -7,10 +7,10 @@ one iteration open:
     theta_i += A_i s_i^2 nu / (B A_i^2 s_i^2 + tau^2)             (9)
     s_i^2    = s_i^2 tau^2 / (B A_i^2 s_i^2 + tau^2)              (10)
 
-(9) as it is printed has another sum, over the theta_j of the other parameters. It is left out. Of
-the two sums over j that should cancel under (8), the printed derivation halves one. What is left
-depends on where the origin of theta is, and vanishes when the model is linearised about theta_k, as
-(3) is: with it, shifting all values would change a run, and for the worse.
+The printed (9) has another sum, over the theta_j of the other parameters, which is left out here.
+Of the two sums over j that should cancel under (8), the printed derivation halves one. The rest
+depends on the origin of theta, and vanishes if the model is linearised about theta_k, like (3).
+With it, a shift of all values would change a run, and for the worse.
 
 `bspsa` keeps the correlations; this costs less for many parameters and loses little.
 """
@@ -79,7 +79,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Bspsas:
 
 METHOD = Method(
     name="bspsas",
-    summary="Bayesian filter told curvature and distance, parameters independent",
+    summary="Bayesian filter with given curvature and distance, parameters independent",
     settings=SETTINGS,
     build=_build,
 )

@@ -1,23 +1,23 @@
-"""SPSA and FDSA with constant gains, about which nearly everything is known in closed form.
+"""SPSA and FDSA with constant gains, whose precision is known in closed form.
 
 Van den Bergh, "The SPSA process": a game of theta + c against theta - c moves theta by
 
     theta += r c    after a win,   theta -= r c    after a loss                         (1.1)
 
-and so W = wins - losses of any number of games by r c W. The vector c_i of game i from 0 is
+so a number of games with W = wins - losses moves theta by r c W. The vector c_i of game i from 0 is
 
     c e_j, j = i mod n            one parameter at a time: a variant of FDSA   (Example 1.1)
     c (delta_1, ..., delta_n)     delta = +-1, all at once: SPSA               (Example 1.2)
 
-with the same c for all parameters where each is measured in its own steps.
+with the same c for all parameters, each in its own steps.
 
-Theta ends in a normal distribution about the optimum. How wide it is depends on r, and how soon it
-gets there on r c^2: `spsa.lab.theory` has the formulas, and `plan` chooses r and c by them. Two of
-the paper's need mending: (2.4) has to read sigma^2 = 1 - d, and (2.6)
+Theta ends in a normal distribution about the optimum. Its width depends on r, and the time until
+then on r c^2: `spsa.lab.theory` has the formulas, and `plan` chooses r and c by them. Two formulas
+of the paper need corrections: (2.4) has to read sigma^2 = 1 - d, and (2.6)
 lambda_j = C / (4 r e_j c_j^2).
 
-A parameter moves by half the difference that was played of it, which is c_i unless bounds or
-rounding made it something else.
+The c_i of the update is half the played difference, which is c_i unless bounds or rounding changed
+it.
 """
 
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> ConstantGain:
 
 METHOD = Method(
     name="constant",
-    summary="SPSA or FDSA with constant gains, as the theory of its precision has it",
+    summary="SPSA or FDSA with constant gains, whose precision is known in theory",
     settings=_SETTINGS,
     build=_build,
 )

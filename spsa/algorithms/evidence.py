@@ -1,4 +1,4 @@
-"""What the games of an outcome say in Elo: `spsa.core.scoring` over arrays of pentanomials."""
+"""The Elo of an outcome: `spsa.core.scoring` for arrays of pentanomials."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,16 @@ def elo(outcome: Outcome) -> Vector:
 
 
 def null_error(outcome: Outcome) -> Vector:
-    """The standard deviation that `elo` of so many pairs has between equals, shape (1,)."""
+    """The standard deviation of `elo` between equal players, shape (1,)."""
     pairs = np.maximum(outcome.pairs, 1.0)
     variance = (PRIOR_WEIGHT * PRIOR_VARIANCE + outcome.squares) / (PRIOR_WEIGHT + outcome.pairs)
     return ELO_PER_SCORE * np.sqrt(variance / pairs) / 2
 
 
 def bounded_elo(outcome: Outcome, bound: float) -> tuple[Vector, npt.NDArray[np.bool_]]:
-    """Elo kept within `bound` standard errors of 0, and whether that changed it; shape (1,) each.
+    """Elo limited to `bound` standard errors from 0, and whether that changed it; shape (1,) each.
 
-    The error is that of equal players: it does not shrink for the one-sided tallies which have to
-    be bounded.
+    The error is that of equal players, because the error of a one-sided tally would be too small.
     """
     found = elo(outcome)
     limit = bound * null_error(outcome)
@@ -35,15 +34,15 @@ def bounded_elo(outcome: Outcome, bound: float) -> tuple[Vector, npt.NDArray[np.
 
 
 def inverse(difference: Vector, wanted: float) -> Vector:
-    """1 / difference, but never larger than 1 / wanted and 0 where there is no difference.
+    """1 / difference, but at most about 1 / wanted, and 0 where there is no difference.
 
-    A difference that bounds or constraints have shortened would otherwise magnify the noise.
+    Otherwise a difference that bounds or constraints have shortened would magnify the noise.
     """
     return difference / np.maximum(difference**2, wanted**2)
 
 
 def reported(theta: Vector, outcome: Outcome) -> RuleUpdate:
-    """The move of a rule that takes results as they are, without going through Elo."""
+    """The update of a rule that uses results directly, not their Elo."""
     found = elo(outcome)
     return RuleUpdate(
         theta=theta,
@@ -57,13 +56,5 @@ _PAIRS, _SQUARES = 50.0, 40.0
 
 
 def tau2(squares: Vector, pairs: Vector) -> Vector:
-    """tau^2, the variance of the result w of a game pair, by the games seen so far.
-
-    2 (1 - d) for a draw rate d and balanced openings, so 0.8 before the games say otherwise: that
-    counts for as much as 50 pairs would.
-
-    Args:
-        squares: the sum of w^2, shape (1,).
-        pairs: the number of pairs, shape (1,).
-    """
+    """The variance of w, shape (1,), from the sum of w^2 over `pairs`, shape (1,) each."""
     return (_SQUARES + squares) / (_PAIRS + pairs)

@@ -1,18 +1,18 @@
-"""SPSA as Fishtest and OpenBench run it, after Joona Kiiski's tuner: on results, not on Elo.
+"""SPSA as in Fishtest and OpenBench, after Joona Kiiski's tuner: on results, not on Elo.
 
     plus, minus = theta +- c_k delta,   delta_i = +-1
     theta_i    += R_k c_k delta_i W,    R_k = a_k / c_k^2
 
 W is wins - losses of plus. (17) of Ivec & Vojnovic 2022, "Bayesian statistics approach to chess
-engines optimization", has a_k and c_k; both are told by where they end after N iterations:
+engines optimization", has a_k and c_k; both are set by their values after N iterations:
 
     c = c_end N^gamma,   a_end = r_end c_end^2,   a = a_end (A + N)^alpha
 
 R_k is a learning rate in units of c_k^2: one game moves theta by at most R_k perturbations,
 whatever the parameters are. It is r_end at the last planned iteration.
 
-A parameter moves by half the difference that was played of it, which is c_k delta unless bounds or
-rounding made it something else.
+The c_k delta of the update is half the played difference, which is c_k delta unless bounds or
+rounding changed it.
 """
 
 from collections.abc import Mapping

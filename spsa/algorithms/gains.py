@@ -3,7 +3,7 @@
     a_k = a / (A + k)^alpha,   c_k = c / k^gamma
 
 Spall, "Implementation of the Simultaneous Perturbation Algorithm for Stochastic Optimization",
-III.B, has the values: alpha = 0.602, gamma = 0.101, and A a tenth of the planned iterations.
+III.B, recommends alpha = 0.602, gamma = 0.101, and for A a tenth of the planned iterations.
 """
 
 from dataclasses import dataclass
@@ -46,10 +46,10 @@ class Gains:
 
 
 def delay(iterations: int) -> float:
-    """A, by the number of planned iterations."""
+    """The default of A."""
     return _DELAY * iterations
 
 
 def decayed(end: float, gamma: float, iterations: int, k: int) -> float:
-    """c_k of the sequence that is `end` at the last planned iteration."""
+    """c_k of the sequence that ends with `end` at the last planned iteration."""
     return float(end * (iterations / k) ** gamma)

@@ -1,17 +1,17 @@
-"""Joona Kiiski's method of 2011: Gaussian perturbations, and a constant step to the winner's side.
+"""Joona Kiiski's method of 2011: Gaussian perturbations, and constant gain towards the winner.
 
     plus, minus = theta +- delta,   delta_i ~ N(0, sd^2)
     theta_i    += apply_factor delta_i W
 
-W is wins - losses of plus; Kiiski played one game a time, for which it is the result. "Stockfish's
+W is wins - losses of plus; Kiiski played one game at a time. "Stockfish's
 Tuning Method", Chess Programming Wiki, October 2011.
 
-Nothing decays. Important parameters climb, and unimportant ones walk at random: the strength rises,
-comes to a stop and falls again, so that a run has to be ended in time. Values of a table are best
-moved together, by an amplitude and a bias for all of them, which params.toml has.
+Nothing decays. Important parameters improve, and unimportant ones walk at random: the strength
+rises, stalls and falls again, so a run has to be stopped in time. The values of a table are best
+moved together, by an amplitude and a bias, as params.toml allows.
 
-A parameter moves by half the difference that was played of it, which is delta unless bounds or
-rounding made it something else.
+The delta of the update is half the played difference, which is delta unless bounds or rounding
+changed it.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Kiiski:
 
 METHOD = Method(
     name="kiiski",
-    summary="Kiiski's first tuner: Gaussian perturbations, a constant step to the winner's side",
+    summary="Kiiski's first tuner: Gaussian perturbations, constant gain towards the winner",
     settings=_SETTINGS,
     build=_build,
 )

@@ -1,4 +1,4 @@
-"""What the registry knows of a method: its name, its settings, and how to make its rule."""
+"""A method in the registry: its name, its settings, and how to create its rule."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from spsa.algorithms.settings import Setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """`build` gets a value for every setting, as `spsa.algorithms.settings.values` has them.
+    """A method. `build` gets a value for every setting, from `spsa.algorithms.settings.values`.
 
-    `iterations_per_depth` is how many planned iterations there have to be for every one in flight:
-    in shorter runs results come too late for the rule's moves, and part of the gain is lost.
+    `iterations_per_depth` is how many planned iterations a run needs for each one in flight: in
+    shorter runs results come too late for the rule's steps, and part of the gain is lost.
     """
 
     name: str

@@ -1,33 +1,33 @@
-"""The default: a bank of Bayesian filters, each with its own idea of the engine, weighed by fit.
+"""The default: a bank of Bayesian filters with different curvatures, weighted by their predictions.
 
-`bspsas` (seed 000) needs to be told sigma, which is how fast Elo is lost with distance. Here every
-hypothesis about it has a filter of its own. All filters see all games; how well each foretold them
-decides its weight (multiple-model estimation: Magill 1965, "Optimal adaptive estimation of sampled
-stochastic processes"). Hypothesis j is that a step away from the best value costs each of the n
-parameters h_j = H_j / n Elo, because it is the Elo in all, and not that of one parameter, which
-tunings have in common. That the best value is about a step away, s_1 of seed 000, is the prior.
+`bspsas` (Ivec & Vojnovic 2022) has to be told sigma: how fast Elo is lost with distance. Here every
+hypothesis about it has its own filter. All filters see all games; the weight of each depends on how
+well it predicted them (multiple-model estimation: Magill 1965, "Optimal adaptive estimation of
+sampled stochastic processes"). Hypothesis j is that one step from the best value costs each of the
+n parameters h_j = H_j / n Elo, because tunings have similar Elo in all, not in each parameter. The
+prior is that the best value is about one step away, s_1 of the paper.
 
 With everything in steps, W = wins - losses over B pairs played between y + x and y - x, and w of
 one pair of variance tau^2:
 
-    A_j   = 2 x h_j ln 10 / 200                    2 x / sigma_j^2 of seed 000, (6)
-    nu_j  = W - B sum A_j (mu_j - y)               what it did not foretell
+    A_j   = 2 x h_j ln 10 / 200                    2 x / sigma_j^2 of the paper's (6)
+    nu_j  = W - B sum A_j (mu_j - y)               what it did not predict
     S_j   = B tau^2 + B^2 sum A_j^2 v_j
     l_j  -= nu_j^2 / (2 B tau^2)
     mu_j += B A_j v_j nu_j / S_j
     v_j  -= (B A_j v_j)^2 / S_j
     theta = sum softmax(l)_j mu_j
 
-The innovation is taken around the y that was played, so a result that comes late, or was played
-with other values than were asked for, says exactly what it says.
+The innovation uses the y that was played, so the update is right also for a result that comes late,
+or was played with other values than `ask` gave.
 
-The perturbation depends on how many pairs p were planned so far, not on how they are cut into
-iterations nor on how many are to come, so that a run may end or go on whenever one likes:
+The perturbation depends on the number p of pairs planned so far, not on how they are cut into
+iterations nor on how many follow, so that a run may end or continue at any time:
 
     x = c_k delta,   delta_i = +-1,   c_k = (10^6 / p)^gamma
 
-which is Fishtest's, in a run of a million pairs. A result says the more the larger c_k is, as long
-as the loss is a parabola so far from the optimum; the choice is the suite's of `simulate compare`.
+which is Fishtest's in a run of a million pairs. The larger c_k is, the more a result says, as long
+as the loss is still a parabola at that distance; c_k was chosen on the suite of `simulate compare`.
 """
 
 from collections.abc import Mapping
@@ -59,8 +59,8 @@ _SETTINGS = (
 )
 
 _ELO = 10.0 ** np.arange(-1.0, 2.75, 0.25)  # H: Elo lost one step away in every parameter
-_USUAL_ELO, _SPREAD = 5.0, 1.5  # log-normal prior of H
-_DEVIATION = 1.0  # s_1 of seed 000, steps
+_MEDIAN_ELO, _SPREAD = 5.0, 1.5  # log-normal prior of H
+_DEVIATION = 1.0  # s_1 of the paper, in steps
 _ONE_STEP = 1e6  # pairs after which plus and minus are a step from theta
 
 
@@ -91,7 +91,7 @@ class Bank:
 
     @property
     def centre(self) -> Vector:
-        """The mean under these probabilities, shape (n,); to the bit what all filters agree on."""
+        """The mean under these probabilities, shape (n,); exact where all filters agree."""
         first = self.mean[..., 0, :]
         apart = self.mean - first[..., None, :]
         centre: Vector = first + (self.weight * apart).sum(axis=-2)
@@ -113,7 +113,7 @@ class Mixture:
     def start(self) -> Bank:
         start = self.problem.start[..., None, :]
         shape = (*start.shape[:-2], len(_ELO), start.shape[-1])
-        prior = -0.5 * (np.log(_ELO / _USUAL_ELO) / _SPREAD) ** 2
+        prior = -0.5 * (np.log(_ELO / _MEDIAN_ELO) / _SPREAD) ** 2
         none = np.zeros((*shape[:-2], 1))
         return Bank(
             mean=np.broadcast_to(start, shape),
@@ -142,7 +142,7 @@ class Mixture:
 
     def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
-        noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # no games teach nothing, not 0/0
+        noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # avoids 0/0 without games
         signal = pairs * self.per_step * outcome.difference[..., None, :]
         innovation = outcome.result[..., None, :] - total(signal * (bank.mean - centre))
         reach = signal * bank.variance
@@ -168,7 +168,7 @@ def _build(problem: Problem, given: Mapping[str, float | None]) -> Mixture:
 
 METHOD = Method(
     name="mixture",
-    summary="a bank of Bayesian filters, weighed by how well each foretold the games",
+    summary="a bank of Bayesian filters, weighted by how well each predicted the games",
     settings=_SETTINGS,
     build=_build,
 )

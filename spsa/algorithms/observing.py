@@ -1,11 +1,11 @@
-"""What a run says of theta besides where its rule is: the average, and what its games support.
+"""Adds estimates of the optimum to a rule: the average of theta, and what the games support.
 
-The average is that of `averaging`. What the games support is the belief of the rule, or, of a rule
-that holds none, that of a witness: a `mixture` that is told the same outcomes and asks for nothing.
-It does not matter who chose the points as far as the filter's model is true: it learns from what
-was played. The model has one curvature for all parameters. Where they differ much, early games are
-read with a bias that stays: after a short run of a rule that walks far, the rule itself is closer
-to the optimum; after one of a timid rule, what its games support is far closer.
+The average is that of `averaging`. What the games support is the belief of the rule. A rule without
+belief gets a witness: a `mixture` that is told the same outcomes but chooses no points. As far as
+its model is true, it does not matter who chose the points. The model has one curvature for all
+parameters. If curvatures differ much, early games leave a bias: after a short run of a rule with
+large steps, theta itself is closer to the optimum; after a short run of a rule with small steps,
+the witness is far closer.
 """
 
 from collections.abc import Mapping
@@ -33,9 +33,10 @@ WITNESS = "mixture"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Notes:
-    """What was made of the outcomes so far; of all of them, unless the run is older than notes.
+    """The average and the witness's state after the outcomes so far.
 
-    `witness` is the state of the witness, None where the rule has a belief of its own.
+    An older program kept no notes, so they may start later than the run. `witness` is None if the
+    rule has a belief of its own.
     """
 
     average: Average
@@ -44,7 +45,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """The state of a rule with the notes on it; None in a state that is older than such notes."""
+    """The state of a rule with its notes; None in the state of an older program."""
 
     rule: State
     notes: Notes | None
@@ -52,7 +53,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """A rule that is watched at work; it asks and tells just as the rule alone does."""
+    """A rule with notes; `ask` and `tell` are those of the rule."""
 
     rule: Rule
     witness: Rule | None
@@ -72,20 +73,20 @@ class Observed:
         return self.rule.ask(state.rule, k, rng)
 
     def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
-        after, move = self.rule.tell(state.rule, outcome)
+        after, update = self.rule.tell(state.rule, outcome)
         before = state.notes or self._blank()
         notes = Notes(
             average=before.average.with_next(self.rule.theta(after)),
             witness=self.witness and self.witness.tell(before.witness, outcome)[0],
         )
-        return Observation(after, notes), move
+        return Observation(after, notes), update
 
     def averaged(self, state: Observation) -> Belief | None:
-        """Theta on average, and how far it wanders; None before the second outcome."""
+        """The mean and standard deviation of theta; None before the second outcome."""
         return None if state.notes is None else state.notes.average.spread
 
     def supported(self, state: Observation) -> Belief | None:
-        """Where all games together put the optimum; None before the first outcome."""
+        """The optimum that all games together suggest; None before the first outcome."""
         notes = state.notes
         if notes is None or notes.average.count == 0:
             return None
@@ -94,7 +95,7 @@ class Observed:
         return self.witness.belief(notes.witness)
 
     def dump(self, state: Observation) -> dict[str, Any]:
-        """The state as JSON values; without notes, just what the rule makes of its own."""
+        """The state as JSON values; without notes, that of the rule alone."""
         own, notes = self.rule.dump(state.rule), state.notes
         if notes is None:
             return own
@@ -107,7 +108,7 @@ class Observed:
         }
 
     def load(self, data: Mapping[str, Any]) -> Observation:
-        """What `dump` wrote, or the rule's state alone. Raises UnusableState for anything else."""
+        """The state from `dump`, or the rule's alone. Raises UnusableState for anything else."""
         if "notes" not in data:
             return Observation(self.rule.load(data), None)
         rule, notes = self.rule.load(_part(data, "rule")), _part(data, "notes")
@@ -128,13 +129,13 @@ def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def observed(rule: Rule, problem: Problem) -> Observed:
-    """The rule, with a witness if it holds no belief of its own."""
+    """The rule with notes, and with a witness if it has no belief of its own."""
     believes = rule.belief(rule.start()) is not None
     return Observed(rule, None if believes else create(WITNESS, {}, problem), problem)
 
 
 def noted(data: Mapping[str, Any]) -> int | None:
-    """How many outcomes the notes in a dumped state are made from; None without sound notes."""
+    """How many outcomes are in the notes of a dumped state; None without valid notes."""
     try:
         return int(data["notes"]["average"]["count"])
     except (KeyError, TypeError, ValueError):
@@ -142,5 +143,5 @@ def noted(data: Mapping[str, Any]) -> int | None:
 
 
 def without_notes(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A dumped state as it was before there were notes: the rule's alone."""
+    """A dumped state without notes: the rule's alone."""
     return data["rule"] if "notes" in data else data

@@ -1,4 +1,4 @@
-"""Directions in which to look."""
+"""Directions of perturbations."""
 
 import numpy as np
 

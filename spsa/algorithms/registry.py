@@ -28,12 +28,12 @@ def algorithms() -> tuple[str, ...]:
 
 
 def method(algorithm: str) -> Method:
-    """A method's description and settings, for help texts. Raises KeyError for an unknown name."""
+    """The method of this name. Raises KeyError for an unknown name."""
     return _METHODS[algorithm]
 
 
 def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Found]:
-    """Everything that is wrong as (key, found, remedy); the key of a wrong name is "algorithm"."""
+    """All faults as (key, found, remedy); the key of an unknown algorithm is "algorithm"."""
     if algorithm not in _METHODS:
         return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _METHODS))]
     return list(faults(_METHODS[algorithm].settings, settings))
@@ -42,8 +42,8 @@ def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Foun
 def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> Rule:
     """The named rule for one problem.
 
-    Raises ValueError with every fault in `settings_faults`; ask those first where the settings
-    come from a person, who has to be told file and line.
+    Raises ValueError with all `settings_faults`. Settings of a user are checked before, so that the
+    message has file and line.
     """
     if wrong := settings_faults(algorithm, settings):
         raise ValueError("; ".join(f"{key}: {found}; {remedy}" for key, found, remedy in wrong))

@@ -1,12 +1,12 @@
-"""What a rule is told, what it asks for, and what it answers: ask and tell.
+"""The interface of rules: `ask` gives a perturbation, `tell` takes its outcome.
 
 All vectors are float64 arrays over the active parameters, in units of each one's step. Rules are
-pure: no clock, no file, and no random number but from the generator they are handed. Everything a
-rule remembers is in its state.
+pure: they use no clock, no file, and only the random generator that they are given. All memory of a
+rule is in its state.
 
-Shapes are written for one run: (n,) for a vector, (1,) for a number of an outcome. Rules work on
-the last axis alone, so that any axes before it are independent runs of the same length: what a
-simulation plays by the thousand is the very rule that moves a real run.
+Shapes are those of one run: (n,) for a vector, (1,) for a number. Rules work on the last axis only;
+axes before it are independent runs of the same length. So simulations of thousands of runs use the
+same rule as a real run.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _RESULTS = np.arange(-2.0, 3.0)  # w of a pair, wins minus losses of plus, by it
 _SQUARES = _RESULTS**2
 
 State = Any
-"""A rule's memory: its own frozen value, opaque to everybody else."""
+"""The state of a rule: a frozen value that only the rule reads."""
 
 
 def total(vector: Vector) -> Vector:
@@ -33,11 +33,11 @@ def total(vector: Vector) -> Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be tuned, and the budget that is planned for it.
+    """What is to be tuned, and the planned budget.
 
-    `unit` is the smallest change that an engine can see, 0 where a parameter is continuous. The
-    plan is `iterations` results of `pairs` game pairs each; gains may depend on it, but a run may
-    stop before or go on after it.
+    `unit` is the smallest change of an engine's value; 0 for a continuous parameter. The plan is
+    `iterations` results of `pairs` game pairs each. Gains may depend on it, but a run may be
+    shorter or longer.
     """
 
     start: Vector
@@ -48,16 +48,16 @@ class Problem:
     pairs: int
 
     def inside(self, theta: Vector) -> Vector:
-        """The point within the bounds that is nearest to theta."""
+        """The point nearest to theta within the bounds."""
         return np.minimum(np.maximum(theta, self.lower), self.upper)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """Two points to be played: plus at centre + offset, minus at centre - offset.
+    """Two points to play: plus at centre + offset, minus at centre - offset.
 
-    `offset` is c_k * delta. a_k and c_k are the gains of iteration k, kept with the iteration; what
-    a_k scales is the rule's own affair.
+    `offset` is c_k * delta. a_k and c_k are the gains of iteration k and are stored with it; each
+    rule defines what a_k scales.
     """
 
     centre: Vector
@@ -68,12 +68,11 @@ class Perturbation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of iteration k, with what was really played.
+    """The result of iteration k, with the points that were really played.
 
-    `difference` is plus - minus and `centre` the point between them, as the engines had them:
-    after bounds, constraints and rounding. A difference of 0 says that the games tell nothing
-    about that parameter. `pentanomial`, shape (5,), counts the pairs in which plus scored i half
-    points.
+    `difference` is plus - minus and `centre` the point between them, after bounds, constraints and
+    rounding. With a difference of 0 the games have no information about that parameter.
+    `pentanomial`, shape (5,), counts the pairs in which plus scored i half points.
     """
 
     k: int
@@ -101,10 +100,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleUpdate:
-    """What a result did: theta after it, the gradient in Elo per step, and the Elo it came from.
+    """The effect of a result: theta after it, the gradient in Elo per step, and the measured Elo.
 
-    Elo is of plus over minus, shape (1,). `bounded`, shape (1,), says that the games' own Elo was
-    larger in size than the rule believed it.
+    Elo is that of plus over minus, shape (1,). `bounded`, shape (1,), is whether the rule limited
+    the Elo of the games.
     """
 
     theta: Vector
@@ -115,7 +114,7 @@ class RuleUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """Where a rule believes the optimum to be: a mean and a standard deviation, shape (n,) each."""
+    """A rule's estimate of the optimum: mean and standard deviation, shape (n,) each."""
 
     mean: Vector
     deviation: Vector
@@ -124,8 +123,8 @@ class Belief:
 class Rule(Protocol):
     """A method that moves theta. k counts from 1.
 
-    Results are told in order of k, once each, but what they were played with may have been asked
-    for on an older state: iteration k is asked while results before it are still out.
+    `tell` gets every result once, in the order of k. `ask` may be called on an older state:
+    iteration k is opened while results before it are still missing.
     """
 
     @property
@@ -140,21 +139,21 @@ class Rule(Protocol):
         ...
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        """What iteration k should play. Equal generators give equal perturbations."""
+        """The perturbation of iteration k. Equal generators give equal perturbations."""
         ...
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
-        """The state after one more result, and what changed."""
+        """The state after one more result, and its effect."""
         ...
 
     def belief(self, state: State) -> Belief | None:
-        """What the rule holds for true of the optimum; None for a rule that holds nothing."""
+        """The rule's estimate of the optimum; None for a rule without one."""
         ...
 
     def dump(self, state: State) -> dict[str, Any]:
-        """The state as JSON values; `load` gives it back to the last bit."""
+        """The state as JSON values, from which `load` restores it to the bit."""
         ...
 
     def load(self, data: Mapping[str, Any]) -> State:
-        """The state that `dump` wrote. Raises UnusableState where the rule cannot go on from it."""
+        """The state that `dump` wrote. Raises UnusableState if it does not fit the rule."""
         ...

@@ -1,4 +1,4 @@
-"""What may be set of a rule: names, ranges and defaults, and what is wrong with given values."""
+"""The settings of rules: names, ranges and defaults, and the faults of given values."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from difflib import get_close_matches
 from typing import Any
 
 Found = tuple[str, str, str]
-"""A setting's name, what was found there, and what would be right."""
+"""A setting's name, what was found, and what would be right."""
 
 SMALL, LARGE = 1e-6, 1e6
-"""Steps, and parts of them, beyond which floating point and not the engine decides."""
+"""The range of settings in steps, or parts of them; beyond it rounding errors dominate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A number that may be given, least <= number <= most, or above `least` where `open`.
+    """A number with least <= number <= most, or greater than `least` if `open`.
 
-    With `choices` it is one of those words instead. A default of None is left to the rule.
-    `instead_of` names other settings that this one decides, so that no two can be given.
+    With `choices` it is one of these words instead. The rule computes a default of None.
+    `instead_of` names settings that this one replaces, so that only one of them can be given.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """What may be given, in words."""
+        """The allowed values, in words."""
         if self.choices:
             return " or ".join(f'"{choice}"' for choice in self.choices)
         low = f"above {self.least:g}" if self.open else f"at least {self.least:g}"
@@ -45,13 +45,13 @@ class Setting:
         return self.least <= value <= self.most and not (self.open and value == self.least)
 
     def remedy(self, value: object) -> str:
-        """What would be right in place of a value that is not accepted."""
+        """What would be right instead of a value that is not accepted."""
         close = self.choices and isinstance(value, str) and _close(value, self.choices)
         return f"{self.meaning}: {self.range}" + (f"; did you mean {close!r}?" if close else "")
 
 
 def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Found]:
-    """Everything that is wrong with the given settings, in the order they were given."""
+    """The faults of the given settings, in their order."""
     by_name = {setting.name: setting for setting in known}
     for name, value in given.items():
         if name not in by_name:
@@ -64,23 +64,23 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name nobody knows."""
+    """What an unknown name may have been intended to be."""
     names = sorted(known)
     close = _close(name, names)
     return f"did you mean {close!r}?" if close else f"known: {', '.join(names)}"
 
 
 def _close(word: str, words: Sequence[str]) -> str | None:
-    """The word that was meant: of the same letters, of the same in capitals, or much like it."""
+    """The most similar word, if any: the same letters in any order or case, or a close match."""
     letters = [w for w in words if sorted(w.lower()) == sorted(word.lower())]
     close = letters or get_close_matches(word, words, n=1)
     return close[0] if close else None
 
 
 def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, Any]:
-    """Every setting's value: the given one or the default. Nothing may be wrong with `given`.
+    """Every setting's value, given or default; `given` must have no faults.
 
-    A float, the word of a choice, or None where it has to be derived.
+    A value is a float, a word of the choices, or None if the rule has to compute it.
     """
     return {s.name: _value(given.get(s.name, s.default)) for s in known}
 

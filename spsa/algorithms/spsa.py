@@ -1,4 +1,4 @@
-"""SPSA: simultaneous perturbation stochastic approximation on Elo, in units of each one's step.
+"""SPSA: simultaneous perturbation stochastic approximation on Elo, in steps.
 
     plus, minus = theta +- c_k delta,   delta_i = +-1
     g_i         = E / (plus_i - minus_i)            Elo per step
@@ -7,12 +7,11 @@
 Spall 1998, "Implementation of the Simultaneous Perturbation Algorithm for Stochastic Optimization".
 
 The gains follow from the budget unless they are given. c makes the last planned perturbation one
-step, as Fishtest's c_end does. a is what lets the noise of the planned games, by itself, carry
-theta 2.5 steps in all (Euclidean length: 0.8 steps a parameter for 10 of them). That fixes what
-noise may cost, and leaves more for the signal the more games there are; over quadratic losses the
-best such length hardly depends on the parameters (4 to 64), the iterations (20 to 3000) or the
-games in each. Part of the Elo at stake that is recovered, by
-tests/algorithms/test_algorithms_recovery.py, where the cases are described:
+step, like Fishtest's c_end. a is such that the noise of the planned games alone would move theta by
+2.5 steps (Euclidean length: 0.8 steps per parameter for 10 of them). That fixes the cost of noise,
+and more games leave more for the signal. Over quadratic losses the best length hardly depends on
+the number of parameters (4 to 64), of iterations (20 to 3000) or of games in each. The recovered
+part of the Elo to gain, by tests/algorithms/test_algorithms_recovery.py, which describes the cases:
 
                                   demo       focused      moderate comprehensive         hasty
     default                       0.93          0.93          0.91          0.78          0.48
@@ -22,8 +21,8 @@ tests/algorithms/test_algorithms_recovery.py, where the cases are described:
     r_end = 0.002                 0.39          0.92          0.91          0.83          0.28
     a = 1, c = 1, A = 50         -2.38         -0.27         -0.90         -2.51         -4.17
 
-The moves of a short run are large: when more than 1/30 of all iterations are in flight at a time,
-results that are out of date carry theta past a steep optimum.
+The steps of a short run are large: if more than 1/30 of all iterations are in flight at a time,
+outdated results move theta past a steep optimum.
 """
 
 from collections.abc import Callable, Mapping
@@ -90,7 +89,7 @@ _SETTINGS = (
     ),
 )
 
-_TAU = 0.9  # deviation of a pair's result, 2 (1 - d) = 0.81 at d = 0.6, as long as none was seen
+_TAU = 0.9  # assumed deviation of a pair's result: 2 (1 - d) = 0.81 at d = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +121,9 @@ def noise_move(gains: Gains, problem: Problem, k: int) -> float:
 
 
 def noise_walk(gains: Gains, problem: Problem) -> float:
-    """How far the noise of the planned games alone carries theta, in steps (Euclidean length).
+    """How far the noise of the planned games alone moves theta, in steps (Euclidean length).
 
-    The moves are independent, so their squares add up over iterations and parameters.
+    The steps are independent, so their squares add up over iterations and parameters.
     """
     moves = (noise_move(gains, problem, k) for k in range(1, problem.iterations + 1))
     return sqrt(problem.start.shape[-1] * fsum(move * move for move in moves))
@@ -140,7 +139,7 @@ def last_move(gains: Gains, problem: Problem) -> float:
 
 _SIZES: Mapping[str, Callable[[Gains, Problem], float]] = MappingProxyType(
     {"first_move": first_move, "last_move": last_move, "noise_walk": noise_walk}
-)  # noise_walk has a default and is asked for last
+)  # noise_walk has a default, so it comes last
 
 
 def _build(problem: Problem, given: Mapping[str, Any]) -> Spsa:

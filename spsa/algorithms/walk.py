@@ -1,7 +1,6 @@
-"""Rules that remember theta alone: each result adds its step to the theta of now.
+"""Rules whose only state is theta: each result adds its step to the current theta.
 
-What a result was played with may have been asked for on an older theta; it makes no difference to
-the step.
+An iteration may have been opened on an older theta; that does not change its step.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ class WalkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """What such rules have in common: all of `Rule` but `name`, `ask` and `tell`."""
+    """The common part of these rules: all of `Rule` except `name`, `ask` and `tell`."""
 
     problem: Problem
     name: str
@@ -32,7 +31,7 @@ class Walk:
         return self.at(self.problem.start)
 
     def at(self, theta: Vector) -> WalkState:
-        """The state at theta, or at the nearest point within the bounds."""
+        """The state at the point nearest to theta within the bounds."""
         return WalkState(self.problem.inside(theta))
 
     def theta(self, state: State) -> Vector:

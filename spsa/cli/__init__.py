@@ -9,7 +9,7 @@ import click
 
 from spsa import __version__
 from spsa.cli.lazy import LazyGroup, Table
-from spsa.errors import InvalidInput, TuningError, tell_defect, told
+from spsa.errors import InvalidInput, TuningError, file_failure, report_defect
 from spsa.output import PrintableLines, echo, echo_error, echo_usage_error, write_any_text
 
 COMMANDS: Table = {
@@ -54,7 +54,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: every failure ends in one sentence and its exit code."""
     if not os.environ.get("SPSA_DEBUG"):
-        sys.excepthook = tell_defect
+        sys.excepthook = report_defect
     write_any_text()
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableLines())
@@ -75,7 +75,7 @@ def execute(arguments: Sequence[str]) -> int:
         echo_usage_error(error)
         return error.exit_code
     except OSError as error:
-        sentence, code = told(error)
+        sentence, code = file_failure(error)
         echo(f"spsa-master: {sentence}", err=True)
         return code
     return result if isinstance(result, int) else 0

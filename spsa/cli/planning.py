@@ -18,7 +18,7 @@ from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.precision import Precise, precise
 from spsa.lab.planning.prospect import RunDesign, coarser
 from spsa.lab.planning.question import (
-    STAKES,
+    ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
     Fleet,
     Question,
@@ -110,7 +110,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             fleet=fleet,
             seconds=seconds,
             draw_rate=draws,
-            stakes=STAKES if assumed.elo is None else (assumed.elo,),
+            elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
             replicas=replicas,
             seed=seed,
         ),

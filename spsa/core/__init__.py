@@ -1,1 +1,1 @@
-"""What a tuning is about, as pure values: parameters, results of games, game settings, seeds."""
+"""Pure values of a tuning: parameters, results of games, game settings, seeds."""

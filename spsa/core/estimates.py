@@ -1,4 +1,4 @@
-"""What is known of the optimum besides theta itself."""
+"""Estimates of the optimum besides theta itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,12 +8,12 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """Other answers than theta itself to "which values?", each None as long as there is none.
+    """Estimates of the best values besides theta, each None as long as there is none.
 
-    `averaged` is the average of theta over the iterations, late ones weighing more, and its
-    deviation is how far theta wanders. `supported` is where all games together put the optimum, and
-    its deviation is how uncertain that is. By the parameter's name, in its own unit: values of all
-    parameters, deviations of the active ones.
+    `averaged` is the mean of theta over the iterations, with more weight on late ones;
+    `averaged_sd` is the standard deviation of theta. `supported` is the optimum that all games
+    together suggest; `supported_sd` is its standard error. All are by parameter name, in the
+    parameter's own unit: values of all parameters, deviations of the active ones.
     """
 
     averaged: Values | None = None

@@ -1,7 +1,7 @@
-"""What a worker may hand in: the range of every number and the length of every text.
+"""The limits of what a worker may send: the range of every number, the length of every text.
 
-CHECK constraints of the tables are made from these two lists, and the store compares with them
-before it asks the database. What lies outside is refused with the name of its column.
+The CHECK constraints of the tables are made from these two lists, and the queries compare with them
+first, so that the error names the column.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "slot": (0, 100_000),
     },
 }
-"""Table -> column -> the least and the greatest number; where NULL is allowed it stays allowed."""
+"""Table -> column -> the least and the greatest number; NULL is not checked."""
 
 LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_machine": {"name": (1, NAME_LENGTH + 20)},
@@ -50,7 +50,7 @@ LEASE_SECONDS = (0.0, 86_400.0)
 """The shortest and the longest lease."""
 
 RENEWED_AT_ONCE = 10_000
-"""The leases that one call may renew."""
+"""How many leases one call may renew."""
 
 
 def checks(table: str) -> Iterator[tuple[str, str]]:
@@ -62,15 +62,15 @@ def checks(table: str) -> Iterator[tuple[str, str]]:
 
 
 def check_values(table: str, values: Mapping[str, Any]) -> None:
-    """Compare what is about to be written with the limits; None is left to the database.
+    """Compare values with the limits before they are written; None is not checked.
 
     Raises:
-        OutOfRange: names the first column that does not fit.
+        OutOfRange: names the first column whose value is outside its limits.
     """
     for column, (least, most) in RANGES.get(table, {}).items():
         number = values.get(column)
-        if number is not None and not least <= number <= most:  # as nan is not, either
-            raise OutOfRange(f"{table}.{column} is {_told(number)}; it has to be {least} to {most}")
+        if number is not None and not least <= number <= most:  # NaN fails this too
+            raise OutOfRange(f"{table}.{column} is {_shown(number)}; allowed: {least} to {most}")
     for column, (least, most) in LENGTHS.get(table, {}).items():
         text = values.get(column)
         if text is not None and not least <= len(text) <= most:
@@ -78,10 +78,10 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
                 f"{table}.{column} has {len(text)} characters; {least} to {most} are allowed"
             )
         if text is not None and not text.isprintable():
-            raise OutOfRange(f"{table}.{column} has characters that no terminal shows: {text!a}")
+            raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
 
 
-def _told(number: float) -> str:
+def _shown(number: float) -> str:
     try:
         return f"{number:.6g}"
     except OverflowError:
@@ -89,17 +89,17 @@ def _told(number: float) -> str:
 
 
 def check_renewed(leases: int) -> None:
-    """Refuse to renew more leases at once than any worker has.
+    """Refuse to renew more leases at once than a worker can have.
 
     Raises:
         OutOfRange: there are more than `RENEWED_AT_ONCE`.
     """
     if leases > RENEWED_AT_ONCE:
-        raise OutOfRange(f"{leases} leases to be renewed; at most {RENEWED_AT_ONCE} are at once")
+        raise OutOfRange(f"{leases} leases to renew; allowed: at most {RENEWED_AT_ONCE} at once")
 
 
 def check_lease(seconds: float) -> None:
-    """Refuse a lease that no worker needs.
+    """Refuse a lease of an impossible length.
 
     Raises:
         OutOfRange: it is shorter or longer than `LEASE_SECONDS`.

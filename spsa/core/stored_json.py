@@ -1,7 +1,7 @@
-"""What this program once wrote as JSON, read again; in another form, somebody has changed it.
+"""Reads the JSON columns that this program wrote.
 
-Python's own errors would say as little of that as a traceback; everything that is read from a
-column goes through here instead.
+JSON in another form was changed by hand. Python's own errors would not say which column that is, so
+all JSON of the database is read through this module.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,23 +18,23 @@ Value = TypeVar("Value")
 
 @contextmanager
 def as_written(what: str) -> Iterator[None]:
-    """Read `what`, as `spsa_run.space`; UnusableState where it cannot be read."""
+    """Read the column `what`; UnusableState if it has another form."""
     try:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise UnusableState(
-            f"{what} is not as this program wrote it ({type(error).__name__}: {error}): somebody "
-            "has changed it; put back what was there, or the database from a backup"
+            f"{what} is not as this program wrote it ({type(error).__name__}: {error}): restore "
+            "its value, or the database from a backup"
         ) from error
 
 
 def built(kind: type[Value], data: Mapping[str, Any], /, **more: Any) -> Value:
-    """The dataclass that has these fields; `more` is taken as it is.
+    """A dataclass with these fields; `more` is not checked.
 
     Raises:
-        TypeError: a field is missing, unknown or of another type than the one it declares.
+        TypeError: a field is missing, unknown, or of another type than declared.
     """
-    declared: Any = kind  # hashable, which a type variable is not known to be
+    declared: Any = kind  # for mypy: a type variable is not known to be hashable
     types = _types(declared)
     for name, value in data.items():
         wanted = types.get(name)
@@ -44,9 +44,9 @@ def built(kind: type[Value], data: Mapping[str, Any], /, **more: Any) -> Value:
 
 
 def finite(values: Mapping[str, Any]) -> Mapping[str, float]:
-    """The same numbers by name, as theta is; TypeError where they are anything else."""
+    """The same mapping from names to finite numbers; TypeError if it is anything else."""
     if not isinstance(values, Mapping):
-        raise TypeError(f"{values!r} in the place of numbers by name")
+        raise TypeError(f"{values!r} is not a mapping from names to numbers")
     for name, value in values.items():
         if not _fits(value, float):
             raise TypeError(f"{name} is {value!r}")
@@ -59,7 +59,7 @@ def _types(kind: Any) -> dict[str, Any]:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value out of JSON may stand in a field of this type; a whole number is a float."""
+    """Whether a value from JSON fits a field of this type; a whole number fits a float."""
     if get_origin(wanted) in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(wanted))
     if get_origin(wanted) is Literal:

@@ -75,8 +75,7 @@ def create_engine(
 
 
 def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
-    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
-
+    sqlite_file = _sqlite_module()
     file = sqlite_file.SqliteFile(
         where=displayed(url),
         path=_path(url),
@@ -94,6 +93,12 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _sqlite_module() -> Any:
+    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
+
+    return sqlite_file
 
 
 def _path(url: sa.URL) -> Path:
@@ -182,9 +187,7 @@ def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     message = _first_line(error)
     if url.get_backend_name() != "sqlite":
         return f"{displayed(url)}: {message}{tls.remedy(message)}"
-    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
-
-    return f"{displayed(url)}: {message}{sqlite_file.remedy(Path(str(url.database)), message)}"
+    return f"{displayed(url)}: {message}{_sqlite_module().remedy(Path(str(url.database)), message)}"
 
 
 def _raise_if_schema_changed(error: DBAPIError) -> None:

@@ -94,12 +94,13 @@ def _server_url(text: str) -> sa.URL:
 
 def _libpq_parts(text: str) -> dict[str, str]:
     """The parts by libpq's names for them, each of which may be given once."""
-    from psycopg2 import Error  # late: the driver is needed for a server only
-    from psycopg2.extensions import parse_dsn
+    from psycopg2 import Error, extensions  # late: only a server needs the driver
 
     body, _, query = text.partition("?")
     try:
-        parts, options = (parse_dsn(f"postgresql://{part}") for part in (body, f"?{query}"))
+        parts, options = (
+            extensions.parse_dsn(f"postgresql://{part}") for part in (body, f"?{query}")
+        )
     except (Error, ValueError):
         raise refused() from None
     if parts.keys() & options.keys() or len(options) != len(query.split("&")) * bool(query):

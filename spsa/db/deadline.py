@@ -29,7 +29,10 @@ _POLL_SECONDS = 0.2  # between two looks at whether the program is stopping
 
 
 class DeadlineConnection(extensions.connection):
-    """A connection that waits at most `timeout` seconds for the server, less when stopping."""
+    """A connection that waits at most `timeout` seconds for the server, less when stopping.
+
+    A transaction that may take longer, like a migration, sets `timeout`.
+    """
 
     def __init__(self, dsn: str, is_stopping: Callable[[], bool]) -> None:
         self.timeout = CONNECT_SECONDS  # the next line connects, and waits
@@ -52,11 +55,6 @@ def on_checkin(connection: Any, _record: object = None) -> None:
 def on_checkout(connection: Any, _record: object = None, _proxy: object = None) -> None:
     """It is alive, and statements follow."""
     connection.timeout = RESPONSE_SECONDS
-
-
-def set_timeout(connection: Any, seconds: float) -> None:
-    """Let each statement that follows take this long, as a migration may."""
-    connection.timeout = seconds
 
 
 def wait_for_server(connection: extensions.connection) -> None:

@@ -117,9 +117,8 @@ class _LockWatch:
 
 def _limited(connection: sa.Connection) -> int:
     """Set the limits of the transaction; returns the id of its server process."""
-    from spsa.db import deadline  # late: SQLite does not need PostgreSQL's driver
-
-    deadline.set_timeout(connection.connection.dbapi_connection, WAIT_SECONDS + WORK_SECONDS)
+    driver: Any = connection.connection.dbapi_connection
+    driver.timeout = WAIT_SECONDS + WORK_SECONDS
     milliseconds = {"lock_timeout": WAIT_SECONDS, "statement_timeout": WAIT_SECONDS + WORK_SECONDS}
     for name, seconds in milliseconds.items():
         connection.exec_driver_sql(f"SET LOCAL {name} = {round(1000 * seconds)}")

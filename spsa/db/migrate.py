@@ -1,8 +1,6 @@
 """Brings a database to the schema of this program, and restores what is missing from it."""
 
-from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,10 +13,7 @@ from spsa.db.sql_files import programs
 from spsa.errors import SchemaMismatch
 from spsa.output import echo
 
-if TYPE_CHECKING:
-    from alembic.config import Config
-
-__all__ = ["check", "check_complete", "configuration", "confirm", "install_programs", "upgrade"]
+__all__ = ["check", "check_complete", "confirm", "install_programs", "upgrade"]
 
 # the key of the advisory lock that every upgrade takes, so that only one runs at a time
 _UPGRADE_LOCK = 0x5B5A
@@ -77,7 +72,10 @@ def _upgraded(connection: sa.Connection) -> bool:
     refuse_newer(before)
     if before == REVISION:
         return _restored(connection)
-    _run_migrations(connection)
+    from spsa.db.alembic_runner import run_migrations  # late: alembic takes half a second
+
+    run_migrations(connection)
+    install_programs(connection)
     return True
 
 
@@ -106,22 +104,6 @@ def _incomplete(gone: tuple[SchemaObject, ...]) -> SchemaMismatch:
     return SchemaMismatch(f"the database says schema {REVISION} and lacks {listed(gone)}: {remedy}")
 
 
-def _run_migrations(connection: sa.Connection) -> None:
-    from alembic import command  # late: it takes half a second to import
-    from alembic.util.exc import CommandError
-
-    config = configuration()
-    config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, "head")
-    except CommandError as error:
-        raise SchemaMismatch(
-            f"the database is at schema {revision(connection)}, and this program has no migration "
-            f"from there to {REVISION} ({error}): upgrade it with the next version of the tuner"
-        ) from None
-    install_programs(connection)
-
-
 def install_programs(connection: sa.Connection) -> None:
     """Create or replace the triggers that count games, and the functions for workers.
 
@@ -135,18 +117,3 @@ def install_programs(connection: sa.Connection) -> None:
     for text in programs(connection.dialect.name):
         cursor.execute(text)
     cursor.close()
-
-
-def configuration() -> "Config":
-    """Alembic's configuration for the migrations that belong to this program."""
-    from alembic.config import Config  # late: it takes half a second to import
-
-    config = Config()
-    config.set_main_option("script_location", str(_migrations()))
-    return config
-
-
-def _migrations() -> Path:
-    packaged = Path(str(files("spsa"))) / "_migrations"
-    checkout = Path(__file__).resolve().parents[2] / "migrations"
-    return checkout if (checkout / "env.py").is_file() else packaged

@@ -145,7 +145,7 @@ iterations = Table(
     CheckConstraint(
         "struck_games = 0 OR (struck_games > 0 AND struck_games % 2 = 0"
         " AND status IN ('complete', 'abandoned'))",
-        name="purged",
+        name="struck",
     ),
 )
 

@@ -122,7 +122,7 @@ def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
         yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
         if plan.busy_depth is not None and not slower:
             yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
-    yield from (f"look at {caution}" for caution in plan.cautions)
+    yield from (f"look at {warning}" for warning in plan.warnings)
 
 
 def planned_json(
@@ -142,7 +142,7 @@ def planned_json(
         "designs": [asdict(design) for design in designs],
         "free_depth": plan.free_depth,
         "busy_depth": plan.busy_depth,
-        "cautions": [asdict(caution) for caution in plan.cautions],
+        "cautions": [asdict(warning) for warning in plan.warnings],
     }
 
 

@@ -1,1 +1,1 @@
-"""Keys, signatures, private folders, and files that are read with care."""
+"""Keys, signatures, private folders, and bounded reading of files."""

@@ -1,7 +1,7 @@
-"""The master's ed25519 key pair: made, kept in files, used.
+"""The master's ed25519 key pair: generate, store in files, sign and check.
 
-The private key is a PEM file (PKCS 8) that only its owner may read; the public key is its 32 bytes
-in base64, short enough for a command line. The library behind it is optional.
+The private key is a PEM file (PKCS 8) that only its owner may read. The public key is 32 bytes in
+base64, short enough for a command line. The package cryptography is optional.
 """
 
 import os
@@ -16,10 +16,7 @@ from spsa.security.regular_file import MOST_TEXT, content
 from spsa.security.signing import SignedOrder
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from spsa.security.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _PRIVATE = 0o600
 _OTHERS = 0o077
@@ -42,13 +39,11 @@ class SigningKey:
         """The key in a file.
 
         Raises:
-            InvalidInput: there is no such file, others may read it, or it holds no such key.
+            InvalidInput: the file is missing, is readable by others, or holds no such key.
         """
         ed25519 = _library()
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
         try:
-            key = load_pem_private_key(_private_bytes(path), password=None)
+            key = ed25519.load_pem_private_key(_private_bytes(path), password=None)
         except (ValueError, TypeError):
             raise _refused(path, "holds no unencrypted private key in PEM") from None
         if not isinstance(key, ed25519.Ed25519PrivateKey):
@@ -56,18 +51,17 @@ class SigningKey:
         return cls(key)
 
     def write(self, path: Path) -> None:
-        """Put the key into a new file that only its owner may read, the public one beside it.
+        """Write the key to a new file that only its owner may read, and the public key beside it.
 
         Raises:
-            InvalidInput: there is such a file, which is never overwritten.
+            InvalidInput: the file exists; it is never overwritten.
         """
-        from cryptography.hazmat.primitives import serialization as form
-
         for file in (path, public_file(path)):
             if file.exists():
                 raise _refused(file, "exists already", "choose another name")
+        ed25519 = _library()
         pem = self._key.private_bytes(
-            form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
+            ed25519.Encoding.PEM, ed25519.PrivateFormat.PKCS8, ed25519.NoEncryption()
         )
         _create(path, pem, _PRIVATE)
         _create(public_file(path), f"{self.public}\n".encode(), 0o644)
@@ -83,13 +77,13 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TrustKey:
-    """A master's public key: what it did not sign is not executed. Its text is base64."""
+    """A master's public key, with which a worker checks orders. Its text is base64."""
 
     _key: "Ed25519PublicKey"
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """A key by its base64, or by the name of a file that holds it.
+        """The key in `text`: base64, or the name of a file that holds it.
 
         Raises:
             InvalidInput: it is neither.
@@ -107,34 +101,33 @@ class TrustKey:
         return b64encode(self._key.public_bytes_raw()).decode("ascii")
 
     def check(self, order: SignedOrder, signature: str | None) -> None:
-        """Return if the owner of this key signed just this order.
+        """Check that this key signed exactly this order.
 
         Raises:
-            NotSigned: it is not signed, or by another key, or something of it was changed since.
+            NotSigned: it is not signed, or signed by another key, or was changed since.
         """
         place = f"iteration {order.iteration} of run {order.run}"
         if signature is None:
-            raise NotSigned(f"{place} is not signed; nothing of it is executed")
-        from cryptography.exceptions import InvalidSignature
-
+            raise NotSigned(f"{place} is not signed, so it is not played")
+        ed25519 = _library()
         try:
             self._key.verify(b64decode(signature, validate=True), order.to_bytes())
-        except (InvalidSignature, NoBase64, ValueError):
+        except (ed25519.InvalidSignature, NoBase64, ValueError):
             raise NotSigned(
-                f"{place} is not what the owner of the trusted key {self} signed; "
-                "nothing of it is executed"
+                f"{place} is not what the owner of the trusted key {self} signed, "
+                "so it is not played"
             ) from None
 
 
 def public_file(path: Path) -> Path:
-    """Where the public half of a key file is kept."""
+    """The file of the public key that belongs to a key file."""
     return path.with_name(path.name + _PUBLIC_SUFFIX)
 
 
 def _library() -> Any:
-    # Optional, and 30 ms to load: only who signs or checks signatures needs it.
+    # late: the package is optional, and takes 30 ms to load
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        from spsa.security import ed25519
     except ImportError:
         raise TuningError(
             "signatures need the package cryptography: pip install 'spsa-tuner[trust]'"
@@ -147,7 +140,7 @@ def _private_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if mode & _OTHERS:
-                raise _refused(path, "may be read by others than its owner", f"chmod 600 {path}")
+                raise _refused(path, "is readable by others than its owner", f"chmod 600 {path}")
             return file.read()
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""A file that a person named, read in bounded time and memory whatever stands in its place."""
+"""Reads a file that the user named, in bounded time and memory whatever is at its path."""
 
 import errno
 import os
@@ -16,23 +16,23 @@ def content(path: Path, most: int) -> bytes:
     """The bytes of a regular file of at most `most` bytes.
 
     Raises:
-        OSError: it cannot be read, is a folder, a device or a pipe, or is longer; its `strerror`
-            says which, and names the limit.
+        OSError: it cannot be read, or is a folder, a device, a pipe or too long; its `strerror`
+            says which.
     """
     try:
-        # A pipe that nobody writes to would keep a plain open waiting for ever.
+        # A plain open of a pipe without a writer would block for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     with os.fdopen(descriptor, "rb") as file:
-        _refuse_others(os.fstat(descriptor), path, most)
+        _check_regular(os.fstat(descriptor), path, most)
         found = file.read(most + 1)
     if len(found) > most:
         raise _too_long(path, most)
     return found
 
 
-def _refuse_others(status: os.stat_result, path: Path, most: int) -> None:
+def _check_regular(status: os.stat_result, path: Path, most: int) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):

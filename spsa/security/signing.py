@@ -1,9 +1,8 @@
-"""What a box is told to execute, in canonical bytes, and the master's signature over them.
+"""What a worker executes, in canonical bytes that the master signs.
 
-A hash in a row protects from damage and stale files, not from whoever can write the row. A worker
-that holds the master's public key executes only what the master signed with its private key, which
-never is in the database. Signatures are ed25519 (RFC 8032); `spsa.security.keys` makes and keeps
-the keys.
+A hash in a row protects from damage and stale files, but not from a login that can write the row. A
+worker that has the master's public key executes only what the master signed. The private key is
+never in the database. Signatures are ed25519 (RFC 8032); `spsa.security.keys` has the keys.
 """
 
 import json
@@ -15,12 +14,12 @@ from spsa.core.game_settings import Terms
 from spsa.lifecycle import Purpose
 
 FIRST_LINE = b"spsa-tuner order 1\n"
-"""The first bytes of everything that is signed: no other use of a key makes such bytes."""
+"""The first bytes of every signed text, so that no other use of the key can be mistaken for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedSide:
-    """One program: the hash of its bytes in hexadecimal, and the values that are sent to it."""
+    """One binary: its SHA-256 in hexadecimal, and the UCI options that are sent to it."""
 
     sha256: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -31,9 +30,9 @@ class SignedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedOrder:
-    """Everything of an iteration that decides what is executed, and under which terms.
+    """Everything in an iteration that decides what is executed, and with which game settings.
 
-    Where a program's bytes are to be found is not part of it: the hash decides, not the place.
+    The path of a binary is not part of it: the hash decides.
     """
 
     run: str
@@ -46,7 +45,7 @@ class SignedOrder:
 
     def to_bytes(self) -> bytes:
         """`FIRST_LINE`, then JSON in ASCII with sorted keys and no spaces; floats by repr."""
-        told = {
+        order = {
             "run": self.run,
             "run_seed": self.run_seed,
             "iteration": self.iteration,
@@ -55,9 +54,9 @@ class SignedOrder:
             "minus": self.minus.to_json(),
             "terms": self.terms.to_json(),
         }
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(order, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return FIRST_LINE + text.encode("ascii")
 
 
 Sign = Callable[[SignedOrder], str]
-"""Gives the signature of an order, as it stands in `spsa_iteration.signature`: base64."""
+"""Signs an order; the signature is base64, as in `spsa_iteration.signature`."""

@@ -334,7 +334,7 @@ def test_a_state_of_before_there_were_estimates_moves_theta_just_the_same():
 
 def test_a_state_of_another_rule_is_refused():
     _, state = tuned(algorithm="mixture").start()
-    with pytest.raises(UnusableState, match="spsa cannot go on from the saved state"):
+    with pytest.raises(UnusableState, match="spsa cannot use the saved state"):
         tuned().propose(state, tuned().start()[0], 1)
 
 

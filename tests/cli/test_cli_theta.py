@@ -248,4 +248,4 @@ def test_the_state_of_another_rule_ends_in_a_sentence(project: Path, fresh: Stag
     fresh.store.resign(fresh.master)
     done = call(master("run", "--run", "first"), project)
     assert done.returncode == 2
-    assert "spsa cannot go on from the saved state: theta is missing" in done.stderr
+    assert "spsa cannot use the saved state: theta is missing" in done.stderr

@@ -137,7 +137,7 @@ def test_a_number_beyond_any_double_is_out_of_range(value):
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
 def test_text_that_no_database_keeps(text):
-    with pytest.raises(OutOfRange, match=r"spsa_worker\.name has characters"):
+    with pytest.raises(OutOfRange, match=r"spsa_worker\.name has unprintable characters"):
         check_values("spsa_worker", {"name": text})
 
 

@@ -27,7 +27,7 @@ from test_undo import moved
 
 from spsa.config import load_space
 from spsa.db.store import Store, open_store
-from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, tell_defect
+from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_error, echo_json
 from spsa.report.status import status
 from spsa.report.text import rendered
@@ -123,7 +123,7 @@ def test_a_defect_is_told_without_the_statement_that_met_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     error = ValueError("bigint out of range \x1b[2J\n\n[SQL: SELECT 'secret']\n[parameters: 1]")
-    tell_defect(ValueError, error, None)
+    report_defect(ValueError, error, None)
     said = capsys.readouterr().err
     assert r"ValueError: bigint out of range \x1b[2J" in said
     assert "SQL" not in said and "secret" not in said and len(said.splitlines()) == 2

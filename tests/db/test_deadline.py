@@ -178,7 +178,7 @@ def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
     engine = create_engine(parse_url(url), durable=True)
     too_long = sa.text(f"SELECT pg_sleep({1.5 * deadline.RESPONSE_SECONDS / FLIGHT})")
     with engine.begin() as connection:
-        deadline.set_timeout(connection.connection.dbapi_connection, 3600)
+        connection.connection.dbapi_connection.timeout = 3600
         clock.fly()
         connection.execute(too_long)
         clock.walk()

@@ -10,6 +10,7 @@ from alembic.script import ScriptDirectory
 from builders import stage
 
 from spsa.db import migrate, sql_files
+from spsa.db.alembic_runner import configuration
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.indexes import metadata
 from spsa.db.schema import PRIVATE_VIEWS, REVISION, VIEWS
@@ -80,7 +81,7 @@ def _words(text):
 
 
 def test_there_is_one_head_and_it_is_the_programs():
-    scripts = ScriptDirectory.from_config(migrate.configuration())
+    scripts = ScriptDirectory.from_config(configuration())
     assert scripts.get_heads() == [REVISION]
 
 
@@ -119,7 +120,7 @@ def test_the_database_runs_the_committed_programs(engine, empty_database_url):
 
 
 def test_a_revision_imports_nothing_of_the_product():
-    versions = Path(migrate.configuration().get_main_option("script_location")) / "versions"
+    versions = Path(configuration().get_main_option("script_location")) / "versions"
     texts = [path.read_text() for path in versions.glob("*.py")]
     assert texts
     assert not [text for text in texts if "import spsa" in text or "from spsa" in text]
@@ -179,7 +180,7 @@ def test_a_failed_migration_leaves_nothing(engine, empty_database_url):
 def test_tables_that_no_migration_made_are_left_alone(engine, empty_database_url):
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE spsa_step (mine INTEGER)")
-    with pytest.raises(SchemaMismatch, match=r"\(spsa_step\) and alembic_version is gone"):
+    with pytest.raises(SchemaMismatch, match=r"\(spsa_step\) and alembic_version is missing"):
         migrate.upgrade(empty_database_url)
     assert list(described(engine)) == ["spsa_step"]
 
@@ -200,6 +201,4 @@ def test_a_wheel_would_hold_the_migrations_where_they_are_looked_for():
     project = tomllib.loads((root / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included["migrations"] == "spsa/_migrations"
-    assert Path(migrate.configuration().get_main_option("script_location")).samefile(
-        root / "migrations"
-    )
+    assert Path(configuration().get_main_option("script_location")).samefile(root / "migrations")

@@ -16,7 +16,8 @@ from invariants import broken
 from tuner import ENDLESS
 from uci_tuner import engines_of, uci_tuner
 
-from spsa.db import migrate, schema_version
+from spsa.db import alembic_runner, migrate, schema_version
+from spsa.db.alembic_runner import configuration
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.schema import REVISION
 from spsa.db.store import open_store
@@ -46,7 +47,7 @@ def downgrade():
 def later(tmp_path):
     """Brings a database to the next version's schema, or back from it."""
     scripts = tmp_path / "later"
-    shutil.copytree(Path(migrate.configuration().get_main_option("script_location")), scripts)
+    shutil.copytree(Path(configuration().get_main_option("script_location")), scripts)
     (scripts / "versions" / f"{NEXT}_later.py").write_text(textwrap.dedent(NEXT_REVISION))
 
     def bring(url, act=command.upgrade, to=NEXT, script_location=scripts):
@@ -66,7 +67,7 @@ def later_program(tmp_path, later, monkeypatch):
     """From here on this process is the next version of the program."""
 
     def become():
-        monkeypatch.setattr(migrate, "_migrations", lambda: tmp_path / "later")
+        monkeypatch.setattr(alembic_runner, "_migrations", lambda: tmp_path / "later")
         for module in (migrate, schema_version):
             monkeypatch.setattr(module, "REVISION", NEXT)
 

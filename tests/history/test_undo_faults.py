@@ -142,7 +142,7 @@ class Purged(Protocol):
             verdicts=verdicts,
         )
 
-    def _struck(self, iteration, selected, new):
+    def _purge_again(self, iteration, selected, new):
         is_open = iteration.status in OPEN
         for batch in selected:
             if batch.status == "done":

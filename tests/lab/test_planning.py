@@ -9,9 +9,9 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
-from spsa.lab.planning.depth import busy_depth, of_depth
+from spsa.lab.planning.depth import busy_depth, depth_warnings
 from spsa.lab.planning.plan import plan
-from spsa.lab.planning.plan_warnings import of_space
+from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lab.planning.precision import alternatives, precise
 from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery
 from spsa.lab.planning.question import (
@@ -115,7 +115,7 @@ def cautioned(shape: Shape, fleet: Fleet) -> list[str]:
         seconds=10.0,
         draw_rate=0.6,
     )
-    return [str(caution) for caution in of_depth(asked, 1, busy_depth(asked))]
+    return [str(warning) for warning in depth_warnings(asked, 1, busy_depth(asked))]
 
 
 def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
@@ -123,14 +123,14 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
     small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
     assert cautioned(shape, small) == []
     (told,) = cautioned(shape, large)
-    assert "256 slots would need 11 iterations in flight, and a run of 500 bears 5" in told
+    assert "256 slots would need 11 iterations in flight, and a run of 500 allows 5" in told
     assert "games_per_iteration = " in told
     (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
     assert "more iterations" in short
 
 
 def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
-    prospect = Prospect(stake=30, draw_rate=0.5)
+    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
     (one, one_grown), (many, many_grown) = (
         [
             recovery(design(depth=depth, grows=grows), prospect, replicas=8, seed=3).parts.tolist()
@@ -149,9 +149,9 @@ def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
     assert np.std(seen) == pytest.approx(noise(0.6, 75), rel=0.06)
 
 
-def test_every_engine_has_the_stake_to_gain_and_its_optimum_inside_the_bounds() -> None:
+def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() -> None:
     narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
-    prospect = Prospect(stake=30, draw_rate=0.5)
+    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
     engine = prospect.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
     assert (engine.optimum >= narrow.lower).all()
@@ -162,7 +162,7 @@ def test_every_engine_has_the_stake_to_gain_and_its_optimum_inside_the_bounds() 
 
 
 def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
-    prospect = Prospect(stake=30, draw_rate=0.5)
+    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
     few = recovery(design(), prospect, replicas=100, seed=3)
     again = recovery(design(), prospect, replicas=100, seed=3)
     many = recovery(design(problem=problem(pairs=200)), prospect, replicas=100, seed=3)
@@ -174,8 +174,10 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
 
 
 def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
-    twice = recovery(design(stretch=2.0), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
-    once = recovery(design(), Prospect(stake=30, draw_rate=0.5), replicas=40, seed=3)
+    twice = recovery(
+        design(stretch=2.0), Prospect(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3
+    )
+    once = recovery(design(), Prospect(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3)
     assert twice.parts.tolist() != once.parts.tolist()
     assert abs(twice.mean - once.mean) < 0.4
 
@@ -190,7 +192,7 @@ def test_a_coarser_run_has_as_many_games() -> None:
 @pytest.mark.parametrize(
     ("over", "word"),
     [
-        ({"step": 1.0}, "too small to see"),
+        ({"step": 1.0}, "the step is too small"),
         ({"step": 40.0}, "span most of it"),
         ({"step": 1.0, "value": 50.0, "minimum": 49.0, "maximum": 52.0}, "use a wider range"),
         ({"step": 0.3, "maximum": 60.0, "minimum": 45.0}, "under half a unit"),
@@ -199,14 +201,14 @@ def test_a_coarser_run_has_as_many_games() -> None:
     ],
 )
 def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: str) -> None:
-    found = [str(caution) for caution in of_space(Space((parameter(**over),)), 1.0)]
+    found = [str(warning) for warning in space_warnings(Space((parameter(**over),)), 1.0)]
     assert len(found) == 1
     assert found[0].startswith("x: ")
     assert word in found[0]
 
 
 def test_a_sensible_parameter_is_passed_over() -> None:
-    assert not list(of_space(Space((parameter(),)), 1.0))
+    assert not list(space_warnings(Space((parameter(),)), 1.0))
 
 
 def question(**over: object) -> Question:
@@ -224,12 +226,12 @@ def question(**over: object) -> Question:
 
 
 def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
-    small = question(design=design(problem=problem(iterations=10, pairs=40)), stakes=(10.0,))
-    (caution,) = [c for c in plan(small).cautions if c.name == "max_iterations"]
-    assert "too few" in caution.found
-    assert "iterations recover half" in caution.remedy
-    large = question(design=design(problem=problem(iterations=60, pairs=400)), stakes=(10.0,))
-    assert not [c for c in plan(large).cautions if c.name == "max_iterations"]
+    small = question(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
+    (warning,) = [c for c in plan(small).warnings if c.name == "max_iterations"]
+    assert "too few" in warning.found
+    assert "iterations recover half" in warning.remedy
+    large = question(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
+    assert not [c for c in plan(large).warnings if c.name == "max_iterations"]
 
 
 @pytest.mark.slow
@@ -237,14 +239,14 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
-    assert plan(question(design=steep, stakes=(300.0,))).free_depth == 1
-    assert plan(question(design=flat, shape=long, stakes=(20.0,))).free_depth == 4
+    assert plan(question(design=steep, elos_to_gain=(300.0,))).free_depth == 1
+    assert plan(question(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
 
 
 def test_a_drawish_book_is_pointed_at() -> None:
-    books = [c for c in plan(question(draw_rate=0.85)).cautions if c.name == "book"]
+    books = [c for c in plan(question(draw_rate=0.85)).warnings if c.name == "book"]
     assert len(books) == 1
-    assert not [c for c in plan(question(draw_rate=0.6)).cautions if c.name == "book"]
+    assert not [c for c in plan(question(draw_rate=0.6)).warnings if c.name == "book"]
 
 
 @pytest.mark.slow
@@ -252,7 +254,7 @@ def test_slots_that_would_idle_are_said() -> None:
     flat = design(problem=problem(iterations=400, pairs=20))
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
     found = plan(question(design=flat, shape=longer))
-    names = [caution.name for caution in found.cautions]
+    names = [warning.name for warning in found.warnings]
     assert "iterations_in_flight" in names
     assert found.busy_depth is not None and found.busy_depth > 1
     assert plan(question(seconds=None)).pace is None
@@ -260,12 +262,12 @@ def test_slots_that_would_idle_are_said() -> None:
 
 def test_builds_that_no_depth_hides_are_said() -> None:
     found = plan(question(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
-    assert "games_per_iteration" in [caution.name for caution in found.cautions]
+    assert "games_per_iteration" in [warning.name for warning in found.warnings]
 
 
 def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
     wild = design(algorithm="fishtest", settings={"r_end": 0.5})
-    names = [caution.name for caution in plan(question(design=wild, stakes=(10.0,))).cautions]
+    names = [warning.name for warning in plan(question(design=wild, elos_to_gain=(10.0,))).warnings]
     assert "spsa" in names
     assert "max_iterations" not in names
 
@@ -292,7 +294,7 @@ def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() ->
 
 
 def constant(**settings: object) -> Question:
-    return question(design=design(algorithm="constant", settings=settings), stakes=(20.0,))
+    return question(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
 
 
 def test_constant_gains_are_designed_for_a_precision() -> None:

@@ -41,18 +41,18 @@ def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(fami
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "settled"])
-def test_the_start_loses_what_is_at_stake(family: str) -> None:
+def test_the_start_loses_the_elo_to_gain(family: str) -> None:
     drawn = terrain(family)
-    assert np.allclose(-drawn.engine.elo(drawn.start), drawn.stake, rtol=1e-9)
+    assert np.allclose(-drawn.engine.elo(drawn.start), drawn.elo_to_gain, rtol=1e-9)
     least, most = (6 * 20.0, 6 * 80.0) if family == "steep" else (1.0, 60.0)
-    assert least <= drawn.stake.min() < drawn.stake.max() <= most
-    assert drawn.stake.max() - drawn.stake.min() > (most - least) / 4
+    assert least <= drawn.elo_to_gain.min() < drawn.elo_to_gain.max() <= most
+    assert drawn.elo_to_gain.max() - drawn.elo_to_gain.min() > (most - least) / 4
 
 
 def test_a_settled_problem_starts_at_its_optimum() -> None:
     drawn = terrain("settled")
     assert np.array_equal(drawn.start, drawn.optimum)
-    assert drawn.stake.min() >= 1.0
+    assert drawn.elo_to_gain.min() >= 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -92,7 +92,7 @@ def test_integer_problems_only_see_whole_steps() -> None:
 def test_a_saturating_engine_never_loses_more_than_its_most() -> None:
     drawn = terrain("saturating")
     far = -drawn.engine.elo(drawn.optimum + 100.0)
-    assert np.all((1.09 * drawn.stake <= far) & (far <= 3.01 * drawn.stake))
+    assert np.all((1.09 * drawn.elo_to_gain <= far) & (far <= 3.01 * drawn.elo_to_gain))
 
 
 def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
@@ -108,12 +108,12 @@ def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None
     other = replace(SUITE, seed=12).field(heat(75))
     assert np.array_equal(one.terrain.hessian, again.terrain.hessian)
     assert np.array_equal(one.draw_rate, again.draw_rate)
-    assert not np.any(one.terrain.stake == other.terrain.stake)
+    assert not np.any(one.terrain.elo_to_gain == other.terrain.elo_to_gain)
 
 
 def test_the_halves_have_no_problem_in_common() -> None:
     choose, judge = (replace(SUITE, half=half).field(heat(75)) for half in HALVES)
-    assert not np.intersect1d(choose.terrain.stake, judge.terrain.stake).size
+    assert not np.intersect1d(choose.terrain.elo_to_gain, judge.terrain.elo_to_gain).size
     assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
 
 
@@ -127,8 +127,8 @@ def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
 def test_a_family_has_the_same_problems_whoever_else_is_run() -> None:
     alone = replace(SUITE, families=("heavy",))
     assert np.array_equal(
-        alone.field(heat(75, alone)).terrain.stake,
-        SUITE.field(heat(75)).terrain.stake[2 * 6 : 3 * 6],
+        alone.field(heat(75, alone)).terrain.elo_to_gain,
+        SUITE.field(heat(75)).terrain.elo_to_gain[2 * 6 : 3 * 6],
     )
 
 

@@ -223,7 +223,7 @@ def test_the_fastest_approach_solves_2_8_and_is_the_fastest(p: float) -> None:
 
 @pytest.mark.parametrize("p", [0.0, 1.0, 1.5, float("nan")])
 def test_a_loss_can_only_be_brought_to_a_part_of_itself(p: float) -> None:
-    with pytest.raises(ValueError, match="above 0 and below 1"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         fastest(p)
     with pytest.raises(ValueError, match="is needed"):
         time_needed(0.5, p)

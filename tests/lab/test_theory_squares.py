@@ -110,5 +110,5 @@ def test_what_does_not_vary_is_a_step() -> None:
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, float("nan")])
 def test_only_probabilities_have_quantiles(probability: float) -> None:
-    with pytest.raises(ValueError, match="above 0 and below 1"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         SumOfSquares.chi_square(2).quantile(probability)

@@ -73,7 +73,7 @@ def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorith
 def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
     house = House(store)
     sql("UPDATE spsa_run SET state = :state", state='{"theta": [0.5]}')
-    with pytest.raises(UnusableState, match="spsa cannot go on from the saved state"):
+    with pytest.raises(UnusableState, match="spsa cannot use the saved state"):
         house.master(Rests(lambda: play(store))).run()
     assert store.iterations(house.run.id) == []
 
@@ -356,7 +356,7 @@ def test_a_theta_that_cannot_be_written_out_ends_no_run(store, error, caplog):
 
     rests = Rests(lambda: play(store))
     assert house.master(rests, project=refuse).run() is RunStatus.FINISHED
-    assert "could not be written out" in caplog.text
+    assert "is in the database but not in params.toml" in caplog.text
 
 
 def test_engines_of_old_results_are_given_up(store, monkeypatch):

@@ -74,7 +74,7 @@ def test_too_much_in_flight_is_told_by_rule_and_length(
         if free is None
         else [
             f"iterations_in_flight = {depth} lets a run of {iterations} iterations move on old "
-            f"results; {free} recovers more"
+            f"results; {free} gains more"
         ]
     )
 

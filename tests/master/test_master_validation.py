@@ -118,7 +118,7 @@ def test_a_match_that_cannot_be_played_is_given_up_loudly(database_url, house, c
     rests = Rests(fail)
     with AbandonCut(database_url) as queries:
         queries.lost = cut
-        words = "given up" if cut else "cannot be played: the engine crashed"
+        words = "abandoned" if cut else "cannot be played: the engine crashed"
         with pytest.raises(TuningError, match=words):
             validated(house, rests, queries)
     assert [row.status for row in matches(house)] == [IterationStatus.ABANDONED]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_what_was_signed_is_accepted() -> None:
 
 @pytest.mark.parametrize("changed", OTHERS)
 def test_whatever_is_changed_is_refused(changed: str) -> None:
-    with pytest.raises(NotSigned, match="nothing of it is executed"):
+    with pytest.raises(NotSigned, match="so it is not played"):
         KEY.public.check(OTHERS[changed], KEY.sign(an_order()))
 
 
@@ -193,9 +194,9 @@ def test_what_is_no_public_key_is_refused(
 def test_without_the_library_a_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(
-        __import__("sys").modules, "cryptography.hazmat.primitives.asymmetric", None
-    )
+    monkeypatch.delattr("spsa.security.ed25519", raising=False)
+    monkeypatch.delitem(sys.modules, "spsa.security.ed25519", raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     with pytest.raises(TuningError, match=r"pip install 'spsa-tuner\[trust\]'"):
         SigningKey.new()
 
@@ -290,7 +291,7 @@ def test_nothing_runs_that_somebody_changed_in_the_database(
     assert not played.exists()
     assert not (tmp_path / "cache").exists()
     ((attempt, error),) = sql("SELECT attempt, last_error FROM spsa_batch WHERE seq = 0")
-    assert (attempt, "nothing of it is executed" in error) == (1, True)
+    assert (attempt, "so it is not played" in error) == (1, True)
 
 
 def test_nothing_runs_that_another_master_signed(
@@ -344,7 +345,7 @@ def test_the_command_of_a_worker_refuses_what_is_not_signed(
     flags = ("--spsa", "-c", "1", "--max-batches", "1", "--engines-cache", "cache", "--trust-key")
     done = call(worker(*flags, str(KEY.public)), project, DATABASE_URL=database_url)
     assert done.returncode == 1, done.stderr
-    assert "iteration 1 of run first is not signed; nothing of it is executed" in done.stderr
+    assert "iteration 1 of run first is not signed, so it is not played" in done.stderr
     assert not played.exists()
 
 

@@ -197,7 +197,7 @@ def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) 
 def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, value: str) -> None:
     declared = Declarations()
     for each in said:
-        declared.hear(each.encode(errors="replace").decode(errors="replace").strip())
+        declared.read_line(each.encode(errors="replace").decode(errors="replace").strip())
     try:
         command = declared.command(name, value)
     except EngineFault as fault:
@@ -231,14 +231,14 @@ def test_an_option_is_sent_on_one_line_or_refused(said: list[str], name: str, va
 )
 def test_a_long_line_takes_no_long_time(said: str) -> None:
     for _ in range(20):
-        Declarations().hear(said)
+        Declarations().read_line(said)
 
 
 def test_there_is_an_end_of_options() -> None:
     declared = Declarations()
     with pytest.raises(EngineFault) as caught:
         for number in range(10**6):
-            declared.hear(f"option name {number}{'x' * 60_000} type string")
+            declared.read_line(f"option name {number}{'x' * 60_000} type string")
     assert caught.value.reason == "flood"
     assert sum(map(len, declared.by_name)) < 2**25
 

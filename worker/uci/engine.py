@@ -79,7 +79,7 @@ class UciEngine:
 
     def introduce(self, spec: EngineSpec) -> None:
         """Wait for `uciok`, then send the options of `spec`."""
-        self._await_line(b"uciok", self._timeouts.start, self._declared.hear)
+        self._await_line(b"uciok", self._timeouts.start, self._declared.read_line)
         self.configure(spec)
 
     def configure(self, spec: EngineSpec) -> None:

@@ -113,7 +113,7 @@ def declared_options(binary: Path, patience: SmokeTimeouts) -> Declarations:
     """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
     declarations = Declarations()
     for line in _shake_hands(binary, patience.handshake).splitlines():
-        declarations.hear(line.decode(errors="replace").strip())
+        declarations.read_line(line.decode(errors="replace").strip())
     return declarations
 
 

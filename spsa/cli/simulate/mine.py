@@ -65,7 +65,7 @@ def mine(
         console.print(sentence(source))
     if asked.merged > 1:
         console.print(f"{asked.merged} iterations were simulated as one")
-    for stake in asked.question.stakes:
+    for stake in asked.question.elos_to_gain:
         console.print("", alternatives_table(found, stake), sep="\n")
 
 
@@ -73,7 +73,7 @@ def _recoveries(question: Any, processes: int) -> Found:
     jobs = {
         (name, stake): partial(question.recovery, design, stake)
         for name, design in alternatives(question.design)
-        for stake in question.stakes
+        for stake in question.elos_to_gain
     }
     done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     return {key: done[key] for key in jobs}

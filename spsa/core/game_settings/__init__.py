@@ -1,4 +1,4 @@
-"""The terms a game is played under, and what of them an engine says it would obey."""
+"""Game settings: time control, adjudication, book; and the options that engines declare."""
 
 from spsa.core.game_settings.game import (
     Adjudication,

@@ -1,7 +1,4 @@
-"""The terms a game is played under: what every box must agree on, and therefore is in the row.
-
-Pure values with an exact JSON form; who reads them from files or plays by them is elsewhere.
-"""
+"""Game settings: everything on which all machines must agree, so it is in the iteration's row."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,13 +17,13 @@ class TimeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeControl:
-    """What an engine gets for a move or a game.
+    """The limit of a move or a game.
 
-    One value is drawn uniformly from [low, high] per game pair and holds for both engines and both
-    games. Units of low and high: seconds per move (`movetime`), seconds per side and game (`clock`,
-    with `increment` seconds a move), nodes or plies of depth per move (`nodes`, `depth`).
-    `margin` is the number of seconds by which a clock may be overstepped without losing. A clock
-    gets its seconds again after every `moves` moves of its side; 0 is once, for the whole game.
+    One value is drawn uniformly from [low, high] per game pair; both engines get it in both games.
+    Units of low and high: seconds per move (`movetime`), seconds per side and game (`clock`, with
+    `increment` seconds a move), nodes or plies of depth per move (`nodes`, `depth`). `margin` is
+    the number of seconds by which an engine may exceed its clock without losing. A clock gets its
+    seconds again after every `moves` moves of its side; with 0 they are for the whole game.
     """
 
     kind: TimeKind = TimeKind.MOVETIME
@@ -56,7 +53,7 @@ class DrawRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResignRule:
-    """Resign when both engines agree for `count` consecutive moves each on `score` centipawns."""
+    """Resign when both engines agree on `score` centipawns for `count` consecutive moves each."""
 
     count: int = 3
     score: int = 600
@@ -64,9 +61,9 @@ class ResignRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjudication:
-    """When a game ends before the rules of chess end it; None is off.
+    """When a game ends before the rules of chess end it; None switches a rule off.
 
-    `max_moves` full moves make a draw.
+    After `max_moves` full moves a game is a draw.
     """
 
     draw: DrawRule | None = field(default_factory=DrawRule)
@@ -76,7 +73,7 @@ class Adjudication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """Which openings are played: a name every box can resolve, and the hash they must agree on.
+    """The opening book: a name that every machine can resolve, and the hash of its content.
 
     `name` is "builtin" or a path; `sha256` is that of the file's bytes; `plies` limits PGN lines.
     """
@@ -88,7 +85,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Everything that decides a game besides the two engines, the seed and the opening's number."""
+    """The game settings: all that decides a game besides the engines, the seed and the opening."""
 
     time_control: TimeControl
     adjudication: Adjudication = field(default_factory=Adjudication)
@@ -100,7 +97,7 @@ class Terms:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; UnusableState where it is anything else."""
+        """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `terms`"):
             adjudication = dict(data["adjudication"])
             time_control = dict(data["time_control"])

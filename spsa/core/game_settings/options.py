@@ -1,7 +1,7 @@
-"""The options an engine declares, and whether it would take a value: pure text.
+"""The UCI options that an engine declares, and whether it accepts a value.
 
-A value that an engine ignores or clamps in silence makes two equal engines play each other, so it
-is refused before the game.
+An engine that ignores or clamps a value in silence makes two equal engines play each other. So a
+value that it does not accept is refused before the game.
 """
 
 import re
@@ -14,7 +14,7 @@ from spsa.errors import EngineFault
 from spsa.text import printable
 
 MOST_DECLARED = 2**24
-"""Characters of all the options that one engine declares; more is a flood."""
+"""Characters of all options that one engine may declare."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _BOUND = re.compile(r"-?[0-9]+")
@@ -22,16 +22,20 @@ _BOUND = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One `option` line: `low` and `high` bound a spin, `choices` are a combo's."""
+    """One `option` line: `low` and `high` are the bounds of a spin, `choices` those of a combo.
+
+    `default` is that of a spin, None where it has none or for the other types.
+    """
 
     name: str
     type: str
+    default: int | None = None
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
 
     def objection(self, value: str) -> str | None:
-        """Why the engine would not take `value`; None when it would."""
+        """Why the engine does not accept `value`; None if it does."""
         if not value.isprintable():
             return f"{self.name} = {value!r} has a line break or another control character"
         if self.type == "spin":
@@ -44,7 +48,7 @@ class Declared:
 
     def _objection_to_number(self, value: str) -> str | None:
         if not _NUMBER.fullmatch(value):
-            return f"{self.name} = {value!r} is no whole number"
+            return f"{self.name} = {value!r} is not a whole number"
         number = clamped(value.removeprefix("+"), MOST_OPTION + 1)
         below = self.low is not None and number < self.low
         above = self.high is not None and number > self.high
@@ -55,28 +59,28 @@ class Declared:
 
 @dataclass(slots=True)
 class Declarations:
-    """What one engine declared; names are compared as UCI does, without regard to case."""
+    """The options that one engine declares; like in UCI, case does not matter in names."""
 
     by_name: dict[str, Declared] = field(default_factory=dict)
-    heard: int = 0
+    length: int = 0  # characters of all of them
 
-    def hear(self, line: str) -> None:
-        """Note it if it declares an option; EngineFault("flood") when there is no end of them."""
+    def read_line(self, line: str) -> None:
+        """Add the option that a line declares, if any; EngineFault("flood") for too many."""
         option = _declared(line.split())
         if option is None:
             return
-        self.heard += len(line)
-        if self.heard > MOST_DECLARED:
+        self.length += len(line)
+        if self.length > MOST_DECLARED:
             raise EngineFault("flood", f"options of more than {MOST_DECLARED} characters")
         self.by_name[option.name.lower()] = option
 
     def objection(self, name: str, value: str) -> str | None:
-        """Why the engine would not obey `setoption` with these two; None when it would."""
+        """Why the engine does not accept `setoption` with this name and value; None if it does."""
         option = self.by_name.get(name.lower())
         return f"it declares no option {name!r}" if option is None else option.objection(value)
 
     def command(self, name: str, value: str) -> bytes:
-        """The `setoption` line; EngineFault("refused option") when the engine would not obey it."""
+        """The `setoption` line; EngineFault("refused option") if the engine does not accept it."""
         if objection := self.objection(name, value):
             raise EngineFault("refused option", objection)
         option = self.by_name[name.lower()]
@@ -86,9 +90,9 @@ class Declarations:
 
 
 def _declared(words: Sequence[str]) -> Declared | None:
-    """What the words of a line declare, split as UCI does; None where they declare nothing.
+    """The option that the words of a line declare; None if they declare none.
 
-    A regular expression would try every way to split a line of many blanks.
+    A regular expression would be slow on a line with many blanks.
     """
     marks = [word.lower() for word in words[:2]]
     kind = next((i for i, word in enumerate(words) if i > 2 and word.lower() == "type"), None)
@@ -98,11 +102,12 @@ def _declared(words: Sequence[str]) -> Declared | None:
     bounds = {
         word: clamped(number, MOST_OPTION)
         for word, number in pairwise(rest)
-        if word in ("min", "max") and _BOUND.fullmatch(number)
+        if word in ("default", "min", "max") and _BOUND.fullmatch(number)
     }
     return Declared(
         name=" ".join(words[2:kind]),
         type=words[kind + 1].lower(),
+        default=bounds.get("default"),
         low=bounds.get("min"),
         high=bounds.get("max"),
         choices=tuple(_choices(rest)),
@@ -110,7 +115,7 @@ def _declared(words: Sequence[str]) -> Declared | None:
 
 
 def _choices(words: Sequence[str]) -> Iterator[str]:
-    """What follows each `var`."""
+    """The words after each `var`."""
     places = [i for i, word in enumerate(words) if word == "var"]
     for place, end in pairwise([*places, len(words)]):
         if end > place + 1:

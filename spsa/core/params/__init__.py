@@ -1,4 +1,4 @@
-"""The parameter space. Pure: it reads no file and no clock, and draws no random number."""
+"""The parameter space: parameters, constraints, and the values that engines get."""
 
 from spsa.core.params.assignment import Elements, assignments, conflicts
 from spsa.core.params.constraint import Constraint, circle, feasible

@@ -1,4 +1,4 @@
-"""What has to be written where in the source so that the engine has given values."""
+"""Which numbers to write where in the source, so that the engine has given values."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
@@ -18,17 +18,17 @@ from spsa.core.params.placement import (
 )
 from spsa.core.params.space import Space
 
-# The numbers inside a constant as the untouched source has them, each with its own location.
+# The numbers inside a constant in the original source, each with its location.
 Elements = Callable[[Location], Mapping[Location, Number]]
 
 
 def assignments(
     space: Space, values: Mapping[str, float], elements: Elements
 ) -> dict[Location, Number]:
-    """Every number to be written, from one value a parameter.
+    """Every number to write, from one value for each parameter.
 
-    Tables and arrays need the source's own numbers: their length, their kind, and for a table the
-    shape that is kept. `elements` may raise; nothing is caught here.
+    Tables and arrays need the numbers of the source: their count, their type, and for a table its
+    shape. Errors of `elements` are not caught.
     """
     written: dict[Location, Number] = {}
     for knobs in _by_target(space).values():
@@ -37,13 +37,13 @@ def assignments(
             case Constant(location):
                 written[location] = settings["value"]
             case ArrayKnob(array=array) as place:
-                written |= _filled(place, settings, elements(array))
+                written |= _filled_array(place, settings, elements(array))
             case TableKnob(table=table):
-                written |= _bent(settings, elements(table))
+                written |= _scaled_table(settings, elements(table))
     return written
 
 
-def _filled(
+def _filled_array(
     place: ArrayKnob, settings: Mapping[str, Number], source: Mapping[Location, Number]
 ) -> dict[Location, Number]:
     base, slope = settings[ArrayRole.BASE], settings[ArrayRole.PER_INDEX]
@@ -52,7 +52,7 @@ def _filled(
     return {location: _as(number, base + i * slope) for i, (location, number) in enumerate(chosen)}
 
 
-def _bent(
+def _scaled_table(
     settings: Mapping[str, Number], source: Mapping[Location, Number]
 ) -> dict[Location, Number]:
     amplitude = settings.get(TableRole.AMPLITUDE, 1.0)
@@ -65,7 +65,7 @@ def _bent(
 
 
 def _as(like: Number, number: float) -> Number:
-    """`number` as the source writes its neighbours: a whole one where they are whole."""
+    """`number` as a whole number if `like` is one."""
     return floor(number + 0.5) if isinstance(like, int) else float(number)
 
 
@@ -85,7 +85,7 @@ def _by_target(space: Space) -> dict[Location, list[Parameter]]:
 
 
 def conflicts(space: Space) -> Iterator[tuple[Parameter, Parameter]]:
-    """Pairs (earlier, later) of parameters that write over each other, one a later parameter."""
+    """Pairs (earlier, later) of parameters that overwrite each other, one for each later."""
     taken: dict[_Place, Parameter] = {}
     for later in space.parameters:
         earlier = next((taken[place] for place in _reached(later) if place in taken), None)
@@ -96,12 +96,12 @@ def conflicts(space: Space) -> Iterator[tuple[Parameter, Parameter]]:
 
 
 _Place = tuple[str | None, str, tuple[Access, ...], tuple[str, ...], bool, bool, str]
-"""A place in a source, as it is kept in a table of the places that are written to.
+"""A key in the table of the places that parameters write to.
 
-File, name, the first accesses, the last scopes, whether those are all of the accesses and all of
-the scopes, and the role. Two locations overlap if one's accesses begin with the other's and one's
-scopes end with the other's: then a place that one covers is a place that the other reaches. A
-look-up a place keeps the search linear in the number of parameters.
+File, name, the first accesses, the last scopes, whether those are all accesses and all scopes, and
+the role. Two locations overlap if the accesses of one begin with those of the other and the scopes
+of one end with those of the other. Then one of them covers a key that the other reaches. One
+look-up for each key keeps the search linear in the number of parameters.
 """
 
 
@@ -113,7 +113,7 @@ def _covered(parameter: Parameter) -> Iterator[_Place]:
 
 
 def _reached(parameter: Parameter) -> Iterator[_Place]:
-    """Every place at which an earlier parameter is in the way, those of its partner left out."""
+    """Every key at which an earlier parameter would overwrite this one, except its partner's."""
     where, partner = target(parameter.place), _PARTNERS.get(_role(parameter))
     for accesses, scope in product(_beginnings(where.accesses), _endings(where.scope)):
         all_accesses = (True, False) if accesses == where.accesses else (True,)

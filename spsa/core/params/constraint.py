@@ -1,4 +1,4 @@
-"""Declared order between two parameters, kept on the values that the engine really gets."""
+"""Constraints on the order of two parameters, which hold for the values that engines get."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `a < b`, `a <= b`, or the same turned round. Raises ValueError with a sentence."""
+        """Read `a < b`, `a <= b`, `a > b` or `a >= b`. Raises ValueError for anything else."""
         found = _CONSTRAINT.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is not an order between two parameters")
@@ -40,10 +40,10 @@ class Constraint:
 
 
 def feasible(parameters: Iterable[Parameter], constraints: Iterable[Constraint]) -> Bounds:
-    """The part of each parameter's range that its constraints leave, frozen ones at their value.
+    """The part of each parameter's range that its constraints allow; frozen ones have one value.
 
-    A lower bound above its upper bound means that no set of values keeps the constraints. These
-    must have no circle.
+    If a lower bound is above its upper bound, no values satisfy the constraints. The constraints
+    must not have a cycle.
     """
     named = {parameter.name: parameter for parameter in parameters}
     low = {name: _range(parameter)[0] for name, parameter in named.items()}
@@ -59,10 +59,10 @@ def feasible(parameters: Iterable[Parameter], constraints: Iterable[Constraint])
 
 
 def upwards(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """The constraints in such an order that one pass settles the lesser sides first.
+    """The constraints in topological order: each follows those whose greater side is its lesser
+    side.
 
-    Each one stands behind all those whose greater side is its lesser side. Raises CycleError for a
-    circle.
+    Raises CycleError for a cycle.
     """
     below: dict[str, list[Constraint]] = {}
     for constraint in constraints:
@@ -73,7 +73,7 @@ def upwards(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
 
 
 def circle(constraints: Iterable[Constraint]) -> tuple[str, ...]:
-    """The parameters of one circle of constraints; empty if there is none."""
+    """The parameters of one cycle of constraints; empty if there is none."""
     try:
         upwards(constraints)
     except CycleError as error:
@@ -88,10 +88,10 @@ def enforce(
     constraints: Iterable[Constraint],
     bounds: Bounds,
 ) -> dict[str, Number]:
-    """`values` moved as little as needed so that every constraint holds.
+    """`values` changed as little as needed so that every constraint holds.
 
-    First into the `feasible` bounds; then the lesser side gives way, which those bounds allow it
-    to do whatever the greater one is. `constraints` are in the order of `upwards`.
+    Values are first clipped to the `feasible` bounds. Then the lesser side of a violated constraint
+    is lowered, which these bounds always allow. `constraints` are in the order of `upwards`.
     """
     named = {parameter.name: parameter for parameter in parameters}
     kept = {

@@ -1,4 +1,4 @@
-"""One number to be tuned, and the grid of values that the engine can really have."""
+"""One number to be tuned, and the grid of values that the engine can represent."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,12 +16,11 @@ Number = int | float
 class Parameter:
     """A named value with its bounds, its step and its place in the engine.
 
-    `value`, `minimum`, `maximum` and `step` are in the unit that params.toml is written in. `value`
-    is where theta starts (or where a frozen parameter stays) and need not be on the grid.
-    `integral` parameters are whole numbers; a `scale` makes the engine see `value * scale` as a
-    whole number; with neither the parameter is continuous.
-    `option` is the UCI option that carries it when no binary is built.
-    `line` is where it stands in params.toml; it is no part of what the parameter is.
+    `value`, `minimum`, `maximum` and `step` are in the unit of params.toml. `value` is the start of
+    theta (or the fixed value of a frozen parameter) and need not be on the grid. `integral`
+    parameters are whole numbers; with a `scale` the engine gets `value * scale` as a whole number;
+    with neither the parameter is continuous. `option` is the UCI option that sends it if no binary
+    is built. `line` is its line in params.toml, which comparisons ignore.
     """
 
     name: str
@@ -46,11 +45,11 @@ class Parameter:
 
     @property
     def _units_per_one(self) -> int:
-        """Dividing by this whole number is exact where multiplying by `unit` is not."""
+        """Division by this whole number is exact; multiplication by `unit` is not."""
         return 1 if self.integral else self.scale or 0
 
     def nearest(self, value: float) -> Number:
-        """The value on the grid nearest to `value`, the greater of two."""
+        """The value on the grid nearest to `value`; the greater of two equally near ones."""
         per_unit = self._units_per_one
         return self.on_grid(floor(value * per_unit + 0.5)) if per_unit else float(value)
 
@@ -79,7 +78,7 @@ class Parameter:
         return self.on_grid(units)
 
     def to_engine(self, value: float) -> Number:
-        """The number that stands in the source or goes over UCI for `value`."""
+        """The number that is written to the source, or sent over UCI, for `value`."""
         if self.scale is not None:
             return floor(value * self.scale + 0.5)
         return self.nearest(value)
@@ -95,5 +94,5 @@ class Parameter:
         return built(cls, rest, place=placement.from_json(data["place"]))
 
 
-# 0.29 * 100 is 28.999999999999996: a value that was written on the grid must count as on it.
+# 0.29 * 100 is 28.999999999999996, and 0.29 has to count as on the grid.
 _SLACK = 1e-6

@@ -1,6 +1,6 @@
-"""From a centre and an offset to the two points that can be played: arrays in, arrays out.
+"""From a centre and an offset to two points that can be played, as arrays in steps.
 
-Everything is in steps. A continuous parameter has unit 0 and is not rounded.
+A continuous parameter has unit 0 and is not rounded.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class Grid:
 
 
 def straddle(grid: Grid, centre: Vector, offset: Vector) -> tuple[Vector, Vector]:
-    """The points centre + offset and centre - offset, made playable and kept symmetric.
+    """The points centre + offset and centre - offset, inside the bounds and still symmetric.
 
-    An offset that is not zero is magnified to half a unit, without which both sides may round to
-    the same number. Where a side would leave the bounds the centre gives way, not the difference;
-    only a range narrower than twice the offset shortens it.
+    An offset that is not zero is at least half a unit, because both sides might round to the same
+    number otherwise. If a side would leave the bounds, the centre moves and the difference stays;
+    only a range narrower than twice the offset shortens the difference.
     """
     reach = np.maximum(np.abs(offset), grid.unit / 2)
     reach = np.where(offset == 0.0, 0.0, np.minimum(reach, (grid.upper - grid.lower) / 2))
@@ -40,15 +40,15 @@ def straddle(grid: Grid, centre: Vector, offset: Vector) -> tuple[Vector, Vector
 def round_together(
     grid: Grid, plus: Vector, minus: Vector, uniform: Vector
 ) -> tuple[Vector, Vector]:
-    """Both points in whole units (steps where continuous), by one shared draw a parameter.
+    """Both points in whole units (steps if continuous), with one shared draw for each parameter.
 
-    floor(v + U) is v on average. Sharing U keeps the difference within one unit of the wanted
-    one and never turns it round; at half a unit each side it is never 0 either.
+    The mean of floor(v + U) is v. With the same U for both, the difference is within one unit of
+    the wanted one and keeps its sign; with offsets of at least half a unit it is never 0.
     """
     unit = np.where(grid.unit > 0.0, grid.unit, 1.0)
     low, high = np.minimum(plus, minus), np.maximum(plus, minus)
     first, last = np.rint(grid.lower / unit), np.rint(grid.upper / unit)
-    # A wanted difference of one unit must not become 0 or 2 by a hair of floating point.
+    # A rounding error must not turn a wanted difference of one unit into 0 or 2.
     apart = np.round((high - low) / unit, 9)
     least = (apart >= 1.0).astype(np.float64)
     drawn = low / unit + uniform

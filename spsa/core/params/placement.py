@@ -38,7 +38,7 @@ class Location:
 
     `file` is relative to the source tree, None for the run's constants file. `scope` names the
     modules, types and functions around the constant, the nearest last; ("crate",) is the top level
-    of the file. An empty scope matches anywhere, as long as the name is there only once.
+    of the file. An empty scope matches anywhere if the name occurs only once.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Location:
     def parse(cls, text: str) -> Self:
         """Read `NAME`, `NAME[2]`, `NAME.1`, `NAME.field`, `scope::NAME` or `path/file.rs::NAME`.
 
-        With at most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError,
-        with a sentence, for anything else.
+        At most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError for
+        anything else.
         """
         found = _LOCATION.fullmatch(text.strip())
         if found is None:
@@ -85,8 +85,8 @@ class ArrayRole(StrEnum):
 class TableRole(StrEnum):
     """`NAME[i] = mean + amplitude * (source[i] - mean) + bias`, where mean is the source's.
 
-    Turning about the mean keeps the two apart: amplitude changes only how far the values spread,
-    bias only where they lie (Kiiski 2011, "Variable Selection").
+    With the mean subtracted, the two are independent: amplitude changes only the spread of the
+    values, bias only their mean (Kiiski 2011, "Variable Selection").
     """
 
     AMPLITUDE = "amplitude"
@@ -95,7 +95,7 @@ class TableRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The value itself, at one place."""
+    """The value itself, at one location."""
 
     location: Location
 
@@ -115,7 +115,7 @@ class ArrayKnob:
 
 @dataclass(frozen=True, slots=True)
 class TableKnob:
-    """One of the two numbers that bend a table which keeps its shape."""
+    """One of the two numbers that scale and shift a table, which keeps its shape."""
 
     table: Location
     role: TableRole

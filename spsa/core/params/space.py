@@ -1,8 +1,8 @@
-"""The parameter space: what is tuned, in which unit theta is counted, and what can be played.
+"""The parameter space: parameters, constraints, and the values that engines get.
 
 Theta is a vector over the active parameters, in file order, in units of their steps (u = value /
-step): nothing an algorithm does depends on the unit a parameter happens to be written in. Theta
-itself is never rounded; what the engines get always is.
+step), so that no algorithm depends on the units of params.toml. Theta itself is never rounded; the
+values for engines always are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ Values = dict[str, Number]
 
 @dataclass(frozen=True, slots=True)
 class PlayedValues:
-    """What the plus and the minus engine really have: every parameter, frozen ones too."""
+    """The values of the plus and the minus engine: every parameter, also frozen ones."""
 
     plus: Values
     minus: Values
@@ -35,7 +35,7 @@ class Space:
 
     @cached_property
     def active(self) -> tuple[Parameter, ...]:
-        """The parameters that theta runs over, in file order."""
+        """The parameters of theta, in file order."""
         return tuple(parameter for parameter in self.parameters if parameter.active)
 
     @cached_property
@@ -55,11 +55,11 @@ class Space:
 
     @cached_property
     def unit(self) -> Vector:
-        """The smallest changes that the engine can see, in steps, shape (n,); 0 is continuous."""
+        """The smallest changes of engine values, in steps, shape (n,); 0 if continuous."""
         return _fixed(self._vector("unit") / self.step)
 
     def start(self) -> Vector:
-        """Theta where the run starts, in steps, shape (n,)."""
+        """Theta at the start, in steps, shape (n,)."""
         return self.steps({parameter.name: parameter.value for parameter in self.active})
 
     def clip(self, theta: Vector) -> Vector:
@@ -67,25 +67,25 @@ class Space:
         return np.clip(theta, self.lower, self.upper)
 
     def natural(self, theta: Vector) -> dict[str, float]:
-        """Every parameter in the unit of params.toml, unrounded; frozen ones at their value."""
+        """Every parameter in the unit of params.toml, not rounded; frozen ones keep their value."""
         moved = dict(zip(self._names, (theta * self.step).tolist(), strict=True))
         return {p.name: moved.get(p.name, p.value) for p in self.parameters}
 
     def steps(self, values: Mapping[str, float]) -> Vector:
-        """The inverse of `natural`; what `values` says of frozen parameters is ignored."""
+        """The inverse of `natural`; frozen parameters in `values` are ignored."""
         return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
 
     def rounded(self, theta: Vector) -> Values:
-        """The playable values nearest to theta, constraints kept: for base, reports and exports."""
+        """The playable values nearest to theta that satisfy the constraints."""
         natural = self.natural(self.clip(theta))
         return self._kept({p.name: p.nearest(natural[p.name]) for p in self.parameters})
 
     def realise(self, centre: Vector, offset: Vector, uniform: Vector) -> PlayedValues:
-        """What plus and minus really get around `centre`, each `offset` away; all shape (n,).
+        """The values of plus and minus, `offset` away from `centre`; all of shape (n,).
 
-        `uniform` holds one draw from [0, 1) a parameter, shared by both sides. An offset of 0
-        leaves the parameter alone. Constraints are kept on both sides, which may shorten the
-        difference further: an update has to use `difference`, not the offset it asked for.
+        `uniform` has one draw from [0, 1) for each parameter, shared by both sides. An offset of 0
+        does not perturb the parameter. Constraints hold on both sides, which may shorten the
+        difference: an update has to use `difference`, not the offset.
         """
         grid = Grid(self.lower, self.upper, self.unit)
         sides = round_together(grid, *straddle(grid, centre, offset), uniform)
@@ -93,15 +93,15 @@ class Space:
         return PlayedValues(plus, minus)
 
     def difference(self, played: PlayedValues) -> Vector:
-        """plus - minus as it was played, in steps, shape (n,)."""
+        """The played plus - minus, in steps, shape (n,)."""
         return self.steps(played.plus) - self.steps(played.minus)
 
     def midpoint(self, played: PlayedValues) -> Vector:
-        """The point between plus and minus as it was played, in steps, shape (n,)."""
+        """The played point between plus and minus, in steps, shape (n,)."""
         return (self.steps(played.plus) + self.steps(played.minus)) / 2
 
     def options(self, values: Mapping[str, float]) -> Values:
-        """The UCI options that deliver `values` without a build: name -> number."""
+        """The UCI options for `values`: name -> number."""
         return {p.option: p.to_engine(values[p.name]) for p in self.parameters}
 
     def to_json(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Space:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; UnusableState where it is anything else."""
+        """The space that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `space`"):
             space = cls(
                 tuple(Parameter.from_json(parameter) for parameter in data["parameters"]),
@@ -162,11 +162,10 @@ _ATTRIBUTES = (
 
 
 def differences(run: Space, file: Space) -> list[str]:
-    """One sentence for everything in which `file` no longer is the space of the run.
+    """One sentence for every difference between the space of a run and that of a file.
 
-    The value of an active parameter is no difference: it moves. That of a frozen one is, because
-    the engines are built with it. Groups, notes, lines
-    and the order in the file decide nothing: a run goes by its own copy.
+    The value of an active parameter is not compared, because it moves; that of a frozen one is.
+    Groups, notes, lines and the order in the file are not compared.
     """
     here = {parameter.name: parameter for parameter in run.parameters}
     there = {parameter.name: parameter for parameter in file.parameters}

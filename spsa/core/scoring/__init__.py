@@ -1,7 +1,7 @@
-"""What games add up to: tallies of game pairs, Elo with its error, and sequential tests.
+"""Tallies of game pairs, Elo with its error, and sequential tests.
 
-Everything is seen from plus's side; the other side is `-tally`. Pure: no numpy, because a worker
-box starts without it.
+All counts are from plus's side; `-tally` has those from the other side. No numpy, because a worker
+starts without it.
 """
 
 from spsa.core.scoring.elo import (

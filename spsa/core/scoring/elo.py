@@ -1,14 +1,14 @@
 """Elo of plus over minus from a tally, with an error that counts pairs, not games.
 
-A pair gives w = wins - losses of plus, -2..2. The two games of a pair share their opening, so only
-the variance tau^2 of w says how far a score may be off.
+A pair gives w = wins - losses of plus, -2..2. The two games of a pair share their opening, so the
+variance tau^2 of w decides the error of a score.
 
-Two regularisations keep small and one-sided tallies honest; neither is visible after some hundred
-ordinary pairs:
+Two regularisations keep the errors of small and one-sided tallies realistic; neither matters after
+some hundred ordinary pairs:
 - a score of 0 or 1 counts as half of its own smallest step, 1 / (8 pairs), away from there. No
   other score is changed by that; 20 won pairs of 20 are 881 Elo, 500 of 500 are 1441;
-- variances start from `PRIOR_WEIGHT` pairs of variance `PRIOR_VARIANCE`, so that pairs which all
-  ended alike do not claim to be exact.
+- variances start from `PRIOR_WEIGHT` pairs of variance `PRIOR_VARIANCE`, so that a few pairs with
+  equal results do not have an error of 0.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from math import atanh, copysign, erf, fsum, inf, log, sqrt, tanh
 from spsa.core.scoring.tally import Tally
 
 ELO_PER_SCORE = 800 / log(10)
-"""Elo a unit of score difference is worth between equals: C of van den Bergh's (2.1)."""
+"""Elo for a unit of score difference between equals: C of van den Bergh's (2.1)."""
 
 PRIOR_VARIANCE = 0.8
 PRIOR_WEIGHT = 2.0
@@ -34,7 +34,7 @@ class Estimate:
 
 
 def score_of_elo(elo: float) -> float:
-    """The score, 0..1, that a player so many Elo stronger expects of a game."""
+    """The expected score, 0..1, of a player who is `elo` stronger."""
     return (1 + tanh(elo / ELO_PER_SCORE)) / 2
 
 
@@ -52,13 +52,13 @@ def score(tally: Tally) -> float:
 
 
 def pair_variance(tally: Tally) -> float:
-    """tau^2: the variance of w = wins - losses in a pair, about the mean w that was seen."""
+    """tau^2: the variance of w = wins - losses in a pair, about the observed mean."""
     mean = _mean(tally)
     return _variance(_moment(tally, mean), max(tally.pairs - 1, 0))
 
 
 def null_variance(tally: Tally) -> float:
-    """tau^2 about 0: what the variance of w is if both players are equal."""
+    """tau^2 about 0: the variance of w if both players are equal."""
     return _variance(_moment(tally, 0.0), tally.pairs)
 
 

@@ -1,8 +1,8 @@
 """The generalised sequential probability ratio test on the pentanomial.
 
 The log-likelihood ratio compares the two most likely distributions of a pair's result under the
-hypotheses (Van den Bergh, "A practical introduction to the GSPRT"). What is tested is Elo, or
-normalised Elo, whose tests last about equally long whatever the book and the draw rate.
+hypotheses (Van den Bergh, "A practical introduction to the GSPRT"). The hypotheses are about Elo,
+or about normalised Elo, whose tests last about equally long with any book and draw rate.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from spsa.core.scoring.elo import ELO_PER_SCORE, score_of_elo
 from spsa.core.scoring.tally import Tally
 
 _SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
-_UNSEEN = 1e-3  # pairs that stand for a result nobody had, so that every hypothesis is possible
+_UNSEEN = 1e-3  # count of a result that did not occur, so that every hypothesis is possible
 _EVEN = (0.2, 0.2, 0.2, 0.2, 0.2)
 _ROUNDS = 10  # the linearised constraint converges in 3 to 5
 
 
 class Model(StrEnum):
-    """What elo0 and elo1 are counted in."""
+    """The unit of elo0 and elo1."""
 
     LOGISTIC = "logistic"
     NORMALISED = "normalised"
@@ -28,7 +28,7 @@ class Model(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sprt:
-    """Where a test stands: the log-likelihood ratio of H1 to H0 between its two boundaries."""
+    """The state of a test: the log-likelihood ratio of H1 to H0, and its two boundaries."""
 
     llr: float
     lower: float
@@ -53,7 +53,7 @@ def sprt(
 ) -> Sprt:
     """Test H1: plus is elo1 stronger, against H0: it is elo0 stronger.
 
-    alpha is the wanted probability of accepting H1 where H0 holds, beta that of the reverse.
+    alpha is the probability of accepting H1 if H0 is true, beta that of the reverse.
     """
     ratio = _llr(tally, elo0, elo1, model) if tally.pairs else 0.0
     return Sprt(ratio, log(beta / (1 - alpha)), log((1 - beta) / alpha))

@@ -1,4 +1,4 @@
-"""What games add up to: tallies of game pairs and their pentanomial."""
+"""Tallies of game pairs, with their pentanomial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Tally:
         )
 
     def without(self, part: "Tally") -> "Tally":
-        """What is left when a part of the games is taken away."""
+        """The tally without a part of its games."""
         counts = [a - b for a, b in zip(self.pentanomial, part.pentanomial, strict=True)]
         return Tally(
             self.wins - part.wins,

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 
 from spsa.algorithms.tuning import Tuning
 from spsa.db.store import Run, Store
-from spsa.history.doctor.games import counts, numbering, plan, whole_pairs
-from spsa.history.doctor.purges import purges, shortened
+from spsa.history.doctor.games import counts, numbering, plan, purges, shortened, whole_pairs
 from spsa.history.doctor.replay import replay
 from spsa.history.doctor.run_rows import RunRows, Violation, read
 from spsa.history.doctor.state import engines, statuses

@@ -1,1 +1,1 @@
-"""What a run will cost and what it will bring, before anything of it is played. Pure."""
+"""Predicts what a run will cost and gain, before it is played."""

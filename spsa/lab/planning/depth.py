@@ -1,4 +1,4 @@
-"""How many iterations in flight a run needs, and how many it can bear."""
+"""How many iterations in flight a run needs, and how many cost nothing."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,36 +8,35 @@ from spsa.lab.planning.plan_warnings import PlanWarning
 from spsa.lab.planning.question import Question, depth_without_idling
 
 _DEPTHS = (2, 4, 8)
-_FREE = 0.01  # of the stake: what depth may cost
-_UNSEEN = 0.03  # and what it may cost where so few simulated runs cannot tell it from nothing
+_FREE = 0.01  # the part of the Elo to gain that depth may cost
+_INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 0
 
 
 def free_depth(question: Question) -> int:
-    """The most iterations in flight that cost less than a hundredth of the stake.
+    """The most iterations in flight that cost less than a hundredth of the Elo to gain.
 
-    What is simulated here is kinder than many an engine, so that the length of the run has to allow
-    for it as well (`iterations_per_depth`).
+    The simulated engines are easier than many real ones, so `iterations_per_depth` limits it too.
     """
     design = replace(question.design, depth=1, grows=False)
     needed = method(design.algorithm).iterations_per_depth
-    alone = question.recovery(design, question.stake)
+    alone = question.recovery(design, question.elo_to_gain)
     free = 1
     for depth in _DEPTHS:
         if depth > question.shape.iterations / needed:
             break
         lost, error = alone.better_than(
-            question.recovery(replace(design, depth=depth), question.stake)
+            question.recovery(replace(design, depth=depth), question.elo_to_gain)
         )
-        if lost > max(_FREE, min(2 * error, _UNSEEN)):
+        if lost > max(_FREE, min(2 * error, _INSIGNIFICANT)):
             break
         free = depth
     return free
 
 
 def busy_depth(question: Question) -> int | None:
-    """The fewest in flight that keep every slot busy; None where nobody knows how long games are.
+    """The fewest in flight that keep every slot busy; None if the time of a game is unknown.
 
-    Where the depth follows the fleet, also that takes engines that are built late.
+    If the depth follows the fleet, it is that of the `Demand`, which starts builds late.
     """
     demand = question.demand
     if demand is None or question.shape.adapts:
@@ -45,21 +44,21 @@ def busy_depth(question: Question) -> int | None:
     return depth_without_idling(question.shape, question.fleet, demand.game_seconds)
 
 
-def of_depth(question: Question, free: int, busy: int | None) -> Iterator[PlanWarning]:
-    """What is wrong with the depth of the files."""
+def depth_warnings(question: Question, free: int, busy: int | None) -> Iterator[PlanWarning]:
+    """The warnings about the configured depth."""
     depth = question.shape.depth
     if question.builds_are_slower:
         yield PlanWarning(
             name="games_per_iteration",
-            found="its games are played before the next engines are built, whatever is in flight",
+            found="its games are played before the next engines are built, at any depth",
             remedy="more games in an iteration, or a delivery without builds, keep slots busy",
         )
     if question.shape.adapts:
-        yield from _of_bearing(question, busy)
+        yield from _fleet_warnings(question, busy)
     elif depth > free:
         yield PlanWarning(
             name="iterations_in_flight",
-            found=f"{depth} lets theta move on results that are out of date",
+            found=f"{depth} moves theta by outdated results",
             remedy=f"{free} costs nothing",
         )
     elif not question.builds_are_slower and busy is not None and busy > depth:
@@ -73,14 +72,14 @@ def of_depth(question: Question, free: int, busy: int | None) -> Iterator[PlanWa
         )
 
 
-def _of_bearing(question: Question, busy: int | None) -> Iterator[PlanWarning]:
-    """A fleet that is too large for the iterations, however many of them are in flight."""
+def _fleet_warnings(question: Question, busy: int | None) -> Iterator[PlanWarning]:
+    """The warning about a fleet that is too large for the run."""
     shape, demand = question.shape, question.demand
     if busy is None or demand is None or busy <= shape.depth:
         return
     yield PlanWarning(
         name="games_per_iteration",
         found=f"{demand.slots} slots would need {busy} iterations in flight, and a run of "
-        f"{shape.iterations} bears {shape.depth}: slots will wait",
+        f"{shape.iterations} allows {shape.depth}: slots will wait",
         remedy=demand.remedy(shape.depth),
     )

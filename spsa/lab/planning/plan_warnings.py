@@ -1,18 +1,18 @@
-"""What looks wrong about a space before it is played, a sentence each."""
+"""Warnings about a plan: what may be wrong with a space or a book."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spsa.core.params import Parameter, Space
 
-_FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a sensible range; Fishtest's usual one has 20
+_FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
 
-_MOSTLY_DRAWN = 0.8  # from here on an unbalanced book tells more a pair; at 35% it only loses
+_MOSTLY_DRAWN = 0.8  # above this an unbalanced book says more per pair; at 35% it says less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWarning:
-    """Something to look at: a parameter or a key of config.toml, what is found, and a cure."""
+    """A warning: a parameter or a key of config.toml, what was found, and a remedy."""
 
     name: str
     found: str
@@ -23,16 +23,16 @@ class PlanWarning:
         return f"{self.name}: {self.found}; {self.remedy}"
 
 
-def of_space(space: Space, c_last: float) -> Iterator[PlanWarning]:
-    """Steps that do not suit their ranges or units; `c_last` is the last perturbation, in steps."""
+def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
+    """The warnings about steps and ranges; `c_last` is the last perturbation, in steps."""
     for parameter in space.active:
-        yield from _of_range(parameter)
-        yield from _of_unit(parameter, c_last)
-        yield from _of_start(parameter)
+        yield from _range_warnings(parameter)
+        yield from _unit_warnings(parameter, c_last)
+        yield from _start_warnings(parameter)
 
 
-def of_draws(draw_rate: float) -> Iterator[PlanWarning]:
-    """A balanced book that leaves too little to be seen."""
+def draw_warnings(draw_rate: float) -> Iterator[PlanWarning]:
+    """The warning about a book with too many draws."""
     if draw_rate >= _MOSTLY_DRAWN:
         yield PlanWarning(
             name="book",
@@ -41,13 +41,13 @@ def of_draws(draw_rate: float) -> Iterator[PlanWarning]:
         )
 
 
-def _of_range(parameter: Parameter) -> Iterator[PlanWarning]:
+def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
     steps = (parameter.maximum - parameter.minimum) / parameter.step
     usual = f"{(parameter.maximum - parameter.minimum) / 20:.3g}"
     if steps > _MOST_STEPS:
         yield PlanWarning(
             name=parameter.name,
-            found=f"the range is {steps:.0f} steps, of which a run moves a few: too small to see",
+            found=f"the range is {steps:.0f} steps, a run moves a few: the step is too small",
             remedy=f"a step is worth one to three Elo; {usual} is a twentieth of the range",
             line=parameter.line,
         )
@@ -62,7 +62,7 @@ def _of_range(parameter: Parameter) -> Iterator[PlanWarning]:
         )
 
 
-def _of_unit(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
+def _unit_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
     if parameter.unit and c_last * parameter.step < parameter.unit / 2:
         yield PlanWarning(
             name=parameter.name,
@@ -73,12 +73,12 @@ def _of_unit(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
         )
 
 
-def _of_start(parameter: Parameter) -> Iterator[PlanWarning]:
+def _start_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
     if parameter.value in (parameter.minimum, parameter.maximum):
         side = "min" if parameter.value == parameter.minimum else "max"
         yield PlanWarning(
             name=parameter.name,
-            found=f"the start is at its {side}: half of what could be learned is out of reach",
+            found=f"the start is at its {side}, so half of the possible values are never tried",
             remedy=f"widen {side}, or start inside",
             line=parameter.line,
         )

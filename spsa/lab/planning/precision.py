@@ -24,7 +24,7 @@ _STRETCHES = (0.5, 2.0)
 
 
 def alternatives(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    """The design as it is, and what differs from it in one respect each, with a name."""
+    """The design as it is, and its variants, which differ in one setting; with names."""
     yield "as it is", design
     yield from _rules(design)
     yield from _depths(design)
@@ -68,12 +68,12 @@ def _budgets(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
 class Precise:
     """Gains and games that end within `precision` Elo of the best with `confidence`, 0 to 1.
 
-    `r` and `c` (in steps) are settings of the rule. `games` are enough for the start to be
-    forgotten, wherever it was; `direct_games`, with `direct_r`, is the fewest if the `stake` is as
-    assumed, None where the start is within the precision already.
+    `r` and `c` (in steps) are settings of the rule. After `games` the influence of any start is
+    gone. `direct_games`, with `direct_r`, is the least number if there is just `stake` Elo to gain;
+    None if the start is within the precision already.
     """
 
-    stake: float
+    stake: float  # Elo to gain; the field is a key of `plan --json`
     precision: float
     confidence: float
     c: float
@@ -85,18 +85,18 @@ class Precise:
 
 
 def precise(question: Question, precision: float | None, confidence: float) -> Iterator[Precise]:
-    """One design a stake; without a wanted precision, for a tenth of it.
+    """One design for each Elo to gain; the default precision is a tenth of that.
 
-    Raises ValueError for a draw rate that leaves nothing to be decided.
+    Raises ValueError for a draw rate of 1.
     """
     chosen = values(method("constant").settings, question.design.settings)
     c = float(chosen["c"] or 0.0)
-    for stake in question.stakes:
-        goal = Goal(precision=precision or stake / 10, confidence=confidence)
-        landscape = _landscape(question, stake, c, one_by_one=chosen["perturbation"] == "fdsa")
-        slow, quick = cautious(goal, landscape), _direct(goal, landscape, stake)
+    for elo in question.elos_to_gain:
+        goal = Goal(precision=precision or elo / 10, confidence=confidence)
+        landscape = _landscape(question, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
+        slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
         yield Precise(
-            stake=stake,
+            stake=elo,
             precision=goal.precision,
             confidence=confidence,
             c=c,
@@ -108,17 +108,17 @@ def precise(question: Question, precision: float | None, confidence: float) -> I
         )
 
 
-def _landscape(question: Question, stake: float, c: float, *, one_by_one: bool) -> Landscape:
+def _landscape(question: Question, elo: float, c: float, *, one_by_one: bool) -> Landscape:
     n = len(question.space.active)
-    prospect = Prospect(stake=stake, draw_rate=question.draw_rate)
+    prospect = Prospect(elo_to_gain=elo, draw_rate=question.draw_rate)
     perturbation = np.full(n, c)
     return Landscape(
-        loss=np.full(n, stake / (n * prospect.mean_square_distance)),
+        loss=np.full(n, elo / (n * prospect.mean_square_distance)),
         moment=in_turn(perturbation) if one_by_one else at_once(perturbation),
         noise=noise_of_game(question.draw_rate),
     )
 
 
-def _direct(goal: Goal, landscape: Landscape, stake: float) -> GainDesign | None:
+def _direct(goal: Goal, landscape: Landscape, elo: float) -> GainDesign | None:
     wanted = goal.mean_loss(landscape.loss.size)
-    return None if stake <= wanted else direct(goal, landscape, stake)
+    return None if elo <= wanted else direct(goal, landscape, elo)

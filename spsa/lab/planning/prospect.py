@@ -1,7 +1,7 @@
-"""What one's own run would do with an engine nobody has measured yet, by simulation.
+"""Simulates a run on random engines, to predict what it recovers of the Elo to gain.
 
-Nothing is known of an engine's optimum before it is tuned, so many engines are drawn that all have
-the wanted Elo to gain, and the very rule with its settings tunes each of them.
+The optimum of a real engine is unknown before it is tuned. So many engines with the assumed Elo to
+gain are drawn, and the rule with its settings tunes each of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """What is assumed: `stake` Elo to gain in all, each optimum some steps from the start.
+    """The assumptions: the Elo to gain in all, and the distance of each optimum in steps.
 
     Curvatures differ by a factor of e^0.5 (one standard deviation) between parameters.
     """
 
-    stake: float
+    elo_to_gain: float
     draw_rate: float
     nearest: float = 0.4
     farthest: float = 2.5
@@ -35,17 +35,17 @@ class Prospect:
         return (near**2 + near * far + far**2) / 3
 
     def engines(self, problem: Problem, replicas: int, rng: np.random.Generator) -> Quadratic:
-        """So many engines for the problem's start, shape (replicas, n) each."""
+        """Random engines for the problem's start; arrays of shape (replicas, n)."""
         shape = (replicas, problem.start.shape[-1])
         distance = rng.uniform(self.nearest, self.farthest, shape)
         optimum = _inside(problem, distance * (2 * rng.integers(0, 2, shape) - 1))
         curvature = np.exp(0.5 * rng.standard_normal(shape))
         lost = (curvature * (optimum - problem.start) ** 2).sum(axis=-1, keepdims=True)
-        return Quadratic(optimum=optimum, curvature=curvature * (self.stake / lost))
+        return Quadratic(optimum=optimum, curvature=curvature * (self.elo_to_gain / lost))
 
 
 def _inside(problem: Problem, shift: Vector) -> Vector:
-    """start + shift, turned round where that is outside the bounds, and cut off if both are."""
+    """start + shift, or start - shift if that is outside the bounds, clipped if both are."""
     there, back = problem.start + shift, problem.start - shift
     outside = (there < problem.lower) | (there > problem.upper)
     return np.clip(np.where(outside, back, there), problem.lower, problem.upper)
@@ -53,10 +53,10 @@ def _inside(problem: Problem, shift: Vector) -> Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDesign:
-    """A run that could be made: its rule, and how its games are cut.
+    """A possible run: its rule, and how its games are cut.
 
-    `stretch` makes every step so many times as large as the one that `problem` is written in.
-    Where the depth `grows` it does so with the results, as where it follows the fleet.
+    `stretch` multiplies every step of `problem`. If the depth `grows`, it does so with the number
+    of results, as it does if it follows the fleet.
     """
 
     algorithm: str
@@ -69,9 +69,9 @@ class RunDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What a design recovers of the stake, one number a simulated run; shape (R,).
+    """What a design recovers of the Elo to gain, one number for each simulated run; shape (R,).
 
-    `first` and `last` are the moves of one parameter in the first and in the last iteration, in
+    `first` and `last` are the steps of one parameter in the first and in the last iteration, in
     steps, root mean square over parameters and runs. `c_first` and `c_last` are half the distance
     between plus and minus in those iterations.
     """
@@ -103,7 +103,7 @@ class Recovery:
 
 
 def recovery(design: RunDesign, prospect: Prospect, *, replicas: int, seed: int) -> Recovery:
-    """What so many simulated runs of a design bring; equal seeds draw equal engines.
+    """Simulate a design with random engines; equal seeds draw equal engines.
 
     Raises:
         ValueError: the rule refuses its settings.
@@ -147,12 +147,12 @@ def _stretched(problem: Problem, by: float) -> Problem:
 
 
 def _seen(engine: Quadratic, by: float) -> Quadratic:
-    """The same engine in steps that are so many times as large."""
+    """The same engine in steps that are `by` times as large."""
     return Quadratic(optimum=engine.optimum / by, curvature=engine.curvature * by**2)
 
 
 def _moves(start: Vector, thetas: Iterator[Vector]) -> tuple[float, float, Vector]:
-    """The size of the first and of the last move, and where it ended."""
+    """The size of the first and of the last step, and the final theta."""
     theta, move = start, np.zeros_like(start)
     first: float | None = None
     for after in thetas:
@@ -166,9 +166,9 @@ def _size(move: Vector) -> float:
 
 
 def coarser(problem: Problem, most: int) -> tuple[Problem, int]:
-    """The same games in at most so many iterations, and how many became one.
+    """The same games in at most `most` iterations, and how many were merged into one.
 
-    A rule that adds up results hardly notices; a simulation of many thousand iterations does.
+    For a rule that adds up results the difference is small, and the simulation is much faster.
     """
     merged = max(1, -(-problem.iterations // most))
     return replace(

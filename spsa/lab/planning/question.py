@@ -13,15 +13,15 @@ from spsa.lab.planning.supply import Demand
 USUAL_PLIES = 100.0
 """Plies of a game between equal engines with the usual adjudication."""
 
-_CLOCK_USED = 0.95  # the part of its base time that an engine has spent when the game is over
+_CLOCK_USED = 0.95  # the part of the base time that an engine uses in a game
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Who plays and who builds.
+    """The machines that play and build.
 
-    `concurrency` is games at a time; the two engines of an iteration take `build_seconds`, and
-    those of `builders` iterations are built at a time.
+    `concurrency` is the number of games at a time. The two engines of an iteration take
+    `build_seconds`, and `builders` iterations are built at a time.
     """
 
     concurrency: int
@@ -33,7 +33,7 @@ class Fleet:
 class Shape:
     """How a run's games are cut.
 
-    `depth` is how many iterations are in flight; `adapts` is whether that follows the fleet.
+    `depth` is the number of iterations in flight; `adapts` is whether it follows the fleet.
     """
 
     iterations: int
@@ -45,7 +45,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameSpeed:
-    """Seconds: of a game, of an iteration once the run is under way, and of the whole run.
+    """Seconds of a game, of an iteration, and of the whole run.
 
     `idle` is the part of all slots' time, 0..1, in which nothing is played.
     """
@@ -57,9 +57,9 @@ class GameSpeed:
 
 
 def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float | None:
-    """Seconds of a game of so many plies; None where only measuring tells.
+    """Seconds of a game with `plies`; None if the time control does not determine them.
 
-    That is so of a limit by depth, and of one by nodes if the nodes per second are not known.
+    That is the case for a fixed depth, and for nodes if the nodes per second are unknown.
     """
     mean = (control.low + control.high) / 2
     match control.kind:
@@ -75,11 +75,10 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
 
 
 def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
-    """The pace of a run whose games take so many seconds.
+    """The pace of a run whose games take `seconds`.
 
-    With one iteration in flight nobody plays while engines are built or the last batch is out;
-    with more the builds and the stragglers of one are hidden by the games of another, as long as
-    there are enough of them.
+    With one iteration in flight, slots are idle while engines are built and while the last batch is
+    played. With more, the games of the other iterations fill these times, if they are enough.
     """
     batches = ceil(shape.games / shape.batch_games)
     rounds = ceil(batches / fleet.concurrency)
@@ -97,7 +96,7 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
 def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
-    Where the builds of an iteration take longer than its games, nothing does.
+    If the build of an iteration takes longer than its games, no number does.
     """
     playing = shape.games * seconds / fleet.concurrency
     rounds = ceil(ceil(shape.games / shape.batch_games) / fleet.concurrency)
@@ -106,7 +105,7 @@ def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
 
 
 def demand_of(shape: Shape, fleet: Fleet, seconds: float) -> Demand:
-    """What the fleet asks of the supply of games that take so many seconds."""
+    """The fleet's demand for games that take `seconds`."""
     return Demand(
         slots=fleet.concurrency,
         game_seconds=seconds,
@@ -117,15 +116,15 @@ def demand_of(shape: Shape, fleet: Fleet, seconds: float) -> Demand:
     )
 
 
-STAKES = (5.0, 20.0, 60.0)
-"""Elo there may be to gain when nobody says how much."""
+ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
+"""The default assumptions about the Elo to gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`design` is simulated `replicas` times from `seed`, with each of the `stakes` to gain.
+    """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
-    `seconds` is what a game takes, None where nobody knows.
+    `seconds` is the time of a game; None if it is unknown.
     """
 
     space: Space
@@ -134,12 +133,12 @@ class Question:
     fleet: Fleet
     seconds: float | None
     draw_rate: float
-    stakes: Sequence[float] = STAKES
+    elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1
 
-    def recovery(self, design: RunDesign, stake: float) -> Recovery:
-        prospect = Prospect(stake=stake, draw_rate=self.draw_rate)
+    def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
+        prospect = Prospect(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
         return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
 
     @property
@@ -153,15 +152,15 @@ class Question:
 
     @property
     def demand(self) -> Demand | None:
-        """What the fleet asks of the supply of games; None where nobody knows how long they are."""
+        """The fleet's demand for games; None if the time of a game is unknown."""
         return None if self.seconds is None else demand_of(self.shape, self.fleet, self.seconds)
 
     @property
-    def stake(self) -> float:
-        """The one that single figures are given for."""
-        return self.stakes[len(self.stakes) // 2]
+    def elo_to_gain(self) -> float:
+        """The assumption for which single figures are given."""
+        return self.elos_to_gain[len(self.elos_to_gain) // 2]
 
 
 def noise(draw_rate: float, pairs: int) -> float:
-    """One standard deviation of the Elo of so many pairs between equals: C tau / (2 sqrt P)."""
+    """One standard deviation of the Elo of `pairs` between equals: C tau / (2 sqrt P)."""
     return ELO_PER_SCORE * sqrt(2 * (1 - draw_rate)) / (2 * sqrt(pairs))

@@ -1,8 +1,7 @@
-"""Games enough that no slot finds none: how many have to lie ready, and how they are cut.
+"""How many games have to be ready so that no slot waits, and how they are cut into batches.
 
-The slots of a fleet are the customers of a store, new iterations are its deliveries, and a delivery
-takes as long as two engines are built. What has to be in store when the next one is ordered is the
-reorder point of an inventory.
+This is the reorder point of an inventory: slots take games from stock, a new iteration replenishes
+it, and the lead time is that of building two engines.
 """
 
 from collections.abc import Iterator
@@ -10,23 +9,23 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 REACTION_SECONDS = 1.5
-"""What comes on top of a build: the looks of a master, the polls of a worker that found nothing."""
+"""The lead time besides the build: the master's tick, and the poll of an idle worker."""
 
 RESULTS_PER_DEPTH = 4
-"""Depth grows with the results: one iteration more in flight for every so many that are applied."""
+"""Depth grows with the results: one more iteration in flight after this many."""
 
 MOST_DEPTH = 64
-"""More in flight was never simulated."""
+"""The greatest depth that was simulated."""
 
-_SURE = 3.0  # standard deviations of the claims while engines are built
+_SAFETY = 3.0  # standard deviations of the claims while engines are built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Who waits for games, and what for.
+    """The fleet's demand for games.
 
-    `slots` play games of `game_seconds` in batches of at most `batch_games`; an iteration has
-    `games`, and its engines are built in `build_seconds`, those of `builders` iterations at a time.
+    `slots` play games of `game_seconds` in batches of at most `batch_games`. An iteration has
+    `games`, its engines are built in `build_seconds`, and `builders` iterations at a time.
     """
 
     slots: int
@@ -38,46 +37,46 @@ class Demand:
 
     @property
     def rate(self) -> float:
-        """Games that the fleet plays in a second."""
+        """Games per second of the fleet."""
         return self.slots / self.game_seconds
 
     @property
     def wanted(self) -> float:
-        """Games that have to lie ready or be in the making, lest a slot should find none.
+        """Games that have to be ready or being built, so that no slot waits.
 
-        Claims come as batches end, as in a Poisson stream: what is claimed while engines are built
-        and three standard deviations more, but never more than all slots together could claim.
+        Claims are a Poisson process. The number is what is claimed during a build, plus three
+        standard deviations, but at most what all slots can claim.
         """
         if not self.slots:
             return 1.0
         lead, batch = self._lead, self._batch
         claims = self.rate * lead / batch
         most = self.slots * ceil(lead / (batch * self.game_seconds))
-        return batch * min(claims + _SURE * sqrt(claims), most)
+        return batch * min(claims + _SAFETY * sqrt(claims), most)
 
     @property
     def depth(self) -> int:
-        """Iterations in flight: their games are wanted, or are being played.
+        """Iterations in flight, for the wanted games and for those being played.
 
-        Until the oldest batch is reported the others claim as many games as all slots hold.
+        Until the oldest batch is reported, the slots hold one batch each.
         """
         return 1 + ceil((self.wanted + self.slots * self._batch) / self.games)
 
     @property
     def games_to_build(self) -> float:
-        """Games that an iteration needs for the builds to keep up with the slots."""
+        """Games that an iteration needs so that builds keep up with the slots."""
         return self.rate * self.build_seconds / self.builders
 
     def games_for(self, depth: int) -> int:
-        """Games that an iteration needs for so many in flight to keep all slots busy."""
-        owed = self.wanted + self.slots * self._batch
-        enough = max(owed / max(1, depth - 1), self.games_to_build, self.games)
+        """Games that an iteration needs so that `depth` in flight keep all slots busy."""
+        needed = self.wanted + self.slots * self._batch
+        enough = max(needed / max(1, depth - 1), self.games_to_build, self.games)
         return 2 * ceil(enough / 2)
 
     def remedy(self, depth: int) -> str:
-        """What would keep the slots busy where no more than so many in flight are borne."""
+        """What would keep the slots busy with at most `depth` iterations in flight."""
         if depth < 2 and self.games_to_build <= self.games:
-            return "more iterations, or more games in each, leave less of the time to builds"
+            return "more iterations, or more games in each, reduce the part of the builds"
         return f"games_per_iteration = {self.games_for(depth)} keeps them busy"
 
     @property
@@ -92,8 +91,8 @@ class Demand:
 def cut(games: int, most: int, slots: int) -> tuple[int, ...]:
     """The sizes of an iteration's batches: whole pairs, at most `most` games, smaller to the end.
 
-    Each batch is a fair share of what is left for so many slots (guided self-scheduling, Polychro-
-    nopoulos and Kuck 1987), so that the last ones are single pairs and end together.
+    Each batch is an equal share of the remaining games for each slot (guided self-scheduling,
+    Polychronopoulos and Kuck 1987), so the last ones are single pairs and end together.
     """
     return tuple(_shares(games, most, slots))
 
@@ -112,10 +111,10 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
 
 
 def depth_limit(planned_iterations: int, iterations_per_depth: int, most: int = MOST_DEPTH) -> int:
-    """The most iterations in flight that a run of this length bears."""
+    """The most iterations in flight for a run of this length."""
     return min(max(1, planned_iterations // iterations_per_depth), most)
 
 
 def depth_after(results: int) -> int:
-    """The most in flight after so many results: the first ones move theta most."""
+    """The most in flight after `results`: few at first, because the first steps are largest."""
     return 1 + results // RESULTS_PER_DEPTH

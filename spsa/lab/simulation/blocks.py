@@ -1,17 +1,17 @@
-"""Single pairs on a round quadratic loss, a block of iterations at a time, for blind gains.
+"""Simulates single pairs on an isotropic quadratic loss in blocks of iterations, for speed.
 
-The rules of seed 000's Table 1 move theta by g_k W_k, and g_k is blind: it depends on the
-perturbations alone, never on results. A result, for its part, depends on theta alone by the Elo
-between the two sides,
+The rules of Table 1 of Ivec & Vojnovic 2022 move theta by g_k W_k, and g_k depends on the
+perturbations only, not on results. A result depends on theta only through the Elo between the two
+sides,
 
     x_k = -4 h c_k sum_i delta_i theta_i
 
-where h is the Elo lost per squared step. So a block of iterations can have its perturbations and
-gains drawn up at once, as matrix products. What is left to be done one by one is a number, not a
-vector, a run: x_k + sum_{j < k} K_kj W_j against the luck of two games.
+where h is the Elo lost per squared step. So the perturbations and gains of a block of iterations
+are matrix products. Only one number per run is computed iteration by iteration: x_k + sum_{j < k}
+K_kj W_j, which decides two games.
 
-The rules of `spsa.algorithms` do the same, one iteration at a time: a test holds one to the other.
-They are for any engine, any bounds and any order of results; this is for long tables.
+The rules of `spsa.algorithms` do the same one iteration at a time, and a test compares both. They
+work with any engine, any bounds and any order of results; this module is for long tables.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ _LENGTH = 8  # iterations; longer blocks have matrices whose products cost more 
 
 
 class Gains(Protocol):
-    """A rule by what it adds to theta for one half point more."""
+    """The gains of a rule: what it adds to theta for each half point."""
 
     def block(self, offset: Vector) -> Vector:
-        """g_k for the next iterations, shape (R, m, n), by what is perturbed, (R, m, n)."""
+        """g_k of the next iterations, shape (R, m, n), for their perturbations, (R, m, n)."""
         ...
 
 
@@ -48,7 +48,7 @@ class Scaled:
 
 @dataclass(slots=True, eq=False)
 class Correlated:
-    """BSPSA, (14) to (16) of seed 000: a Kalman filter with a covariance, shape (R, n, n).
+    """BSPSA, (14) to (16) of the paper: a Kalman filter with a covariance, shape (R, n, n).
 
     With A_k = 2 c_k delta / sigma^2 of m iterations as rows, and L L^t = A S A^t + tau^2 their
     Cholesky factor, U = L^-1 A S gives the gains U_k / L_kk one after the other, and S - U^t U
@@ -72,7 +72,7 @@ class Correlated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """What some iterations played: perturbations (R, m, n), gains (R, m, n), results (R, m)."""
+    """Some iterations: perturbations (R, m, n), gains (R, m, n), results (R, m)."""
 
     offset: Vector
     gains: Vector
@@ -81,7 +81,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bowl:
-    """The problem: `curvature` Elo are lost per squared step; games have a fixed draw rate."""
+    """A problem that loses `curvature` Elo per squared step; games have a fixed draw rate."""
 
     curvature: float
     draw_rate: float
@@ -89,7 +89,7 @@ class Bowl:
     def play(
         self, theta: Vector, c: Vector, gains: Gains, rng: np.random.Generator
     ) -> Iterator[tuple[Vector, Block]]:
-        """Theta, shape (R, n), after every block of the iterations whose c_k are given, (N,)."""
+        """Theta, shape (R, n), after every block of the iterations with c_k, shape (N,)."""
         for k in range(0, len(c), _LENGTH):
             offset = _signs(rng, (len(theta), len(c[k : k + _LENGTH]), theta.shape[1]))
             offset *= c[k : k + _LENGTH, None]
@@ -111,10 +111,10 @@ class Bowl:
         return Block(offset, gains, np.ascontiguousarray(results.T))
 
     def _bars(self, luck: Vector) -> Vector:
-        """The mean result, tanh(x / C), above which games of this luck, 0..1, are won or drawn.
+        """The mean results, tanh(x / C), from which games with this random number are won or drawn.
 
-        Shape (m, 4, R) from (m, 2, R): a pair has as many half points as bars are passed. The
-        games are those of `Games`: where draws do not fit, all that is not won is drawn.
+        Shape (m, 4, R) from (m, 2, R): a pair scores one half point for each bar below its mean.
+        The model is that of `SimulatedGames`.
         """
         even = 2 * luck - 1
         won, drawn = even + self.draw_rate, even - self.draw_rate

@@ -22,14 +22,14 @@ from spsa.lab.simulation.suite import Field, Heat, Suite
 
 DEFAULT = "mixture"
 _GAMMA = 0.101
-SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # seed 002, taken at its word
+SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # the gains of the first version
 
 Entrant = Callable[[Field, float], Tuner]
-"""Makes a rule for the problems of a field, told c_end."""
+"""Creates a rule for the problems of a field, with c_end."""
 
 
 def own_width(field: Field) -> float:
-    """The perturbation, in steps, with which the default ends the plan."""
+    """The last planned perturbation of the default rule, in steps."""
     rule, last = create(DEFAULT, {}, field.problem), field.problem.iterations
     return rule.ask(rule.start(), last, np.random.default_rng(0)).c_k
 
@@ -39,7 +39,7 @@ def _registered(name: str, field: Field, c_end: float) -> Rule:
 
 
 def _widened(name: str, field: Field, c_end: float) -> dict[str, float]:
-    """The settings that make a rule's perturbation end as wide; none where it has its own law."""
+    """The settings with which a rule's perturbation ends at `c_end`; none if it has no such one."""
     if any(setting.name == "c_end" for setting in method(name).settings):
         return {"c_end": c_end}
     if name == "spsa":  # c of the first iteration
@@ -52,13 +52,13 @@ def _seed(field: Field, _c_end: float) -> Rule:
 
 
 def _told(rule: type[Bspsa] | type[Bspsas], field: Field, c_end: float) -> Rule:
-    """The true curvature of every parameter, and how far it may be expected to be."""
+    """A rule that knows the true curvature and the expected distance of every parameter."""
     curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
     return rule(problem=field.problem, prior=_prior(field, _sigma(curvature), c_end))
 
 
 def _measured(field: Field, c_end: float) -> Rule:
-    """One curvature and one distance for all parameters of a problem: their true means."""
+    """A rule that knows the mean curvature and the mean distance of a problem."""
     curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
     distance = np.sqrt(np.square(field.terrain.deviation).mean(axis=-1, keepdims=True))
     sigma = _sigma(curvature.mean(axis=-1, keepdims=True))
@@ -105,12 +105,12 @@ ENTRANTS: Mapping[str, Entrant] = MappingProxyType(
 )
 
 
-IDLE = "settled"  # nothing can be gained there: shown, but left out of the means
+IDLE = "settled"  # a family without Elo to gain: shown, but not in the means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonCell:
-    """Problems that differ by luck alone."""
+    """Problems that differ only in random numbers."""
 
     family: str
     parameters: int
@@ -130,7 +130,7 @@ class Found:
 class Contest:
     """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
 
-    At the `same_width` rules perturb as widely as the default does, else as their own defaults say.
+    With `same_width` all rules perturb as widely as the default rule, else by their own defaults.
     """
 
     suite: Suite
@@ -142,7 +142,7 @@ class Contest:
         return list(self.suite.heats(self.pairs))
 
     def recovered(self, rule: str, heat: Heat) -> dict[ComparisonCell, Vector]:
-        """The recovered part of what is at stake in every problem of a heat."""
+        """The recovered part of the Elo to gain, for every problem of a heat."""
         field = self.suite.field(heat)
         entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
         state = final(field.race(self.depth), entrant, self.suite.games(heat))
@@ -164,14 +164,14 @@ class Sheet:
         return list(dict.fromkeys(cell.family for cell in self.cells))
 
     def overall(self) -> Found:
-        """Over all problems where there is something to gain."""
+        """Over all problems with Elo to gain."""
         return found(self.cells[cell] for cell in gainful(self.cells))
 
     def family(self, name: str) -> Found:
         return found(part for cell, part in self.cells.items() if cell.family == name)
 
     def budgets(self) -> dict[int, Found]:
-        """By the game pairs that were played, over all problems with something to gain."""
+        """By budget in game pairs, over all problems with Elo to gain."""
         cells = list(gainful(self.cells))
         return {
             budget: found(self.cells[cell] for cell in cells if cell.budget == budget)
@@ -179,13 +179,13 @@ class Sheet:
         }
 
     def worst(self) -> tuple[float, ComparisonCell]:
-        """The least mean of a cell, and which one that is."""
+        """The least mean of a cell, and the cell."""
         means = {cell: float(part.mean()) for cell, part in self.cells.items()}
         cell = min(means, key=lambda cell: means[cell])
         return means[cell], cell
 
     def beyond(self, other: "Sheet") -> Found:
-        """How much more than `other` this one recovered of the problems that both were given."""
+        """How much more than `other` this rule recovered, over the problems of both."""
         common = [cell for cell in gainful(self.cells) if cell in other.cells]
         return found(self.cells[cell] - other.cells[cell] for cell in common)
 
@@ -195,7 +195,7 @@ def gainful(cells: Iterable[ComparisonCell]) -> Iterator[ComparisonCell]:
 
 
 def found(parts: Iterable[Vector]) -> Found:
-    """nan for what nobody has measured."""
+    """Mean and standard error; nan without at least two problems."""
     every = np.concatenate([np.empty(0), *parts])
     if len(every) < 2:
         return Found(float("nan"), float("nan"), len(every))
@@ -203,7 +203,7 @@ def found(parts: Iterable[Vector]) -> Found:
 
 
 def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
-    """Every rule's place in a family, from 1 for the best."""
+    """The rank of every rule in a family, from 1 for the best."""
     means = {sheet.rule: sheet.family(family).mean for sheet in sheets}
     return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
 
@@ -211,7 +211,7 @@ def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
 def sheets(
     done: Iterable[tuple[str, dict[ComparisonCell, Vector]]], order: Sequence[str]
 ) -> list[Sheet]:
-    """What has been recovered, by rule, however it came in."""
+    """The results by rule, whatever order they have."""
     by_rule: dict[str, dict[ComparisonCell, Vector]] = {rule: {} for rule in order}
     for rule, cells in done:
         by_rule[rule].update(cells)

@@ -1,22 +1,22 @@
-"""The constant-gain process by the million games: van den Bergh's problem, with nothing left out.
+"""Simulates SPSA with constant gains, millions of games, on van den Bergh's problem.
 
 Every game is played between theta + c and theta - c and moves theta by r c towards the winner; a
-drawn game moves nothing. So only decisive games are played out: how many there are of N is
-binomial, whatever the players' strength, and which is won depends on theta alone,
+drawn game moves nothing. So only decisive games are simulated: their number of N is binomial,
+whatever the strength, and the winner depends on theta only,
 
     P(won | decisive) = 1/2 + tanh(x / C) / (2 (1 - d))
 
-for plus x Elo up. (Where x is so large that this exceeds 1, beyond 143 Elo at d = 0.61, all of
-them are won.)
+if plus is x Elo stronger. (If x is so large that this exceeds 1, beyond 143 Elo at d = 0.61, all
+are won.)
 
 With e_i the loss, kappa_i = 4 r e_i c_i^2, and theta in units that make
 
     chi_i = theta_i sqrt(kappa_i) / (r c_i),   D_i = delta_i sqrt(kappa_i)
 
-Elo is x = -sum D_i chi_i, and a game moves chi by +D or -D: one array is both what the strength is
-measured with and what is moved by. Replicas lie along the last axis, so that every operation is one
-over all of them, and random signs are the bits of random words. Numbers are of single precision,
-which is enough as long as the best values are not farther than a hundred thousand wins away.
+Elo is x = -sum D_i chi_i, and a game moves chi by +D or -D: the same array gives the strength and
+the step. Replicas are on the last axis, so that every operation is over all of them, and random
+signs are the bits of random words. Single precision is enough as long as the best values are less
+than a hundred thousand wins away.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from spsa.core.scoring import ELO_PER_SCORE
 Single = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 
-_TOGETHER = 2**16  # numbers in an array that leaves room for the others in the processor's cache
+_TOGETHER = 2**16  # numbers in an array, so that all arrays fit the processor's cache
 _WORD = 32
 _SIGN = np.uint32(2**31)
 
@@ -47,10 +47,10 @@ class ConstantGains:
     draw_rate: float
 
     def at_once(self, theta: Vector, games: int, rng: np.random.Generator) -> Vector:
-        """Theta after so many games that perturb all parameters (example 1.2: SPSA).
+        """Theta after `games` that perturb all parameters (example 1.2: SPSA).
 
-        `theta`, shape (R, n), is counted from the best values; the answer has the same shape. The
-        generator has to make words of 64 bits.
+        `theta`, shape (R, n), is relative to the best values, and so is the result. The generator
+        has to produce words of 64 bits.
         """
         batch = max(_TOGETHER // self.c.size, 1)
         parts = np.array_split(theta, range(batch, len(theta), batch))
@@ -59,7 +59,7 @@ class ConstantGains:
     def in_turn(self, theta: Vector, games: int, rng: np.random.Generator) -> Vector:
         """As `at_once`, with games that perturb one parameter each, in turns (example 1.1: FDSA).
 
-        Parameters that never move together know nothing of each other: each is a process alone.
+        Parameters that never move together are independent: each is a process of its own.
         """
         n = self.c.size
         played = [games // n + (i < games % n) for i in range(n)]
@@ -90,16 +90,16 @@ class ConstantGains:
 
 
 def _stretches(falling: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """How many of the first still play, and for how many games: the last one stops first."""
+    """How many replicas still play, and for how many games; the last one stops first."""
     before = 0
     for count in np.unique(falling):
         yield int((falling >= count).sum()), int(count) - before
         before = int(count)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)  # no slots: room is made once, when it is needed
+@dataclass(frozen=True, eq=False, kw_only=True)  # no slots: arrays are allocated once, when needed
 class _Field:
-    """Replicas at play: `chi`, shape (n, R), is moved; `size`, (n, 1), is sqrt(kappa)."""
+    """Replicas: `chi`, shape (n, R), is changed in place; `size`, (n, 1), is sqrt(kappa)."""
 
     chi: Single
     size: Single
@@ -107,7 +107,7 @@ class _Field:
     rng: np.random.Generator
 
     def part(self, replicas: int) -> "_Field":
-        """The first of the replicas; they are moved where they are."""
+        """The first replicas, as a view of the same arrays."""
         chi = self.chi[:, :replicas]
         return _Field(chi=chi, size=self.size, surprise=self.surprise, rng=self.rng)
 
@@ -125,7 +125,7 @@ class _Field:
         np.subtract(self.chi, self._room, out=self.chi)
 
     def _decide(self, luck: npt.NDArray[np.int32]) -> None:
-        """Put +-1 in the place of minus x: tanh(x / C) against luck, even over +-(1 - d)."""
+        """Replace minus x by +-1: tanh(x / C) against a uniform number of +-(1 - d)."""
         elo = self._elo
         np.multiply(elo, np.float32(1 / ELO_PER_SCORE), out=elo)
         np.tanh(elo, out=elo)
@@ -134,7 +134,7 @@ class _Field:
         np.sign(elo, out=elo)
 
     def _draw_signs(self, words: Words) -> None:
-        """D: each bit of a word is shifted to where a floating point number has its sign."""
+        """D: each bit of a word is shifted to the sign bit of a floating point number."""
         for i, masks in enumerate(self._masks):
             rows = self._bits[i * _WORD : (i + 1) * _WORD]
             np.multiply(words[i], masks, out=rows)

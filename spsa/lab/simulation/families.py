@@ -1,8 +1,8 @@
-"""Families of random tuning problems: what the rules are compared on.
+"""Families of random tuning problems, on which rules are compared.
 
-All quantities are in steps. A problem has `stake` Elo to gain: what its start loses. Every
-parameter of it starts 0.3 to 2.5 steps from its optimum, unless its family says otherwise. As
-everywhere in simulations the first axis runs over replicas, here: over different problems.
+All quantities are in steps. The Elo to gain of a problem is the loss at its start. Every parameter
+starts 0.3 to 2.5 steps from its optimum, unless its family says otherwise. The first axis is that
+of replicas, which are different problems here.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,11 +30,11 @@ from spsa.lab.simulation.terrain import (
 )
 
 Family = Callable[[np.random.Generator, int, int], Terrain]
-"""Draws so many problems of so many parameters."""
+"""Draws problems: generator, number of problems, number of parameters."""
 
 
 def iso(rng: np.random.Generator, problems: int, n: int) -> Terrain:
-    """Every parameter as important as every other."""
+    """All parameters are equally important."""
     return quadratic(rng, np.ones((problems, n)))
 
 
@@ -59,7 +59,7 @@ def canyon(rng: np.random.Generator, problems: int, n: int) -> Terrain:
 
 
 def coupled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
-    """Parameters come in pairs that make up for each other, correlated by 0.7 to 0.95."""
+    """Pairs of parameters that compensate each other, with a correlation of 0.7 to 0.95."""
     hessian = np.zeros((problems, n, n))
     each = np.arange(n)
     hessian[:, each, each] = np.exp(rng.standard_normal((problems, n)) / 2)
@@ -99,7 +99,7 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
             ledge=np.where(left, np.inf, flat),
         )
 
-    scale = -base.stake / landscape(1.0).elo(base.start)
+    scale = -base.elo_to_gain / landscape(1.0).elo(base.start)
     hessian = scale[..., None] * diagonal((gentle + steep) / 2)
     return replace(base, engine=landscape(scale), hessian=hessian)
 
@@ -107,8 +107,8 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
 def saturating(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     """Loses ever less for every step more, and never above 1.1 to 3 times what the start loses."""
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
-    most = base.stake * rng.uniform(1.1, 3.0, base.stake.shape)
-    deeper = -most * np.log1p(-base.stake / most) / base.stake
+    most = base.elo_to_gain * rng.uniform(1.1, 3.0, base.elo_to_gain.shape)
+    deeper = -most * np.log1p(-base.elo_to_gain / most) / base.elo_to_gain
     hessian = deeper[..., None] * base.hessian
     inner = Quadratic(optimum=base.optimum, curvature=np.diagonal(hessian, axis1=-2, axis2=-1))
     return replace(base, engine=Saturating(engine=inner, most=most), hessian=hessian)
@@ -139,7 +139,7 @@ def cornered(rng: np.random.Generator, problems: int, n: int) -> Terrain:
 
 
 def settled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
-    """Already at the optimum: nothing to gain; `stake` is what the usual distance would cost."""
+    """Starts at the optimum; `elo_to_gain` is the loss at the usual distance."""
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     return replace(base, start=base.optimum, lower=base.optimum - ROOM, upper=base.optimum + ROOM)
 

@@ -20,7 +20,7 @@ _TALLIES = np.eye(5)  # the pentanomial of one pair, by its half points
 
 
 class Engine(Protocol):
-    """Something with a strength."""
+    """An engine with a known strength."""
 
     def elo(self, theta: Vector) -> Vector:
         """Elo of the engine at theta, shape (1,): 0 at its best, negative elsewhere."""
@@ -29,7 +29,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quadratic:
-    """Loses `curvature` Elo a parameter for every squared step from its `optimum`; shape (n,)."""
+    """Loses `curvature` Elo per parameter and squared step from its `optimum`; shape (n,)."""
 
     optimum: Vector
     curvature: Vector
@@ -44,9 +44,9 @@ class Quadratic:
 class SimulatedGames:
     """Pairs of independent games with a fixed draw rate d: p - d/2 won, d drawn, 1 - p - d/2 lost.
 
-    That is the model behind the published figures of seed 000. Where one side is so much stronger
-    that this would be negative, all that is not won is drawn. `bias` is how much better than
-    its score p a side does with the better half of an unbalanced opening, 0..1.
+    This is the model of Ivec & Vojnovic 2022. If one side is so much stronger that a probability
+    would be negative, all games that are not won are drawn. `bias`, 0..1, is how much an unbalanced
+    opening adds to the score p of the better side.
     """
 
     draw_rate: Vector | float
@@ -61,7 +61,7 @@ class SimulatedGames:
         return rng.multinomial(pairs, chances).astype(np.float64)
 
     def _of_one(self, score: Vector, rng: np.random.Generator) -> Vector:
-        """The same law for a single pair, several times as quick: a uniform draw for each game."""
+        """The same distribution for a single pair, several times faster: a draw for each game."""
         if self.bias:
             score = np.clip(score + np.array([self.bias, -self.bias]), 0.0, 1.0)
         half_drawn = np.minimum(self.draw_rate / 2, np.minimum(score, 1 - score))
@@ -85,7 +85,7 @@ def _of_pair(one: Vector, other: Vector) -> Vector:
 
 
 class Tuner(Protocol):
-    """The part of a `Rule` that a race needs: nothing is believed, saved or loaded here."""
+    """The part of a `Rule` that a race needs."""
 
     def start(self) -> State: ...
 
@@ -96,13 +96,12 @@ class Tuner(Protocol):
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]: ...
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: whether it is continuous is found out once
+@dataclass(frozen=True, kw_only=True)  # no slots: a property is computed once
 class Race:
-    """What is run: `problem` has the length of the run, the bounds and the units.
+    """A simulated run; `problem` has its length, bounds and units.
 
-    `depth` iterations are open at a time: iteration k is asked for when the results through
-    k - depth are in, exactly as the master does it. Where it `grows`, no more of them than that
-    says of the number of results that are in.
+    `depth` iterations are open at a time: iteration k is opened on the results through k - depth,
+    like the master does. `grows` limits the depth by the number of results.
     """
 
     problem: Problem
@@ -116,12 +115,12 @@ class Race:
         state, opened = rule.start(), deque[RaceResult]()
         last = self.problem.iterations
         for k in range(1, last + 1):
-            while len(opened) < self._bearable(k - 1) and k + len(opened) <= last:
+            while len(opened) < self._depth_after(k - 1) and k + len(opened) <= last:
                 opened.append(self._realised(rule.ask(state, k + len(opened), rng), rng))
             state, _ = rule.tell(state, self._outcome(k, opened.popleft(), rng))
             yield state
 
-    def _bearable(self, results: int) -> int:
+    def _depth_after(self, results: int) -> int:
         return self.depth if self.grows is None else min(self.depth, self.grows(results))
 
     def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "RaceResult":
@@ -139,7 +138,7 @@ class Race:
         return bool((theta >= problem.lower).all() and (theta <= problem.upper).all())
 
     def _playable(self, asked: Perturbation, rng: np.random.Generator) -> tuple[Vector, Vector]:
-        """Plus and minus within the bounds, and in whole units where there are any."""
+        """Plus and minus within the bounds, and in whole units if the problem has units."""
         problem = self.problem
         grid = Grid(problem.lower, problem.upper, problem.unit)
         plus, minus = straddle(grid, asked.centre, asked.offset)
@@ -164,7 +163,7 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """What was asked for, and what was played for it: plus and minus, shape (2, n), in steps."""
+    """A perturbation, and the points played for it: plus and minus, shape (2, n), in steps."""
 
     asked: Perturbation
     sides: Vector

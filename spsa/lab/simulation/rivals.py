@@ -1,7 +1,7 @@
-"""Rules that exist to be compared with: what else could move theta, and what an oracle would do.
+"""Rules for comparison only: other optimisers, and an oracle.
 
-None of them is in the registry. They are told nothing of how good they have to be: learning rates
-are the best of a small grid on the half `choose` of the suite, the same for all problems.
+None of them is in the registry. Their learning rates are the best of a small grid on the half
+`choose` of the suite, the same for all problems.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ _TINY = 1e-12  # instead of 0, below a root
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trail:
-    """The state: where the next games are played, what is reported, two memories and a count.
+    """The state: theta of the next games, the estimate, two memories and a count.
 
-    Vectors of shape (n,); what `first` and `second` remember is up to the rule.
+    Vectors of shape (n,); each rule defines what `first` and `second` are.
     """
 
     theta: Vector
-    answer: Vector
+    estimate: Vector
     first: Vector
     second: Vector
     count: int
@@ -36,9 +36,9 @@ class Trail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descent:
-    """A stochastic gradient method: everything but how a gradient moves theta.
+    """A stochastic gradient method, without the step that a gradient causes.
 
-    The gradient is W over the difference that was played: wins per step, not Elo.
+    The gradient is W divided by the played difference: wins per step, not Elo.
     """
 
     problem: Problem
@@ -50,7 +50,7 @@ class Descent:
         return Trail(start, start, nothing, nothing, 0)
 
     def theta(self, state: Trail) -> Vector:
-        return self.problem.inside(state.answer)
+        return self.problem.inside(state.estimate)
 
     def ask(self, state: Trail, k: int, rng: np.random.Generator) -> Perturbation:
         c_k = decayed(self.c_end, _GAMMA, self.problem.iterations, k)
@@ -65,7 +65,7 @@ class Descent:
         raise NotImplementedError
 
     def cooled(self, state: Trail) -> float:
-        """The rate, falling in a straight line to 0 at the end of the plan."""
+        """The rate, which falls linearly to 0 at the end of the plan."""
         return self.rate * max(0.0, 1 - state.count / self.problem.iterations)
 
 
@@ -89,28 +89,28 @@ class Adam(Descent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoG(Descent):
-    """Ivgi, Hinder & Carmon 2023: the farthest yet over the root of all squared gradients.
+    """Ivgi, Hinder & Carmon 2023: the largest distance over the root of all squared gradients.
 
-    The answer is the average over the second half of the run.
+    The estimate is the average over the second half of the run.
     """
 
     rate: float = 1.0
     first_reach: float = 0.1
 
     def moved(self, state: Trail, ascent: Vector) -> Trail:
-        """`first` is the farthest distance from the start yet, `second` the sum of squares."""
+        """`first` is the largest distance from the start so far, `second` the sum of squares."""
         far = np.sqrt(total((state.theta - self.problem.start) ** 2))
         reach = np.maximum(np.maximum(state.first, far), self.first_reach)
         squares = state.second + total(ascent**2)
         step = self.rate * reach / np.sqrt(np.maximum(squares, _TINY))
         theta = self.problem.inside(state.theta + step * ascent)
-        answer = late_average(state, theta, self.problem)
-        return Trail(theta, answer, reach, squares, state.count + 1)
+        estimate = late_average(state, theta, self.problem)
+        return Trail(theta, estimate, reach, squares, state.count + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFree(Descent):
-    """Defazio and others 2024: steps on z, games at a blend of z and its average, the answer."""
+    """Defazio and others 2024: steps on z, games at a blend of z and its average, the estimate."""
 
     rate: float = 0.03
     blend: float = 0.9
@@ -119,14 +119,14 @@ class ScheduleFree(Descent):
         """`first` is z minus the start."""
         t = state.count + 1
         z = self.problem.inside(self.problem.start + state.first + self.rate * ascent)
-        answer = state.answer + (z - state.answer) / t
-        theta = (1 - self.blend) * z + self.blend * answer
-        return Trail(theta, answer, z - self.problem.start, state.second, t)
+        estimate = state.estimate + (z - state.estimate) / t
+        theta = (1 - self.blend) * z + self.blend * estimate
+        return Trail(theta, estimate, z - self.problem.start, state.second, t)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Averaged:
-    """Another rule, and the average of its theta over the second half as the answer."""
+    """Another rule; the estimate is the average of its theta over the second half."""
 
     rule: Rule
     problem: Problem
@@ -136,7 +136,7 @@ class Averaged:
         return self.rule.start(), Trail(start, start, nothing, nothing, 0)
 
     def theta(self, state: tuple[State, Trail]) -> Vector:
-        return state[1].answer
+        return state[1].estimate
 
     def ask(self, state: tuple[State, Trail], k: int, rng: np.random.Generator) -> Perturbation:
         return self.rule.ask(state[0], k, rng)
@@ -145,16 +145,19 @@ class Averaged:
         self, state: tuple[State, Trail], outcome: Outcome
     ) -> tuple[tuple[State, Trail], RuleUpdate]:
         own, trail = state
-        after, move = self.rule.tell(own, outcome)
-        answer = late_average(trail, move.theta, self.problem)
-        return (after, Trail(move.theta, answer, trail.first, trail.second, trail.count + 1)), move
+        after, update = self.rule.tell(own, outcome)
+        estimate = late_average(trail, update.theta, self.problem)
+        return (
+            after,
+            Trail(update.theta, estimate, trail.first, trail.second, trail.count + 1),
+        ), update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kalman(Bspsa):
-    """BSPSA that is told the whole Hessian, in Elo per squared step: the ceiling.
+    """BSPSA with the true Hessian, in Elo per squared step: an upper limit.
 
-    On quadratic losses with normal distances nothing can be expected to end nearer.
+    On quadratic losses with normal distances no rule can be better on average.
     """
 
     hessian: Vector
@@ -169,7 +172,7 @@ class Kalman(Bspsa):
 
 
 def gradient(outcome: Outcome) -> Vector:
-    """W per step, uphill; 0 where nothing was played."""
+    """W per step; 0 where there was no difference."""
     slope: Vector = outcome.result / np.where(outcome.difference == 0.0, np.inf, outcome.difference)
     return slope
 
@@ -177,4 +180,4 @@ def gradient(outcome: Outcome) -> Vector:
 def late_average(state: Trail, theta: Vector, problem: Problem) -> Vector:
     """The average of theta since half the plan; theta itself before that."""
     late = state.count + 1 - problem.iterations // 2
-    return theta if late <= 1 else state.answer + (theta - state.answer) / late
+    return theta if late <= 1 else state.estimate + (theta - state.estimate) / late

@@ -1,7 +1,7 @@
-"""The suite: the random problems that rules are compared on, in two halves.
+"""The suite: random problems on which rules are compared, in two halves.
 
-Everything follows from the seed. A rule is chosen on the half `choose` and judged on the half
-`judge`; they have no problem in common, so nothing is ever judged on what it was tuned for.
+All problems follow from the seed. A rule is chosen on the half `choose` and judged on the half
+`judge`. The halves share no problem, so no rule is judged on problems for which it was chosen.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ from spsa.lab.simulation.terrain import Terrain
 
 HALVES = ("choose", "judge")
 
-STEEP = "steep"  # short runs of their own: 24 or 30 iterations of 60 games
+STEEP = "steep"  # short runs: 24 or 30 iterations of 60 games
 _STEEP_PARAMETERS, _STEEP_PAIRS, _STEEP_BUDGETS = 8, 30, (720, 900)
 _DRAW_RATES = (0.3, 0.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Which numbers of parameters and budgets, in game pairs, and how many problems of each.
+    """Numbers of parameters, budgets in game pairs, and how many problems of each.
 
-    Budgets above `most_results` results are left out: playing them pair by pair takes too long.
+    Heats with more than `most_results` results are left out, because they take too long.
     """
 
     parameters: tuple[int, ...]
@@ -57,7 +57,7 @@ SIZES: Mapping[str, Size] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """Problems that are run at a time: as many parameters, and as many iterations of as many pairs.
+    """Problems that run together: the same number of parameters, of iterations and of pairs.
 
     There are `problems` of each of the `families`, one family after the other on the first axis.
     `budget` is in game pairs, of which an iteration plays `pairs`.
@@ -76,7 +76,7 @@ class Heat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """The problems of a heat: what rules are told of them, and what only an oracle knows."""
+    """The problems of a heat: what rules know of them, and what only an oracle knows."""
 
     problem: Problem
     terrain: Terrain
@@ -87,16 +87,16 @@ class Field:
         return Race(problem=self.problem, engine=self.terrain.engine, games=games, depth=depth)
 
     def recovered(self, theta: Vector) -> Vector:
-        """The part of what was at stake that theta has gained over the start, shape (R,)."""
+        """The part of the Elo to gain that theta has gained since the start, shape (R,)."""
         terrain = self.terrain
         gained = terrain.engine.elo(theta) - terrain.engine.elo(terrain.start)
-        part: Vector = (gained / terrain.stake)[:, 0]
+        part: Vector = (gained / terrain.elo_to_gain)[:, 0]
         return part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """One half of the problems that a seed stands for."""
+    """One half of the problems of a seed."""
 
     seed: int
     half: str
@@ -104,7 +104,7 @@ class Suite:
     families: tuple[str, ...] = tuple(FAMILIES)
 
     def heats(self, pairs: int) -> Iterator[Heat]:
-        """What is run where an iteration is `pairs` game pairs, or fewer in the short runs."""
+        """The heats with iterations of `pairs` game pairs, or fewer in the short runs."""
         usual = tuple(name for name in self.families if name != STEEP)
         for n, budget in product(self.size.parameters, self.size.budgets):
             heat = self._heat(usual, n, budget, pairs)
@@ -115,7 +115,7 @@ class Suite:
                 yield self._heat((STEEP,), _STEEP_PARAMETERS, budget, min(pairs, _STEEP_PAIRS))
 
     def field(self, heat: Heat) -> Field:
-        """The problems of a heat; they are the same however its budget is cut into iterations."""
+        """The problems of a heat; they do not depend on how its budget is cut into iterations."""
         terrain = together([self._drawn(heat, family) for family in heat.families])
         return Field(
             problem=Problem(
@@ -131,7 +131,7 @@ class Suite:
         )
 
     def games(self, heat: Heat) -> np.random.Generator:
-        """The luck of a heat: every rule has the same to begin with."""
+        """The random generator for the games of a heat, the same for every rule."""
         return self._rng("games", heat.parameters, heat.budget, heat.pairs)
 
     def _heat(self, families: tuple[str, ...], n: int, budget: int, pairs: int) -> Heat:
@@ -158,7 +158,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Engines side by side: each is as many of the replicas on the axis before the last."""
+    """Several engines, each for an equal part of the replicas on the axis before the last."""
 
     engines: Sequence[Engine]
 
@@ -169,7 +169,7 @@ class SideBySide:
 
 
 def together(terrains: Sequence[Terrain]) -> Terrain:
-    """Terrains of as many problems of as many parameters as one, in their order."""
+    """One terrain from several, which have equal numbers of problems and parameters."""
     if len(terrains) == 1:
         return terrains[0]
     return Terrain(
@@ -181,5 +181,5 @@ def together(terrains: Sequence[Terrain]) -> Terrain:
         optimum=np.concatenate([terrain.optimum for terrain in terrains]),
         deviation=np.concatenate([terrain.deviation for terrain in terrains]),
         hessian=np.concatenate([terrain.hessian for terrain in terrains]),
-        stake=np.concatenate([terrain.stake for terrain in terrains]),
+        elo_to_gain=np.concatenate([terrain.elo_to_gain for terrain in terrains]),
     )

@@ -1,12 +1,12 @@
 """Table 1 of Ivec & Vojnovic 2022, "Bayesian statistics approach to chess engines optimization".
 
-1, 4, 16 and 64 parameters start 100 from their best value, 0, where they lose 2 Elo in all, and
-are tuned for 200,000 iterations of one pair; games have a fixed draw rate of 82%, which is what
-tau = 0.6 stands for. The paper's R and sigma are used as it chose them, not by its (18), which
-gives an R that is 5 standard errors off for one parameter. Everything is in steps of c_N = 220.
+1, 4, 16 and 64 parameters start at a distance of 100 from their best value, 0, where they lose 2
+Elo in all, and are tuned for 200,000 iterations of one pair. Games have a fixed draw rate of 82%,
+which corresponds to tau = 0.6. R and sigma are those that the paper chose, not those of its (18),
+which gives an R that is 5 standard errors off for one parameter. All is in steps of c_N = 220.
 
-Two rows are not in the paper: BSPSA told what is true of the problem, and `mixture` told nothing
-but value, bounds and step.
+Two rows are not in the paper: BSPSA with the true values of the problem, and `mixture` with only
+value, bounds and step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +25,7 @@ from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
 
 PARAMETERS = (1, 4, 16, 64)
 ITERATIONS = 200_000
-RUNS = 50
-STAKE = 2.0  # Elo
+ELO_TO_GAIN = 2.0  # Elo
 
 _STEP = 220.0  # c_N
 _START = 100.0 / _STEP
@@ -36,7 +35,7 @@ _DRAW_RATE, _TAU = 0.82, 0.6
 
 
 class Row(StrEnum):
-    """Who plays. `TOLD` is BSPSA with the true sigma and s_1."""
+    """The rules of the table. `TOLD` is BSPSA with the true sigma and s_1."""
 
     SPSA = "spsa"
     BSPSAS = "bspsas"
@@ -79,7 +78,7 @@ PUBLISHED: Mapping[tuple[Row, int], Gain] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table1Cell:
-    """A place in the table, and how long its runs are: `iterations` other than 200,000 are ours."""
+    """A cell of the table, and the length of its runs; the paper's have 200,000 iterations."""
 
     row: Row
     n: int
@@ -91,13 +90,13 @@ class Table1Cell:
 
     @property
     def curvature(self) -> float:
-        """Elo lost by a parameter one step off."""
-        return STAKE / (self.n * _START**2)
+        """The Elo lost by one parameter at a distance of one step."""
+        return ELO_TO_GAIN / (self.n * _START**2)
 
     def losses(self, runs: int, rng: np.random.Generator) -> Vector:
-        """The Elo that so many runs are short of the best in the end, shape (runs,).
+        """The final losses of `runs`, in Elo, shape (runs,).
 
-        The paper's rules are played in blocks, which is the same and several times as quick.
+        The paper's rules are simulated in blocks, which is equivalent and several times faster.
         """
         if self.row is Row.MIXTURE:
             return self.losses_by_rule(runs, rng)
@@ -105,11 +104,11 @@ class Table1Cell:
         start = theta = np.full((runs, self.n), _START)
         for theta, block in bowl.play(start, self.c, self.gains(runs), rng):
             if np.abs(theta).max() + np.abs(block.offset).max() > _BOUND:
-                raise ValueError("a run has come to its bounds, which blocks know nothing of")
+                raise ValueError("a run has reached its bounds, which blocks do not support")
         return self._lost(theta)
 
     def losses_by_rule(self, runs: int, rng: np.random.Generator) -> Vector:
-        """As `losses`, by the rule itself, an iteration at a time."""
+        """Like `losses`, by the rule itself, one iteration at a time."""
         problem = self.problem(runs)
         engine = Quadratic(optimum=np.zeros(self.n), curvature=np.full(self.n, self.curvature))
         rule = self.rule(problem)
@@ -117,7 +116,7 @@ class Table1Cell:
         return self._lost(rule.theta(final(race, rule, rng)))
 
     def problem(self, runs: int) -> Problem:
-        """What all rules are told: value, bounds and step; no unit, a pair per iteration."""
+        """What all rules know: value, bounds and step; no unit, one pair per iteration."""
         return Problem(
             start=np.full((runs, self.n), _START),
             lower=np.full(self.n, -_BOUND),
@@ -128,7 +127,7 @@ class Table1Cell:
         )
 
     def rule(self, problem: Problem) -> Rule:
-        """The rule with what the table's authors, or the truth, tell it."""
+        """The rule with the settings of the paper, or with the true ones."""
         prior = {"sigma": self.sigma, "distance": _START, "tau": _TAU}
         name, settings = {
             Row.SPSA: ("fishtest", {"r_end": _R[self.n]}),
@@ -150,12 +149,12 @@ class Table1Cell:
 
     @property
     def sigma(self) -> float:
-        """What BSPSA believes of the engine, in steps; where told the truth, the true value."""
+        """The sigma of BSPSA's prior, in steps; for `TOLD` the true one."""
         return self.true_sigma if self.row is Row.TOLD else _SIGMA[self.n] / _STEP
 
     @property
     def true_sigma(self) -> float:
-        """The sigma with which (6) has the Elo loss of the problem."""
+        """The sigma with which (6) gives the Elo loss of the problem."""
         return sqrt(200 / (self.curvature * log(10)))
 
     @property
@@ -165,20 +164,20 @@ class Table1Cell:
 
     @property
     def limit(self) -> float:
-        """The loss that no rule can be below on average: that of all evidence, weighed rightly.
+        """The least possible mean loss, with all results weighted optimally.
 
-        It is that of the paper's perturbations; `mixture` chooses its own, which tell more where
-        they are wider.
+        It is that of the paper's perturbations; `mixture` chooses its own, which say more if they
+        are wider.
         """
         evidence = 4 * np.sum(self.c**2) / (self.true_sigma**4 * _TAU**2)
         return self.n * self.curvature / (1 / _START**2 + float(evidence))
 
     @property
     def expected(self) -> float | None:
-        """The exact mean loss, as far as w is linear in theta; None where nobody knows it.
+        """The exact mean loss, as far as w is linear in theta; None if it is unknown.
 
-        With scale_k c_k delta W added each time, the mean square of theta follows a recursion. The
-        correlations that BSPSA keeps have no part in it, and hardly any in the loss.
+        Each iteration adds scale_k c_k delta W, so the mean square of theta follows a recursion. It
+        ignores BSPSA's correlations, which hardly change the loss.
         """
         if self.row is Row.MIXTURE:
             return None
@@ -204,7 +203,7 @@ class Table1Cell:
         return _R[self.n] * a_k / self.c**2
 
     def _independent(self) -> Iterator[float]:
-        """(9) and (10), whose s_i are all the same: what multiplies c_k delta W."""
+        """(9) and (10) with equal s_i: the factor of c_k delta W."""
         variance, noise = _START**2, (_TAU * self.sigma**2) ** 2
         for c_k in self.c.tolist():
             certain = 4 * c_k**2 * variance + noise
@@ -218,7 +217,7 @@ class Table1Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Elo short of the best in the end: mean and standard deviation over `runs` >= 2."""
+    """The final loss in Elo: mean and standard deviation over `runs` >= 2."""
 
     cell: Table1Cell
     runs: int
@@ -238,17 +237,17 @@ class Losses:
 
     @property
     def gain(self) -> float:
-        """Elo gained on average, of the 2 at stake."""
-        return STAKE - self.mean
+        """The mean Elo gained, of 2 to gain."""
+        return ELO_TO_GAIN - self.mean
 
     @property
     def of_limit(self) -> float:
-        """The mean loss over the least that is possible."""
+        """The mean loss, divided by the least possible one."""
         return self.mean / self.cell.limit
 
     @property
     def z_published(self) -> float | None:
-        """How far from the paper's gain, in standard errors of both; None without a figure."""
+        """The difference from the paper, in standard errors of both; None without a figure."""
         published = self.cell.published
         if published is None:
             return None
@@ -256,6 +255,6 @@ class Losses:
 
     @property
     def z_expected(self) -> float | None:
-        """How far from the exact mean loss, in standard errors; None where nobody knows it."""
+        """The difference from the exact mean loss, in standard errors; None if that is unknown."""
         expected = self.cell.expected
         return None if expected is None else (self.mean - expected) / self.error

@@ -31,8 +31,7 @@ class Tilted:
 class Lopsided:
     """Loses `below` or `above` Elo a squared step, by the side of its `optimum`; shape (n,).
 
-    Farther than `shelf` below and `ledge` above it a parameter does no more harm, and gives no
-    more hint of where its optimum is.
+    Beyond `shelf` below and `ledge` above it the loss is constant.
     """
 
     optimum: Vector
@@ -48,7 +47,7 @@ class Lopsided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturating:
-    """An engine that loses what `engine` does where that is little, but never `most` Elo, (1,)."""
+    """An engine whose loss is about that of `engine` if small, but less than `most` Elo, (1,)."""
 
     engine: Engine
     most: Vector
@@ -60,7 +59,7 @@ class Saturating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An engine that can only have whole numbers of steps: others are rounded."""
+    """An engine that rounds its parameters to whole steps."""
 
     engine: Engine
 
@@ -73,12 +72,12 @@ ROOM = 8.0  # bounds, in steps from the start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terrain:
-    """Engines to be tuned, from where, and what an oracle knows of them.
+    """Engines to be tuned, their start, and what an oracle knows of them.
 
     `start`, `lower`, `upper`, `unit` and `optimum` have shape (R, n), `hessian` (R, n, n): an
-    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root of
-    the mean square that distances have where they were drawn. `stake`, shape (R, 1), is the scale
-    of Elo by which gains are judged.
+    engine x steps away from its optimum loses about x' H x Elo. `deviation`, (R, n), is the root
+    mean square of the distribution of distances. `elo_to_gain`, shape (R, 1), is the scale for
+    gains.
     """
 
     engine: Engine
@@ -89,19 +88,19 @@ class Terrain:
     optimum: Vector
     hessian: Vector
     deviation: Vector
-    stake: Vector
+    elo_to_gain: Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Distances from start to optimum, and the deviation of where they come from; shape (R, n)."""
+    """Distances from start to optimum, and the deviation of their distribution; shape (R, n)."""
 
     distance: Vector
     deviation: Vector
 
 
 def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
-    """0.3 to 2.5 steps, with a scale of its own for every problem."""
+    """Distances of 0.3 to 2.5 steps, with a different scale for every problem."""
     scale = np.exp(rng.uniform(np.log(0.6), np.log(5 / 3), (problems, 1)))
     signs = rng.choice([-1.0, 1.0], (problems, n))
     distance = scale * rng.uniform(0.5, 1.5, (problems, n)) * signs
@@ -109,12 +108,12 @@ def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
 
 
 def root_mean_square(least: float, most: float) -> float:
-    """Of a number that is uniform between the two."""
+    """The root mean square of a uniform distribution."""
     return sqrt((least**2 + least * most + most**2) / 3)
 
 
-def _stake(rng: np.random.Generator, problems: int) -> Vector:
-    """1 to 60 Elo, every factor as likely."""
+def _elo_to_gain(rng: np.random.Generator, problems: int) -> Vector:
+    """1 to 60 Elo, log-uniform."""
     return np.exp(rng.uniform(0.0, np.log(60.0), (problems, 1)))
 
 
@@ -122,10 +121,10 @@ def quadratic(
     rng: np.random.Generator,
     shape: Vector,
     away: Away | None = None,
-    stake: Vector | None = None,
+    elo_to_gain: Vector | None = None,
 ) -> Terrain:
-    """Separate parameters whose curvatures are to each other as `shape`."""
-    base = tilted(rng, diagonal(shape), away, stake)
+    """Independent parameters with curvatures proportional to `shape`."""
+    base = tilted(rng, diagonal(shape), away, elo_to_gain)
     curvature = np.diagonal(base.hessian, axis1=-2, axis2=-1).copy()
     return replace(base, engine=Quadratic(optimum=base.optimum, curvature=curvature))
 
@@ -134,11 +133,11 @@ def tilted(
     rng: np.random.Generator,
     shape: Vector,
     away: Away | None = None,
-    stake: Vector | None = None,
+    elo_to_gain: Vector | None = None,
 ) -> Terrain:
     problems, n = shape.shape[:2]
     away = away or usual(rng, problems, n)
-    worth = _stake(rng, problems) if stake is None else stake
+    worth = _elo_to_gain(rng, problems) if elo_to_gain is None else elo_to_gain
     start = np.rint(rng.uniform(-5.0, 5.0, shape.shape[:2]))
     optimum = start + away.distance
     hessian = shape * (-worth / Tilted(optimum=optimum, hessian=shape).elo(start))[..., None]
@@ -151,7 +150,7 @@ def tilted(
         optimum=optimum,
         hessian=hessian,
         deviation=away.deviation,
-        stake=worth,
+        elo_to_gain=worth,
     )
 
 

@@ -1,4 +1,4 @@
-"""The constant-gain process by formula: how a run ends, and how long it has to be."""
+"""The theory of SPSA with constant gains: the final precision, and the games it takes."""
 
 from spsa.lab.theory.approach import Approach, fastest, time_needed
 from spsa.lab.theory.design import (

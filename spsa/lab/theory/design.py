@@ -1,8 +1,8 @@
-"""Gains and a number of games for a wanted precision: what a constant-gain run has to be.
+"""The gain and the number of games for a wanted precision, with constant gains.
 
-Both of the ways in van den Bergh's simulator. `cautious` waits until the start is forgotten, so it
-needs no idea of how far away it is: r by (2.2), games by (2.6). `direct` is told what the start
-loses, and takes the fastest way there by (2.8); it plays less, and relies on what it is told.
+Both methods of van den Bergh's simulator. `cautious` waits until the influence of the start is
+gone, so it does not need the loss at the start: r by (2.2), games by (2.6). `direct` uses the loss
+at the start and takes the fastest way by (2.8); it needs fewer games, but depends on that loss.
 """
 
 from dataclasses import dataclass
@@ -15,27 +15,27 @@ from spsa.lab.theory.process import Process
 from spsa.lab.theory.squares import SumOfSquares
 
 FORGOTTEN = 3.0
-"""Time constants after which the start counts for nothing: e^-6 of its loss is left."""
+"""Time constants after which the influence of the start is gone: e^-6 of its loss is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The loss, `precision` > 0 Elo, not to be exceeded in the end with `confidence`, 0 to 1."""
+    """A final loss of at most `precision` > 0 Elo, with `confidence`, 0 to 1."""
 
     precision: float
     confidence: float = 0.95
 
     def mean_loss(self, parameters: int) -> float:
-        """The mean loss in the end, in Elo, of a process that just meets the goal."""
+        """The mean final loss, in Elo, of a process that just meets the goal."""
         z = SumOfSquares.chi_square(parameters).quantile(self.confidence)
         return self.precision * parameters / z
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Landscape:
-    """What is assumed of the engine and its games.
+    """Assumptions about the engine and its games.
 
-    `loss`, e_i > 0, is the Elo that one unit off the best value of parameter i loses, and `moment`
+    `loss`, e_i > 0, is the Elo lost one unit from the best value of parameter i, and `moment`
     is E(c_i^2) of one game in squared units (`at_once` or `in_turn` of the c_i); shape (n,) each,
     in any unit, steps for example. `noise` is `noise_of_game`.
     """
@@ -53,36 +53,36 @@ class Landscape:
         return float(self.process(1.0).time_constants.max())
 
     def gain(self, mean_loss: float) -> float:
-        """The r that loses so much Elo on average in the end, by (2.1)."""
+        """The r whose mean final loss is `mean_loss` Elo, by (2.1)."""
         return mean_loss / self.process(1.0).mean_loss
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GainDesign:
-    """A run: every one of `games` games moves theta by `r` times its perturbation."""
+    """A run of `games`, each of which moves theta by `r` times its perturbation."""
 
     r: float
     games: int
     process: Process
 
     def success(self, goal: Goal, start: Vector) -> float:
-        """The probability of being within the goal's precision after the games, from a start.
+        """The probability of being within the goal's precision after the games.
 
-        `start` counts from the best values, in the landscape's units; shape (n,).
+        `start` is relative to the best values, in the landscape's units; shape (n,).
         """
         return self.process.losses(start, self.games).cdf(goal.precision)
 
 
 def cautious(goal: Goal, landscape: Landscape, time_constants: float = FORGOTTEN) -> GainDesign:
-    """In the end the goal is met; the games are so many of the longest time constant."""
+    """The design that meets the goal from any start, after `time_constants` of the slowest."""
     r = landscape.gain(goal.mean_loss(landscape.loss.size))
     return _designed(landscape, r, time_constants * landscape.slowness / r)
 
 
 def direct(goal: Goal, landscape: Landscape, start_loss: float) -> GainDesign:
-    """The fewest games that bring the mean loss from `start_loss` Elo to where the goal is met.
+    """The fewest games that reduce the mean loss from `start_loss` Elo until the goal is met.
 
-    Raises ValueError for a start that is already there.
+    Raises ValueError if the start meets the goal.
     """
     wanted = goal.mean_loss(landscape.loss.size)
     if start_loss <= wanted:
@@ -93,7 +93,7 @@ def direct(goal: Goal, landscape: Landscape, start_loss: float) -> GainDesign:
 
 
 def guessed_loss(elo: Vector | float, width: Vector) -> Vector:
-    """e_i of parameters that lose so much `elo` at half their `width` from the best value."""
+    """e_i of parameters that lose `elo` at half their `width` from the best value."""
     return elo / np.square(width / 2)
 
 

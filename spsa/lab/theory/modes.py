@@ -1,4 +1,4 @@
-"""Any quadratic loss and any perturbation: independent parameters again, after a change of axes.
+"""Reduces any quadratic loss and any perturbation to independent parameters by a change of axes.
 
 Sections 2.1 and 2.2 of van den Bergh's paper. With M = E(c c^t) = L L^t and the loss
 theta^t H theta / 2, H = -Hess(e), the eigenvectors Q of L^t H L, with eigenvalues mu_j, give
@@ -18,9 +18,9 @@ from spsa.lab.theory.process import Process
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Modes:
-    """A process in axes y = `into` @ theta in which its parameters do not know of each other.
+    """A process in axes y = `into` @ theta, in which its parameters are independent.
 
-    `into` and `back` have shape (n, n), and are inverse to each other.
+    `into` and `back`, of shape (n, n), are inverse to each other.
     """
 
     process: Process
@@ -28,12 +28,12 @@ class Modes:
     back: Vector
 
     def mean(self, start: Vector, games: float) -> Vector:
-        """The expectation of theta after so many games, shape (n,)."""
+        """The expectation of theta after `games`, shape (n,)."""
         mean: Vector = self.back @ self.process.mean(self.into @ start, games)
         return mean
 
     def covariance(self, games: float) -> Vector:
-        """The covariance of theta after so many games, shape (n, n)."""
+        """The covariance of theta after `games`, shape (n, n)."""
         covariance: Vector = (self.back * self.process.variance(games)) @ self.back.T
         return covariance
 
@@ -46,7 +46,7 @@ class Modes:
 def modes(hessian: Vector, moment: Vector, r: float, noise: float) -> Modes:
     """The process with the Hessian of the loss (positive definite, Elo) and E(c c^t), (n, n) each.
 
-    Raises numpy's LinAlgError where `moment` is not positive definite.
+    Raises numpy's LinAlgError if `moment` is not positive definite.
     """
     lower = np.linalg.cholesky(moment)
     eigenvalues, vectors = np.linalg.eigh(lower.T @ hessian @ lower)

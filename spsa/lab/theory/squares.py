@@ -2,7 +2,7 @@
 
     X = sum_j w_j z_j^2,   z_j ~ N(m_j, 1) independent,   b_j = w_j m_j^2
 
-The distribution function is read off the Laplace transform,
+The distribution function follows from the Laplace transform,
 
     P(X <= x) = 1/(2 pi i) int e^(s x) M(s) / s ds
     M(s)      = E e^(-s X) = prod (1 + 2 w_j s)^(-1/2) exp(-b_j s / (1 + 2 w_j s))
@@ -11,11 +11,11 @@ along a parabola through the saddle point s_0 > 0 of the integrand, which opens 
 
     s(y) = s_0 + i y - y^2 / (4 f)
 
-There the integrand falls off like a normal density or faster, and the trapezoidal rule converges
+There the integrand decays like a normal density or faster, and the trapezoidal rule converges
 geometrically (Trefethen & Weideman 2014, "The exponentially convergent trapezoidal rule"). Imhof
-integrates along the imaginary axis, where a single square falls off as y^(-3/2), and Ruben's
-series needs the more terms the further the weights are apart; here neither matters. Against
-closed forms the error is below 1e-12.
+integrates along the imaginary axis, where a single square decays only as y^(-3/2), and Ruben's
+series needs many terms for very different weights. Compared with closed forms, the error is below
+1e-12.
 """
 
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ from spsa.lab.theory.approach import root
 
 Complex = npt.NDArray[np.complex128]
 
-# Steps of the rule, both for an error of e^-40: over the distance to the nearest singularity, the
-# pole at 0, and over the deviation of the normal density that the integrand is around the vertex.
+# Steps of the trapezoidal rule for an error of e^-40: relative to the distance of the nearest
+# singularity, the pole at 0, and to the deviation of the integrand around the vertex.
 _FINE = 0.15
 _FINE_NORMAL = 0.7
-_FOLDS = 40.0  # what is e^-40 of the largest is nothing
+_FOLDS = 40.0  # values below e^-40 of the largest are ignored
 _MOST_NODES = 20_000
-_LOOKS = 200
+_SAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class SumOfSquares:
 
     @classmethod
     def chi_square(cls, degrees: int) -> "SumOfSquares":
-        """chi^2 with so many degrees of freedom."""
+        """chi^2 with this number of degrees of freedom."""
         return cls(np.ones(degrees), np.zeros(degrees))
 
     @property
@@ -75,7 +75,7 @@ class SumOfSquares:
     def quantile(self, probability: float) -> float:
         """The x that X does not exceed with this probability, 0 < probability < 1."""
         if not 0.0 < probability < 1.0:
-            raise ValueError(f"a probability above 0 and below 1, not {probability!r}")
+            raise ValueError(f"the probability has to be between 0 and 1, not {probability!r}")
         if self.deviation == 0.0:
             return self.mean
         high = self.mean
@@ -105,7 +105,7 @@ class SumOfSquares:
         return total
 
 
-@dataclass(frozen=True, eq=False)  # no slots: its reach is looked for once
+@dataclass(frozen=True, eq=False)  # no slots: the reach is computed once
 class _Contour:
     """The parabola for one x: its vertex s_0 and its focal length f."""
 
@@ -116,9 +116,9 @@ class _Contour:
 
     @classmethod
     def through(cls, of: SumOfSquares, x: float) -> "_Contour":
-        """The narrowest parabola of a few on which the integrand falls off all the way.
+        """The narrowest of several parabolas on which the integrand decreases everywhere.
 
-        On the widest one, a straight line, every factor of it does.
+        On the widest one, a straight line, every factor decreases.
         """
         vertex = exp(root(lambda t: x - of.slope(exp(t)) - exp(-t), log(1 / x), _above(of, x)))
         narrow = vertex + 1 / (4 * float(of.weight.max()))
@@ -129,7 +129,7 @@ class _Contour:
 
     @cached_property
     def reach(self) -> float:
-        """The y beyond which nothing is left."""
+        """The y beyond which the integrand is ignored."""
         y, top = sqrt(4 * self.focus * _FOLDS / self.x), self._size(0.0)
         while self._size(y) > top - _FOLDS and y < _MOST_NODES * self.step:
             y *= 1.25
@@ -146,7 +146,7 @@ class _Contour:
 
     @property
     def falls(self) -> bool:
-        y = np.geomspace(self.step, self.reach, _LOOKS)
+        y = np.geomspace(self.step, self.reach, _SAMPLES)
         return bool((np.diff(self.log_integrand(y).real) < 1e-9).all())
 
     def _size(self, y: float) -> float:
@@ -165,7 +165,7 @@ class _Contour:
 
 
 def _above(of: SumOfSquares, x: float) -> float:
-    """Some t with exp(t) beyond the saddle point."""
+    """A t with exp(t) beyond the saddle point."""
     t = log(1 / x)
     while x - of.slope(exp(t)) - exp(-t) < 0.0:
         t += 1.0
