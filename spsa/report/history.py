@@ -19,7 +19,7 @@ from spsa.report.gain import EstimatedGain, estimated_gain
 from spsa.report.status import measured, noted_all
 from spsa.report.trails import sampled
 
-POINTS = 200
+POINTS = 120
 """Points of a path at most, besides the start."""
 
 

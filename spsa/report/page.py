@@ -27,7 +27,7 @@ from spsa.text import LINE_LENGTH, printable
 WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
 _CAPTIONS = {
     Kind.THETA: "Each parameter's value as games were played, with its weighted average, which "
-    "late iterations dominate, and how far theta wanders about it. The bounds are in brackets.",
+    "late iterations dominate, and how far theta wanders about it. Its bounds are under its name.",
     Kind.GAIN: "What the rule believes theta to have gained in Elo, judged by all games so far. "
     "It is a model's estimate; only a validation measures strength.",
     Kind.VALIDATIONS: "Matches of tuned values against those of the start, with 95% intervals.",
