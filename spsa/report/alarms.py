@@ -50,30 +50,26 @@ def _of_run(status: Status, age_seconds: float) -> Iterator[Alarm]:
     if run.status is RunStatus.PAUSED:
         reason = f"it is paused: {run.reason}" if run.reason else "it is paused"
         yield _alarm(AlarmKind.PAUSED, run.name, reason, "`spsa-master resume` goes on")
-    if run.status is not RunStatus.RUNNING:
-        return
+    elif run.status is RunStatus.RUNNING:
+        yield from _of_standstill(status, age_seconds)
+
+
+def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
+    """The first thing that is missing for games to be played."""
+    run, here = status.run, plural(len(status.present), "worker")
     if run.master_id is None:
-        yield _alarm(
-            AlarmKind.NO_MASTER, run.name, "no master moves it", "`spsa-master run` goes on"
-        )
+        kind, found, advice = AlarmKind.NO_MASTER, "no master moves it", "start `spsa-master run`"
     elif not status.present:
-        yield _alarm(
-            AlarmKind.NO_WORKER, run.name, "no worker plays", "start one: `compete --spsa -c 8`"
-        )
+        kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
     elif not status.open and run.applied < run.max_iterations:
-        yield _alarm(
-            AlarmKind.WAITING_FOR_BUILDS,
-            run.name,
-            f"{plural(len(status.present), 'worker')} wait for engines to be built",
-            "more `iterations_in_flight` or games an iteration keep them busy",
-        )
+        kind, found = AlarmKind.WAITING_FOR_BUILDS, f"no iteration is open for {here}"
+        advice = "if engines are built all the time, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
-        yield _alarm(
-            AlarmKind.STALLED,
-            run.name,
-            f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes",
-            "look at the workers' output",
-        )
+        kind, advice = AlarmKind.STALLED, "look at the workers' output"
+        found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
+    else:
+        return
+    yield _alarm(kind, run.name, found, advice)
 
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:

@@ -180,11 +180,6 @@ def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
     )
 
 
-def noted_all(run: Run) -> bool:
-    """Whether the averaged theta is made from every result that theta holds, and no purge since."""
-    return run.purges == 0 and noted(run.state) == run.applied
-
-
 def parameters(run: Run) -> tuple[Tuned, ...]:
     """Every parameter of a run with its start and its present value."""
     space = Space.from_json(run.space)
