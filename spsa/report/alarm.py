@@ -1,7 +1,10 @@
 """One thing that is wrong with a run: what, how much, and what to do."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+_SHOWN = 5
 
 
 class AlarmKind(StrEnum):
@@ -40,3 +43,12 @@ class Alarm:
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.found}; {self.advice}"
+
+
+def alarm_lines(alarms: Sequence[Alarm]) -> Iterator[str]:
+    """A line an alarm, the first few of each kind, without those that a status says anyway."""
+    for kind in AlarmKind:
+        same = [alarm for alarm in alarms if alarm.kind is kind and kind not in SAID_BESIDE]
+        yield from (f"alarm: {alarm}" for alarm in same[:_SHOWN])
+        if len(same) > _SHOWN:
+            yield f"alarm: {len(same) - _SHOWN} more of {kind}; `status --json` has all of them"

@@ -14,7 +14,7 @@ from tuned import space_from, tuned, validated
 from spsa.core.scoring import Tally
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import BatchResult, Store, open_store
-from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
 from spsa.report.alarms import chi_square_tail, of_noise, with_alarms
 from spsa.report.history import history
 from spsa.report.history_alarms import of_history, of_results, of_speed
@@ -124,6 +124,16 @@ def test_a_bound_and_a_step_that_does_not_fit(store: Store) -> None:
     found = alarms(staged)[AlarmKind.STEP]
     assert found.subject == "depth" and "200 steps" in found.found
     assert AlarmKind.AT_BOUND not in alarms(staged), "theta has left it"
+
+
+def test_many_alarms_of_a_kind_are_a_few_lines() -> None:
+    facts = {"found": "at its max 9", "advice": "a wider bound may be better"}
+    many = [Alarm(kind=AlarmKind.AT_BOUND, subject=f"p{i}", **facts) for i in range(40)]
+    told = [Alarm(kind=AlarmKind.PAUSED, subject="first", **facts)]
+    lines = list(alarm_lines([*many, *told]))
+    assert lines[0] == "alarm: p0: at its max 9; a wider bound may be better"
+    assert lines[5:] == ["alarm: 35 more of at_bound; `status --json` has all of them"]
+    assert len(list(alarm_lines(many[:5]))) == 5
 
 
 def walks(count: int, drift: float, seed: int = 1) -> list[list[Trail]]:
