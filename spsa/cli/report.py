@@ -1,6 +1,8 @@
 """`spsa-master report`: all that is known of a run, to show, to send and to compute with."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from spsa.report.csv_files import csv_files
 from spsa.report.files import write_whole
 from spsa.report.summary import report as look
 from spsa.report.text import sentence, terminal
+
+if TYPE_CHECKING:
+    from spsa.report.summary import Report
 
 
 @click.command()
@@ -42,21 +47,12 @@ def report(
 
     Without an option the summary and the tables are shown here.
     """
-    with opened(config, database_url) as store:
+    with opened(config, database_url) as store, terminal(stderr=True).status("reading the run"):
         found = look(store, store.run(run))
         exported = csv_files(store, found.run) if folder else {}
-    written = []
-    if html is not None:
-        # Loading jinja2 and what draws takes a second.
-        from spsa.report.page import page
-
-        write_whole(html, page(found).encode())
-        written.append(html)
+    written = [] if html is None else [_page(found, html)]
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in exported.items():
-            write_whole(folder / name, content)
-            written.append(folder / name)
+        written += _exported(folder, exported)
     echo(*(f"wrote {path}" for path in written), err=as_json)
     if as_json:
         echo_json(found.to_json())
@@ -64,3 +60,20 @@ def report(
         console = terminal()
         console.print(*(sentence(line) for line in found.sentences()), sep="\n")
         console.print(*found.tables(), sep="\n")
+
+
+def _page(found: "Report", file: Path) -> Path:
+    # Loading jinja2 and what draws takes a second.
+    from spsa.report.page import page
+
+    with terminal(stderr=True).status("drawing"):
+        content = page(found).encode()
+    write_whole(file, content)
+    return file
+
+
+def _exported(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in contents]

@@ -16,10 +16,10 @@ from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lifecycle import Purpose
 from spsa.report.gain import EstimatedGain, estimated_gain
-from spsa.report.status import measured, noted_all
+from spsa.report.status import measured
 from spsa.report.trails import sampled
 
-POINTS = 200
+POINTS = 120
 """Points of a path at most, besides the start."""
 
 
@@ -156,9 +156,9 @@ def _paths(
 def _with_own_end(
     run: Run, p: Parameter, theta: Vector, mean: Vector, deviation: Vector
 ) -> ParameterPath:
-    """The average ends with what the run itself says, which has seen every theta."""
+    """The average ends with what the run itself says, which has seen every theta and purge."""
     known, spread = run.estimates.averaged, run.estimates.averaged_sd
-    if known is not None and spread is not None and noted_all(run):
+    if known is not None and spread is not None:
         mean[-1], deviation[-1] = known[p.name], spread[p.name]
     return ParameterPath(
         name=p.name,

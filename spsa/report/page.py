@@ -9,7 +9,6 @@ from importlib.resources import files
 from shlex import quote
 from typing import Any
 
-import tomli_w
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
@@ -19,6 +18,7 @@ from spsa.report.drawing import TITLES, Kind
 from spsa.report.events import events_table
 from spsa.report.history import RunHistory
 from spsa.report.inline_svg import inline_svg
+from spsa.report.params_file import params_file
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.summary import Report
 from spsa.report.table import Column, FittedTable
@@ -27,7 +27,7 @@ from spsa.text import LINE_LENGTH, printable
 WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
 _CAPTIONS = {
     Kind.THETA: "Each parameter's value as games were played, with its weighted average, which "
-    "late iterations dominate, and how far theta wanders about it. The bounds are in brackets.",
+    "late iterations dominate, and how far theta wanders about it. Its bounds are under its name.",
     Kind.GAIN: "What the rule believes theta to have gained in Elo, judged by all games so far. "
     "It is a model's estimate; only a validation measures strength.",
     Kind.VALIDATIONS: "Matches of tuned values against those of the start, with 95% intervals.",
@@ -55,7 +55,7 @@ def page(report: Report) -> str:
         pictures=tuple(_figures(report.history)) if can_draw() else (),
         without_pictures=WITHOUT_PICTURES,
         tables=(*report.tables(), _settings(report), events_table(report.events)),
-        params=_params(report).splitlines(),
+        params=params_file(Space.from_json(report.run.space)).splitlines(),
         quoted=quote,
     )
     return html
@@ -74,23 +74,6 @@ def _settings(report: Report) -> FittedTable:
     for name, value in report.settings:
         table.add(name, value)
     return table
-
-
-def _params(report: Report) -> str:
-    """The run's space as a params.toml, as far as it decides the games."""
-    space = Space.from_json(report.run.space)
-    return tomli_w.dumps(
-        {
-            p.name: {
-                "value": p.value,
-                "min": p.minimum,
-                "max": p.maximum,
-                "step": p.step,
-                **({} if p.active else {"active": False}),
-            }
-            for p in space.parameters
-        }
-    )
 
 
 @cache

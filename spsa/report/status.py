@@ -11,6 +11,7 @@ from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lifecycle import Purpose
+from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
 
@@ -78,6 +79,7 @@ class Status:
     struck: PurgedTotals = _NOTHING_STRUCK
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
+    alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
     def noted(self) -> int:
@@ -133,6 +135,7 @@ class Status:
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
 
@@ -175,11 +178,6 @@ def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
         if theta is not None
         and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
     )
-
-
-def noted_all(run: Run) -> bool:
-    """Whether the averaged theta is made from every result that theta holds, and no purge since."""
-    return run.purges == 0 and noted(run.state) == run.applied
 
 
 def parameters(run: Run) -> tuple[Tuned, ...]:

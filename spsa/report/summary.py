@@ -1,7 +1,7 @@
 """All that is known of a run in one frozen value: what `report` shows, writes and exports."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -9,9 +9,11 @@ from spsa import __version__
 from spsa.db.history_rows import ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, Run, Store
 from spsa.lifecycle import Purpose
+from spsa.report.alarms import with_alarms
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, ValidationPoint, history
+from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, finite, measured, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
@@ -52,9 +54,6 @@ class Report:
         """The run in sentences: how far, how strong, by what it was found."""
         yield from (line.strip() for line in headlines(self.status))
         yield self._gain()
-        at_bound = [p.name for p in self.status.parameters if p.active and p.bound]
-        if at_bound:
-            yield f"at a bound, so that wider bounds may be better: {', '.join(at_bound)}"
 
     def _gain(self) -> str:
         gain = self.history.gain
@@ -92,10 +91,11 @@ class Report:
 
 def report(store: Store, run: Run) -> Report:
     """Read all that is known of a run."""
+    now, path = with_alarms(store, status(store, run)), history(store, run)
     return Report(
         made_at=store.clock(),
-        status=status(store, run),
-        history=history(store, run),
+        status=replace(now, alarms=(*now.alarms, *of_history(path))),
+        history=path,
         validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE)),
         events=tuple(store.events(run.id, MOST_EVENTS)),
     )

@@ -11,6 +11,7 @@ from spsa.core.params import Space, target
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.report.alarm import alarm_lines
 from spsa.report.runs import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
@@ -87,6 +88,7 @@ def headlines(status: Status) -> Iterator[str]:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
         yield f"  {status.bounded} steps were bounded because a result was implausibly one-sided"
+    yield from (f"  {line}" for line in alarm_lines(status.alarms))
 
 
 def _strength(status: Status) -> str:

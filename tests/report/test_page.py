@@ -18,6 +18,7 @@ from spsa.db.store import Event, open_store
 from spsa.report import page as page_module
 from spsa.report.inline_svg import inline_svg
 from spsa.report.page import page
+from spsa.report.params_file import params_file
 from spsa.report.summary import Report, report
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -136,6 +137,19 @@ def test_how_to_reproduce_it_is_said(read: Reader) -> None:
     said = "".join(read.texts["pre"])
     assert "spsa-master replay --run first" in said and "--seed 42" in said
     assert "[margin]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" in said
+
+
+def test_the_params_file_is_read_as_the_same_space() -> None:
+    space = space_from(
+        'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
+        "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
+        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntype = "float"\narray = "T.1"\nfirst = 2\n'
+        'knob = "base"\noption = "My C"\ngroup = "g"\n'
+        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\n'
+        'knob = "per_index"\n'
+        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntable = "src/x.rs::m::U[2]"\nknob = "bias"\n'
+    )
+    assert space_from(params_file(space)).to_json() == space.to_json()
 
 
 def test_hostile_names_are_text(html: str, read: Reader) -> None:
