@@ -10,7 +10,7 @@ from math import erfc, exp, fsum, sqrt
 from spsa.core.params import Space
 from spsa.core.scoring import score
 from spsa.db.store import Iteration, Run, Store, WorkerRow
-from spsa.lab.planning.plan_warnings import of_space
+from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.status import RATE_SECONDS, Status
@@ -83,7 +83,7 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
             yield _alarm(AlarmKind.AT_BOUND, p.name, found, "a wider bound may be better")
     if recent and recent[-1].c_k is not None:
-        for warning in of_space(space, recent[-1].c_k):
+        for warning in space_warnings(space, recent[-1].c_k):
             yield _alarm(AlarmKind.STEP, warning.name, warning.found, warning.remedy)
 
 
