@@ -228,7 +228,7 @@ def declared(engine: Path, patience: SmokeTimeouts | None = None) -> Declaration
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine, patience or SmokeTimeouts())
+        return declared_options(engine.absolute(), patience or SmokeTimeouts())
 
 
 def _this_machine() -> str:

@@ -14,7 +14,7 @@ from spsa.config.settings import (
 )
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import load_space
-from spsa.config.starter import starter_config, starter_params
+from spsa.config.starter import starter_config, starter_params, starter_uci_config
 
 __all__ = [
     "BuildConfig",
@@ -34,4 +34,5 @@ __all__ = [
     "says",
     "starter_config",
     "starter_params",
+    "starter_uci_config",
 ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import SmokeTimeouts, examine, node_count
+from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine, node_count
 from spsa.errors import SmokeTestFailed
 
 PATIENT = SmokeTimeouts(handshake=10, bench=10)
@@ -122,3 +122,12 @@ def test_an_engine_does_not_see_the_database(
 )
 def test_node_counts(output: str, nodes: int | None) -> None:
     assert node_count(output) == nodes
+
+
+def test_thousands_of_options_are_all_heard(tmp_path: Path) -> None:
+    named = "option name SomeVeryLongParameterName%05.0f type spin default 50 min 0 max 100"
+    options = f"seq -f '{named}' 5000"
+    body = LISTEN.replace("echo uciok", f"{options}; echo uciok")
+    heard = declared_options(script(tmp_path, body), PATIENT).by_name
+    assert len(heard) == 5000
+    assert heard["someverylongparametername00001"].default == 50

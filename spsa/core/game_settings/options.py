@@ -22,10 +22,14 @@ _BOUND = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One `option` line: `low` and `high` bound a spin, `choices` are a combo's."""
+    """One `option` line: `low` and `high` bound a spin, `choices` are a combo's.
+
+    `default` is that of a spin, None where it has none or for the other types.
+    """
 
     name: str
     type: str
+    default: int | None = None
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
@@ -98,11 +102,12 @@ def _declared(words: Sequence[str]) -> Declared | None:
     bounds = {
         word: clamped(number, MOST_OPTION)
         for word, number in pairwise(rest)
-        if word in ("min", "max") and _BOUND.fullmatch(number)
+        if word in ("default", "min", "max") and _BOUND.fullmatch(number)
     }
     return Declared(
         name=" ".join(words[2:kind]),
         type=words[kind + 1].lower(),
+        default=bounds.get("default"),
         low=bounds.get("min"),
         high=bounds.get("max"),
         choices=tuple(_choices(rest)),
