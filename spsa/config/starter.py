@@ -67,7 +67,7 @@ engines_path = "engines"        # where binaries are kept; workers must see it
 _UCI = """\
 [delivery]
 kind = "uci"                    # values are sent by setoption, and nothing is built
-engine = {engine}               # required: the one binary that plays both sides
+{engine:<32}# required: the one binary that plays both sides
 
 [build]
 engines_path = "engines"        # where a copy of it is kept; workers must see it
@@ -121,7 +121,7 @@ def starter_uci_config(engine: PurePath | str) -> str:
 
     Without builds an iteration costs nothing but its games, so it has few of them.
     """
-    return _config(_UCI.format(engine=_quoted(PurePath(engine).as_posix())), 32, 8)
+    return _config(_UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} "), 32, 8)
 
 
 def _config(engines: str, per_iteration: int, batch: int) -> str:
