@@ -48,8 +48,8 @@ def test_an_engine_that_must_have_a_bench_and_has_none(tmp_path: Path) -> None:
 
 def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
     body = f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}'
-    patience = SmokeTimeouts(handshake=10, bench=0.2)
-    assert examine(script(tmp_path, body), None, patience) is None
+    timeouts = SmokeTimeouts(handshake=10, bench=0.2)
+    assert examine(script(tmp_path, body), None, timeouts) is None
 
 
 @pytest.mark.parametrize(

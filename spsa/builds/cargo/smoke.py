@@ -1,6 +1,6 @@
-"""Whether a fresh binary answers as a UCI engine does, tried before any row names it.
+"""Smoke test of a new binary: the UCI handshake and its bench, before a row names it.
 
-Every wait has a deadline, and nothing that was started is left behind.
+Every wait has a deadline, and the test kills every process that it started.
 """
 
 import errno
@@ -75,7 +75,7 @@ class _Trial:
         return rest.strip() == answer
 
     def read_out(self) -> None:
-        """Tell the engine that there is no more to come, and read until it closes its output."""
+        """Send `quit`, close the input, and read until the engine closes its output."""
         self.send("quit")
         self.close_input()
         while self._read():
@@ -86,7 +86,7 @@ class _Trial:
         self._process.stdin.close()
 
     def end(self) -> None:
-        """Kill the engine's group; nobody has waited for it yet, so the id is still its own."""
+        """Kill the engine's process group, whose id is still its own until it is reaped."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self.close_input()
@@ -105,26 +105,26 @@ class _Trial:
         return bool(chunk)
 
 
-def examine(binary: Path, bench: bool | None, patience: SmokeTimeouts) -> int | None:
+def examine(binary: Path, bench: bool | None, timeouts: SmokeTimeouts) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    _shake_hands(binary, patience.handshake)
+    _shake_hands(binary, timeouts.handshake)
     if bench is False:
         return None
-    nodes, words = _bench(binary, patience.bench)
+    nodes, words = _bench(binary, timeouts.bench)
     if nodes is None and bench:
-        raise SmokeTestFailed(f"`bench` gave no node count within {patience.bench:g} s\n{words}")
+        raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s\n{words}")
     return nodes
 
 
-def declared_options(binary: Path, patience: SmokeTimeouts) -> Declarations:
-    """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
+def declared_options(binary: Path, timeouts: SmokeTimeouts) -> Declarations:
+    """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
     declarations = Declarations()
     try:
-        _shake_hands(binary, patience.handshake, declarations.hear)
+        _shake_hands(binary, timeouts.handshake, declarations.hear)
     except EngineFault as fault:
         raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
     return declarations
@@ -175,7 +175,7 @@ def _trial(argv: Sequence[str], seconds: float) -> Iterator[_Trial]:
 
 
 def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
-    """Start the engine; wait a moment while another process still holds the file for writing.
+    """Start the engine; retry while another process still has the file open for writing.
 
     A process that is forked while the file is written inherits the descriptor until it runs its
     own program, and the kernel starts no file that a process can write (ETXTBSY).
