@@ -144,7 +144,7 @@ def _constants(source: Path, root: Path, wanted: str) -> str:
 
 
 def _inside(root: Path, file: Path) -> str | None:
-    """The file as config.toml has to name it; None for what is no Rust file of the source."""
+    """The file as config.toml names it; None if it is not a Rust file of the source."""
     root, file = root.resolve(), file.resolve()
     if root not in file.parents or file.suffix != ".rs" or not file.is_file():
         return None

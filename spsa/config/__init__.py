@@ -1,4 +1,4 @@
-"""config.toml, params.toml and the environment, to frozen values or to all their faults."""
+"""Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
 from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config

@@ -1,4 +1,4 @@
-"""From a location to the literal that stands there, or to a refusal that says what to do."""
+"""Finds the literal at a location, or refuses with a remedy."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 
 _MOST_COMPARED = 5000
-"""Names among which a misspelt one is looked for."""
+"""Names that a misspelt name is compared with."""
 
 _MOST_NAMED = 10
 """Constants of one name that a message lists."""
@@ -90,13 +90,13 @@ class Element:
 
 
 def constant(file: RustFile, location: Location) -> RustConstant:
-    """The one constant that `location` names, whatever is in it.
+    """The one constant that `location` names, whatever its value is.
 
-    Raises ConstantRefused when it is absent, there more than once, or only in tests.
+    Raises ConstantRefused if it is absent, ambiguous, or only in tests.
     """
     if file.broken is not None:
         raise ConstantRefused(
-            f"{file.name}:{file.broken} is not valid Rust", "mend the file; does it compile?"
+            f"{file.name}:{file.broken} is not valid Rust", "correct the file; does it compile?"
         )
     found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
     shipped = [c for c in found if not c.test_only]
@@ -181,7 +181,7 @@ def _enter(shape: Shape, access: Access, passed: Location) -> tuple[Group, int]:
     if isinstance(shape, Opaque):
         raise _opaque(passed, shape)
     if isinstance(shape, Literal):
-        raise ConstantRefused(f"{passed} is a single number", f"leave {access} away")
+        raise ConstantRefused(f"{passed} is a single number", f"remove {access}")
     keys = [position for position, _ in shape.entries()]
     proper = [Access(key, field=shape.tuple_) for key in keys]
     if access in proper:

@@ -1,7 +1,7 @@
 """A range and a step for a number, from the number and its type alone.
 
-Nobody can see from a constant what a step of it is worth in Elo, so a step is about a tenth of the
-value and the range reaches from half of it to twice it. These are starts for editing.
+A constant does not show what a step of it is worth in Elo. A step is therefore about a tenth of
+the value, and the range goes from half of it to twice it. A person edits these starts.
 """
 
 from collections.abc import Mapping, Sequence
