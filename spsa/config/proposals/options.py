@@ -3,9 +3,9 @@
 import re
 from dataclasses import replace
 
-from spsa.config.proposals.constants import opposed
 from spsa.config.proposals.ranges import Proposed, bounds
 from spsa.config.proposals.ranking import Objection, objection_to_name
+from spsa.config.proposals.tables import opposed
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 

@@ -6,9 +6,10 @@ from pathlib import PurePosixPath
 
 from spsa.builds.rust import Kind, Opaque, RustFile, parse
 from spsa.builds.rust.types import RustType
-from spsa.config.proposals.constants import Source, opposed, propose_from
+from spsa.config.proposals.constants import Source, propose_from
 from spsa.config.proposals.ranges import Proposed
 from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
+from spsa.config.proposals.tables import opposed
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
