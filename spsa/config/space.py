@@ -25,7 +25,7 @@ _MOST_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of
 _LEAST_STEP = 1e-12
 _MOST_SCALE = 10**9
 _LONGEST_NAME = 100
-_MOST_PARAMETERS = 5000
+MOST_PARAMETERS = 5000
 _MOST_CONSTRAINTS = 5000
 
 
@@ -48,8 +48,8 @@ def load_space(path: Path) -> Space:
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     """The parameters in which nothing is wrong, in the order of the file."""
     tables = [(name, table) for name, table in document.data.items() if name != "constraints"]
-    if len(tables) > _MOST_PARAMETERS:
-        remedy = f"tune at most {_MOST_PARAMETERS}, or whole tables by their knobs"
+    if len(tables) > MOST_PARAMETERS:
+        remedy = f"tune at most {MOST_PARAMETERS}, or whole tables by their knobs"
         faults.note((), document.path.name, f"{len(tables)} parameters are too many", remedy)
         return ()
     sections = [Section(faults, (name,), table) for name, table in tables]

@@ -7,7 +7,7 @@ from math import isfinite
 
 from spsa.builds.rust.literal import Literal
 from spsa.builds.rust.shape import Group, Opaque, Shape
-from spsa.builds.rust.syntax import RustConstant, RustFile
+from spsa.builds.rust.syntax import Kind, RustConstant, RustFile
 from spsa.builds.rust.types import (
     INTEGERS,
     LARGEST_F32,
@@ -92,7 +92,8 @@ class Element:
 def constant(file: RustFile, location: Location) -> RustConstant:
     """The one constant that `location` names, whatever its value is.
 
-    Raises ConstantRefused if it is absent, ambiguous, or only in tests.
+    A `const` or `static` goes before a variable or a macro's entry of the same name. Raises
+    ConstantRefused if it is absent, ambiguous, or only in tests.
     """
     if file.broken is not None:
         raise ConstantRefused(
@@ -100,8 +101,9 @@ def constant(file: RustFile, location: Location) -> RustConstant:
         )
     found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
     shipped = [c for c in found if not c.test_only]
-    if len(shipped) == 1:
-        return shipped[0]
+    declared = [c for c in shipped if c.kind is Kind.CONSTANT]
+    if len(shipped) == 1 or len(declared) == 1:
+        return (declared or shipped)[0]
     raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
 
 
