@@ -20,7 +20,7 @@ from spsa.security.private_folder import private_folder
 _PROGRAM = 0o755
 _PRIVATE_PROGRAM = 0o700
 MOST_BYTES = 2**30
-"""No engine is larger: a source that never ends must not fill the disk."""
+"""Bytes of an engine: a source without an end must not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ def verify(path: Path, sha256: str) -> None:
 
 
 def publish(binary: Path, directory: Path, name: str) -> Artifact:
-    """Put a copy of `binary` at `directory/name`, whole or not at all, executable for everybody.
+    """Put a copy of `binary` at `directory/name`, whole or not at all, executable by all users.
 
-    A file that is there already is never written into: it gives its name to the new one, and a
-    process that runs it keeps it. Any number of processes may publish at once.
+    An existing file is never modified: the new one replaces its name, and a process that runs the
+    old one keeps it. Any number of processes may publish at once.
     """
     target = directory / name
     with _opened(binary) as source, _incoming(target, _PROGRAM) as copy:
@@ -57,16 +57,16 @@ def publish(binary: Path, directory: Path, name: str) -> Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A verified file: where it is, and what the file system said of it when it was verified."""
+    """A verified file: its path, and its file system metadata when it was verified."""
 
     path: Path
     mark: tuple[int, ...]
 
     @property
     def untouched(self) -> bool:
-        """Whether nobody has written, replaced or even renamed it since.
+        """Whether it was not written, replaced or renamed since it was verified.
 
-        The time of its last change is the kernel's, which not even its owner can set.
+        The kernel sets the time of the last change; not even the file's owner can.
         """
         try:
             return _mark(self.path.lstat()) == self.mark
@@ -77,7 +77,7 @@ class Copy:
 def fetch(source: Path | bytes, sha256: str, cache: Path) -> Copy:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
-    The copy is named by its hash and its bytes are hashed at every call: what was damaged is
+    The copy is named by its hash and its bytes are hashed at every call: a damaged copy is
     fetched again. Raises ArtifactMismatch with both hashes when `source` holds other bytes, and
     TuningError when it is missing or a symbolic link. Any number of processes may share a cache.
     """
@@ -93,7 +93,7 @@ def fetch(source: Path | bytes, sha256: str, cache: Path) -> Copy:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power cut."""
+    """Make the names in a directory durable: they survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -171,7 +171,7 @@ def _copy(source: BufferedReader | BytesIO, copy: BufferedWriter) -> tuple[str, 
 
 
 def _verified(cached: Path, sha256: str) -> Copy | None:
-    """The copy in the cache if it has these bytes; what is said of it is of the opened file."""
+    """The copy in the cache if it has these bytes; its metadata is that of the opened file."""
     try:
         with _opened(cached) as stream:
             mark = _mark(os.fstat(stream.fileno()))

@@ -1,6 +1,6 @@
-"""From values to binaries: both sides built from a pinned copy of the source, each key once.
+"""From values to binaries: builds plus and minus from a pinned copy of the source, each key once.
 
-The checkout is never written to. What a build needs to know about cargo is in `spsa.builds.cargo`.
+Nothing writes to the checkout. `spsa.builds.cargo` holds everything that is specific to cargo.
 """
 
 import platform
@@ -45,12 +45,12 @@ _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 
 
 class Builder:
-    """Makes the engines of one run, of several iterations at a time if the settings say so.
+    """Builds the engines of one run, for `settings.at_once` iterations at a time.
 
-    `work` has the private copies `plus` and `minus`, then `plus-1` and so on, `engines_path` the
-    published engines; several builders may share both. `environment` is passed on to cargo,
-    RUSTFLAGS and all, without what gives access to the database: building an engine runs its build
-    scripts.
+    `work` holds the work copies `plus` and `minus`, then `plus-1` and so on; `engines_path` holds
+    the published engines. Several builders may share both. Cargo gets `environment`, RUSTFLAGS
+    included, without the variables that give access to the database, because a build runs the
+    engine's build scripts.
     """
 
     def __init__(
@@ -67,115 +67,120 @@ class Builder:
         self._work = work.resolve()
         self._artifact_store = ArtifactStore(engines_path.resolve())
         self._commands = Commands(seen)
-        self._workshop = BuildEnvironment(pinned, settings, self._commands, self._work)
+        self._build_environment = BuildEnvironment(pinned, settings, self._commands, self._work)
         self._compiler = Compiler(settings, self._commands)
-        self._free: PriorityQueue[int] = PriorityQueue()
-        for bench in range(settings.at_once):
-            self._free.put(bench)
+        self._free_copies: PriorityQueue[int] = PriorityQueue()
+        for number in range(settings.at_once):
+            self._free_copies.put(number)
 
     @property
     def at_once(self) -> int:
-        """How many threads may call `build` at a time without one waiting for another."""
+        """How many threads can build at the same time; further ones wait in `build`."""
         return self._settings.at_once
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
-        """Both engines, built side by side; one build if they are the same.
+        """Build both engines in parallel, or once if their build keys are equal.
 
-        Raises BuildFailed or SmokeTestFailed with the side, the values and the compiler's words,
-        SourceChanged if the pinned copy was altered, BuildCancelled after `cancel`.
+        Raises:
+            BuildFailed, SmokeTestFailed: with the engine, its values and the compiler's output.
+            SourceChanged: the pinned copy was altered.
+            BuildCancelled: after `cancel`.
         """
         if self.build_key(plus) == self.build_key(minus):
             engine = self.build_one("plus", plus)
             return engine, engine
-        with self._bench() as bench, ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
+        pool = ThreadPoolExecutor(2, thread_name_prefix="build")
+        with self._reserved_copies() as number, pool:
             futures = (
-                pool.submit(self.build_one, "plus", plus, bench),
-                pool.submit(self.build_one, "minus", minus, bench),
+                pool.submit(self.build_one, "plus", plus, number),
+                pool.submit(self.build_one, "minus", minus, number),
             )
             return self._both(*futures)
 
     @contextmanager
-    def _bench(self) -> Iterator[int]:
-        """A place to build at that nobody has: the first one, whose caches are the warmest."""
-        bench = self._free.get()
+    def _reserved_copies(self) -> Iterator[int]:
+        """Reserve a pair of work copies: the first free one, whose caches are the warmest."""
+        number = self._free_copies.get()
         try:
-            yield bench
+            yield number
         finally:
-            self._free.put(bench)
+            self._free_copies.put(number)
 
-    def build_one(self, side: str, rendered: Rendered, bench: int = 0) -> BuiltEngine:
-        """One side's engine: found by its key, or compiled, tried and published."""
+    def build_one(self, side: str, rendered: Rendered, number: int = 0) -> BuiltEngine:
+        """Find one engine by its build key, or compile, smoke-test and publish it.
+
+        `side` is "plus" or "minus", `number` that of its work copy.
+        """
         self._commands.wait(0)
         with disk_faults_told():
             self._pinned.verify()
             _refuse_unknown(self._pinned, rendered)
-            toolchain = self._workshop.toolchain()
-            key = self._workshop.key(rendered, toolchain)
+            toolchain = self._build_environment.toolchain()
+            key = self._build_environment.key(rendered, toolchain)
             with _explained(_described(side, rendered)):
                 return self._artifact_store.find(key) or self._make(
-                    self._side(side, bench), key, rendered, toolchain
+                    self._work_copy(side, number), key, rendered, toolchain
                 )
 
     def build_key(self, rendered: Rendered) -> str:
-        """The name under which the engine with these values is published."""
+        """The name under which the builder publishes the engine with these values."""
         with disk_faults_told():
-            return self._workshop.key(rendered, self._workshop.toolchain())
+            return self._build_environment.key(rendered, self._build_environment.toolchain())
 
     def cancel(self) -> None:
-        """Kill every compiler that runs, from any thread; this builder builds nothing more."""
+        """Kill every running compiler; later builds fail. Any thread may call it."""
         self._commands.stop()
 
     def discard(self, keys: Collection[str]) -> None:
-        """Remove published engines that nobody will ask for; they can be built again."""
+        """Remove published engines that no iteration needs; they can be built again."""
         self._artifact_store.discard(keys)
 
     def _both(
         self, plus: Future[BuiltEngine], minus: Future[BuiltEngine]
     ) -> tuple[BuiltEngine, BuiltEngine]:
-        """Wait for both; whatever interrupts the waiting stops the compilers as well."""
+        """Wait for both. An interrupt or the first failure stops both compilers."""
         try:
             return plus.result(), minus.result()
         except BuildFailed as failure:
             other = minus.exception()
             if isinstance(other, BuildFailed) and other is not failure:
                 first_line = str(other).splitlines()[0]
-                raise type(failure)(f"{failure}\nSo it is with {first_line}") from failure
+                raise type(failure)(f"{failure}\nThe other failed too: {first_line}") from failure
             raise
         finally:
             if not (plus.done() and minus.done()):
                 self.cancel()
 
-    def _side(self, side: str, bench: int) -> WorkCopy:
-        return WorkCopy(self._work / (f"{side}-{bench}" if bench else side))
+    def _work_copy(self, side: str, number: int) -> WorkCopy:
+        return WorkCopy(self._work / (f"{side}-{number}" if number else side))
 
     def _make(
-        self, side: WorkCopy, key: str, rendered: Rendered, toolchain: Toolchain
+        self, work_copy: WorkCopy, key: str, rendered: Rendered, toolchain: Toolchain
     ) -> BuiltEngine:
-        with side.locked(self._patience(side)):
-            if found := self._artifact_store.find(
-                key
-            ):  # somebody has built it while this one waited
+        with work_copy.locked(self._wait_for(work_copy)):
+            # another builder may have published it while this one waited for the lock
+            if found := self._artifact_store.find(key):
                 return found
-            side.lay_out(self._source(), self._placed(rendered))
-            compiled = self._compile(side)
+            work_copy.lay_out(self._source(), self._placed(rendered))
+            compiled = self._compile(work_copy)
             return self._artifact_store.put(
                 key, compiled.executable, compiled.target or toolchain.host, self._examine
             )
 
-    def _compile(self, side: WorkCopy) -> Compiled:
-        crate = side.tree / self._pinned.prefix
-        binary = self._compiler.binary(crate, side.home / "log")
-        with side.compiling() as target:
-            return self._compiler.build(binary, crate, target, side.home / "log")
+    def _compile(self, work_copy: WorkCopy) -> Compiled:
+        crate = work_copy.tree / self._pinned.prefix
+        binary = self._compiler.binary(crate, work_copy.home / "log")
+        with work_copy.compiling() as target:
+            return self._compiler.build(binary, crate, target, work_copy.home / "log")
 
     def _examine(self, binary: Path) -> int | None:
-        return examine(binary, self._settings.bench, self._settings.patience)
+        return examine(binary, self._settings.bench, self._settings.smoke)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}
 
     def _source(self) -> dict[str, Entry]:
-        """The pinned source; with one Cargo.lock for the whole run where it came without."""
+        """The pinned source. If it has no Cargo.lock, the whole run shares a generated one."""
         source = self._pinned.tree()
         name = f"{self._pinned.prefix}Cargo.lock"
         if name not in source:
@@ -184,31 +189,33 @@ class Builder:
 
     def _resolved(self, source: Tree) -> Path:
         lock = self._pinned.path.with_name(f"{self._pinned.sha256}.lock")
-        side = WorkCopy(self._work / "resolve")
-        with side.locked(self._patience(side)):
+        work_copy = WorkCopy(self._work / "resolve")
+        with work_copy.locked(self._wait_for(work_copy)):
             if not lock.exists():
-                side.lay_out(source, {})
-                crate = side.tree / self._pinned.prefix
-                self._compiler.lock(crate, side.home / "log")
+                work_copy.lay_out(source, {})
+                crate = work_copy.tree / self._pinned.prefix
+                self._compiler.lock(crate, work_copy.home / "log")
                 (crate / "Cargo.lock").replace(lock)
         return lock
 
-    def _patience(self, side: WorkCopy) -> Callable[[float], None]:
-        """Wait for another builder, but no longer than a build may take."""
+    def _wait_for(self, work_copy: WorkCopy) -> Callable[[float], None]:
+        """Wait for another builder to unlock a work copy, at most as long as a build may take."""
         end = time.monotonic() + self._settings.timeout
 
         def wait(seconds: float) -> None:
             if time.monotonic() > end:
-                raise BuildFailed(f"another builder has kept {side.home} all the time")
+                raise BuildFailed(
+                    f"another builder has held {work_copy.home} for {self._settings.timeout:g} s"
+                )
             self._commands.wait(seconds)
 
         return wait
 
 
-def adopt(engine: Path, engines_path: Path, patience: SmokeTimeouts | None = None) -> BuiltEngine:
-    """Publish a binary that is tuned by UCI options, as it is; its key is the hash of its bytes.
+def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = None) -> BuiltEngine:
+    """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
-    Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is not there.
+    Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
     """
     binary = engine.resolve()
     key = sha256_of(binary)
@@ -216,19 +223,19 @@ def adopt(engine: Path, engines_path: Path, patience: SmokeTimeouts | None = Non
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, patience or SmokeTimeouts())
+        return examine(copy, None, timeouts or SmokeTimeouts())
 
     with disk_faults_told(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
-def declared(engine: Path, patience: SmokeTimeouts | None = None) -> Declarations:
-    """The options that a binary declares; it is started for that.
+def declared(engine: Path, timeouts: SmokeTimeouts | None = None) -> Declarations:
+    """Start a binary and return the options that it declares.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine, patience or SmokeTimeouts())
+        return declared_options(engine.absolute(), timeouts or SmokeTimeouts())
 
 
 def _this_machine() -> str:
@@ -237,7 +244,7 @@ def _this_machine() -> str:
 
 @contextmanager
 def _explained(subject: str) -> Iterator[None]:
-    """Say of a failure whose it was."""
+    """Prefix build errors with the engine's name."""
     try:
         yield
     except BuildFailed as failure:
@@ -250,7 +257,7 @@ def _described(side: str, rendered: Rendered) -> str:
 
 
 def _refuse_unknown(pinned: Pinned, rendered: Rendered) -> None:
-    """A file that the source does not have cannot hold a constant."""
+    """Refuse values for a file that the pinned source does not have."""
     faults = [
         Fault(
             file=name,

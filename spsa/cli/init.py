@@ -1,20 +1,45 @@
 """`spsa-master init`: a first config.toml and params.toml for an engine."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from spsa.config import starter_config, starter_params
-from spsa.config.proposals import Crate, Selection, find_crate, read_crate, select
+from spsa.builds.builder import declared
+from spsa.config import starter_config, starter_params, starter_uci_config
+from spsa.config.proposals import (
+    Crate,
+    Selection,
+    find_crate,
+    propose_options,
+    read_crate,
+    select,
+)
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.output import echo
 
 _MOST_NAMED = 6
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The two files for one engine, and what is told beside them."""
+
+    config: str
+    params: str
+    chosen: Selection
+    notes: tuple[str, ...] = ()
+
+
 @click.command()
-@click.argument("source", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(file_okay=False, path_type=Path), required=False)
+@click.option(
+    "--engine",
+    metavar="BINARY",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="Tune the options of this UCI engine instead of a source; nothing is built.",
+)
 @click.option(
     "--constants-file",
     metavar="FILE",
@@ -29,45 +54,68 @@ _MOST_NAMED = 6
     help="Where the two files go.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def init(source: Path, constants_file: str | None, folder: Path, force: bool) -> None:
+def init(
+    source: Path | None,
+    engine: Path | None,
+    constants_file: str | None,
+    folder: Path,
+    force: bool,
+) -> None:
     """Write config.toml and params.toml for the engine whose Cargo.toml is in SOURCE.
 
     Every number that looks like a strength of play is proposed with a range and a step. Edit the
     proposals: they are guesses. What is not proposed is told on stderr, with the reason.
     """
-    root, binary = find_crate(source)
-    wanted = None if constants_file is None else _constants(source, root, constants_file)
+    if (source is None) == (engine is None):
+        raise click.UsageError("name either SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
-    _refuse_existing([] if force else [target for target in targets if target.exists()])
-    crate = read_crate(root, binary)
-    if wanted is not None and wanted in crate.unread:
-        raise _refused(str(root / wanted), "--constants-file", crate.unread[wanted], _READABLE)
-    chosen = select(crate.texts, wanted)
-    echo(*_skipped(crate, chosen), err=True)
-    if not chosen.active:
-        _refuse_unread(crate)
-        searched = root / wanted if wanted else root
-        raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    _write(crate, chosen, folder, targets)
+    existing = [] if force else [target for target in targets if target.exists()]
+    _refuse_existing(existing)
+    if engine is not None:
+        start = _of_engine(engine, folder)
+    else:
+        assert source is not None
+        start = _of_source(source, constants_file, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for target, text in zip(targets, (start.config, start.params), strict=True):
+        target.write_text(text, encoding="utf-8")
+    echo(*start.notes, *_skipped(start.chosen), err=True)
     echo(
-        f"{targets[0]} and {targets[1]}: {chosen.active} parameters proposed, "
-        f"{chosen.commented_out} more commented out; edit them, then "
+        f"{targets[0]} and {targets[1]}: {start.chosen.active:,} parameters proposed, "
+        f"{start.chosen.commented_out:,} more commented out; edit them, then "
         "`spsa-master params show`, `plan`, `run`"
     )
 
 
+def _of_engine(engine: Path, folder: Path) -> _Start:
+    proposals = propose_options(declared(engine))
+    chosen = Selection("", {f"options of {engine.name}": proposals})
+    if not chosen.active:
+        raise NothingToDo(
+            f"{engine} declares no spin option that can be tuned; "
+            "`spsa-master init SOURCE` reads the constants of a source"
+        )
+    config = starter_uci_config(_seen_from(engine, folder))
+    return _Start(config, starter_params(chosen.proposals, of_options=True), chosen)
+
+
+def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start:
+    root, binary = find_crate(source)
+    wanted = None if constants_file is None else _constants(source, root, constants_file)
+    crate = read_crate(root, binary)
+    if wanted is not None and wanted in crate.unread:
+        raise _refused(str(root / wanted), "--constants-file", crate.unread[wanted], _READABLE)
+    chosen = select(crate.texts, wanted)
+    if not chosen.active:
+        _refuse_unread(crate)
+        searched = root / wanted if wanted else root
+        raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
+    config = starter_config(_seen_from(root, folder), chosen.constants_file, crate.binary)
+    unread = tuple(f"skipped {file}: {reason}" for file, reason in crate.unread.items())
+    return _Start(config, starter_params(chosen.proposals), chosen, unread)
+
+
 _READABLE = "save it as UTF-8, and split what is too long"
-
-
-def _write(crate: Crate, chosen: Selection, folder: Path, targets: list[Path]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    root = _seen_from(crate.root, folder)
-    texts = [
-        starter_config(root, chosen.constants_file, crate.binary),
-        starter_params(chosen.proposals),
-    ]
-    for target, text in zip(targets, texts, strict=True):
-        target.write_text(text, encoding="utf-8")
 
 
 def _refuse_unread(crate: Crate) -> None:
@@ -80,9 +128,7 @@ def _refuse_unread(crate: Crate) -> None:
         raise InvalidInput(faults)
 
 
-def _skipped(crate: Crate, chosen: Selection) -> Iterator[str]:
-    for file, reason in crate.unread.items():
-        yield f"skipped {file}: {reason}"
+def _skipped(chosen: Selection) -> Iterator[str]:
     for reason, names in sorted(chosen.skipped.items(), key=lambda item: -len(item[1])):
         more = f", and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MOST_NAMED])}{more}"
@@ -98,7 +144,7 @@ def _constants(source: Path, root: Path, wanted: str) -> str:
 
 
 def _inside(root: Path, file: Path) -> str | None:
-    """The file as config.toml has to name it; None for what is no Rust file of the source."""
+    """The file as config.toml names it; None if it is not a Rust file of the source."""
     root, file = root.resolve(), file.resolve()
     if root not in file.parents or file.suffix != ".rs" or not file.is_file():
         return None
@@ -106,7 +152,7 @@ def _inside(root: Path, file: Path) -> str | None:
 
 
 def _seen_from(source: Path, folder: Path) -> Path:
-    """The source as config.toml names it: as it was given, if that leads there from the folder."""
+    """A path as config.toml names it: as it was given, if that leads there from the folder."""
     if (folder.resolve() / source).resolve() == source.resolve():
         return source
     return source.resolve()

@@ -49,20 +49,24 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
 def diff(
     config: str | None, database_url: str | None, run: str | None, start: bool, theta: str | None
 ) -> None:
-    """The values as a patch of the source.
+    """The values as a patch of the source, or as `setoption` lines.
 
-    For `git apply`, in the folder of the engine's Cargo.toml. An empty patch: the source has these
-    values already.
+    A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
+    source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
     _refuse_contradictions(run, start, theta)
     found = settings(config, database_url)
     space = checked_space(found)
-    source, constants = source_of(found), found.build.constants_file
     wanted: Mapping[str, float] = {p.name: p.value for p in space.parameters}
     if run is not None:
         wanted = _values_of(found.database_url, run, start, theta)
-    texts = read_sources(space, source, constants)
     values = space.rounded(space.steps(wanted))
+    if found.delivery.kind is DeliveryKind.UCI:
+        lines = (f"setoption name {name} value {v}\n" for name, v in space.options(values).items())
+        echo_raw("".join(lines))
+        return
+    source, constants = source_of(found), found.build.constants_file
+    texts = read_sources(space, source, constants)
     for name, text in render(space, values, texts, constants).items():
         echo_raw(unified_patch(texts[name], text, name))
 

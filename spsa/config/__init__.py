@@ -1,4 +1,4 @@
-"""config.toml, params.toml and the environment, to frozen values or to all their faults."""
+"""Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
 from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config
@@ -14,7 +14,7 @@ from spsa.config.settings import (
 )
 from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import load_space
-from spsa.config.starter import starter_config, starter_params
+from spsa.config.starter import starter_config, starter_params, starter_uci_config
 
 __all__ = [
     "BuildConfig",
@@ -34,4 +34,5 @@ __all__ = [
     "says",
     "starter_config",
     "starter_params",
+    "starter_uci_config",
 ]

@@ -1,4 +1,4 @@
-"""Which database: from the environment, or from config.toml, as an absolute URL."""
+"""The database's URL, from the environment or from config.toml, as an absolute URL."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from spsa.errors import Fault, InvalidInput
 def read_url(section: Section, folder: Path, variable: str) -> str:
     """`variable` (DATABASE_URL's value, "" when unset) or the section's url, driver named.
 
-    A relative SQLite path is relative to `folder`, that of config.toml, so that two programs
-    started in two places mean one database. In the variable it is relative to where the program
-    was started, as a shell's user expects.
+    In config.toml, a relative SQLite path is relative to `folder`, the folder of config.toml, so
+    that programs started in different folders use the same database. In the variable it is
+    relative to the current folder, as users of a shell expect.
     """
     written = section.get("url")
     section.close()
@@ -31,7 +31,7 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
 
 
 def _fault(url: str) -> Fault | None:
-    """What is wrong with a URL, in words that hold nothing of it."""
+    """What is wrong with a URL; the text quotes nothing of it, as it may hold a password."""
     try:
         parsed(url.strip())
     except InvalidInput as error:

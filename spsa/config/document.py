@@ -1,4 +1,4 @@
-"""A TOML file as a person wrote it: its values, and on which line each of them stands."""
+"""A TOML file: its values, and the line of each of them."""
 
 import re
 import tomllib
@@ -34,7 +34,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Read a TOML file. Raises InvalidInput when there is none or it is none."""
+    """Read a TOML file. Raises InvalidInput if it is missing or not valid TOML."""
     text = _text(path)
     if found := _DEEP_KEY.search(text):  # which would take tomllib a time quadratic in its parts
         line = text.count("\n", 0, found.end()) + 1
@@ -72,12 +72,12 @@ def _data(path: Path, text: str) -> dict[str, object]:
     except ValueError as error:  # TOMLDecodeError, or what int() and repr() say of 5000 digits
         line = _line_of(text, str(error))
         message = _LINE.sub("", str(error)).strip()
-        raise _unreadable(path, f"is not TOML: {message}", "mend this line", line) from None
+        raise _unreadable(path, f"is not TOML: {message}", "correct this line", line) from None
     return data
 
 
 def _line_of(text: str, message: str) -> int | None:
-    """The line that a message names; that of the long number where only int() spoke."""
+    """The line that a message names; for an error of int(), the line of the long number."""
     found = _LINE.search(message)
     if found is None:
         at = _LONG_NUMBER.search(text)
@@ -97,7 +97,7 @@ def _lines(text: str) -> dict[Key, int]:
 
 
 def _entries(node: Node, outer: Key) -> Iterator[tuple[Key, int]]:
-    """Every key below `node`; `outer` is the path of the table that the node is in."""
+    """Every key below `node`; `outer` is the path of the table around it."""
     for child in node.named_children:
         if child.type not in ("pair", "table", "table_array_element"):
             continue

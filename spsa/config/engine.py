@@ -1,4 +1,4 @@
-"""The files against what one engine declares: a value it clamps in silence tunes nothing."""
+"""Checks the files against an engine's options: a value that it clamps silently tunes nothing."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,9 +13,9 @@ from spsa.errors import Fault
 def check_against_engine(
     space: Space, declarations: Declarations, config: Config
 ) -> tuple[Fault, ...]:
-    """All that the engine would not obey: an option it has not, a value outside an option's range.
+    """The faults of the delivery over UCI: an unknown option, or a value outside its range.
 
-    For the delivery over UCI; every parameter is looked at over its whole range.
+    Checks every parameter at both ends of its range.
     """
     return (
         *_of_options(config, declarations),
@@ -31,8 +31,8 @@ def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
                 file=str(config.path),
                 line=lines.get(("engine", "options", name)),
                 name="engine.options",
-                found=f"the engine would not obey: {objection}",
-                remedy="write an option as the engine's answer to `uci` has it",
+                found=f"the engine would not accept it: {objection}",
+                remedy="write the option as the engine declares it in its reply to `uci`",
             )
 
 
@@ -43,7 +43,7 @@ def _of_parameters(space: Space, declarations: Declarations, file: str) -> Itera
                 file=file,
                 line=parameter.line,
                 name=parameter.name,
-                found=f"the engine would not obey: {objection}",
+                found=f"the engine would not accept it: {objection}",
                 remedy="correct `option`, or keep min and max inside the option's range",
             )
 

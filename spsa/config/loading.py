@@ -1,4 +1,4 @@
-"""config.toml and the environment to one frozen Config."""
+"""Reads config.toml and the environment into one frozen Config."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ from spsa.core.game_settings import Terms
 from spsa.errors import Fault, InvalidInput
 
 PRIORITIES = 1000
-"""Priorities go from minus this to this; 0 is the usual one."""
+"""Priorities lie between minus this and this; the default is 0."""
 
 LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
 MOST_ITERATIONS = 10_000_000
@@ -30,10 +30,10 @@ _SPSA_KEYS = ("algorithm", "max_iterations")
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
-    """Read config.toml; DATABASE_URL in `environ` goes before its [database] url.
+    """Read config.toml; DATABASE_URL in `environ` overrides its [database] url.
 
-    Paths in it are relative to the file. Raises InvalidInput with all that is wrong. Whether what
-    the paths name is there is not asked here (a dashboard needs no source): see `check_files`.
+    Paths in it are relative to the file. Raises InvalidInput with all faults. `check_files` checks
+    that the named files exist, because some commands need none (a dashboard needs no source).
     """
     document = read_document(path)
     faults = Faults(document)
@@ -43,7 +43,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
 
 
 def check_files(config: Config) -> None:
-    """Raise InvalidInput for every file or folder that a run needs and that is not there."""
+    """Raise InvalidInput with every file or folder that a run needs and that is missing."""
     faults = [
         Fault(
             file=str(config.path), line=None, name=name, found=f"{path} is not there", remedy=remedy
@@ -58,7 +58,7 @@ def check_files(config: Config) -> None:
 def _is_there(path: Path) -> bool:
     try:
         path.stat()
-    except OSError:  # also of a name that is too long
+    except OSError:  # also for a name that is too long
         return False
     return True
 

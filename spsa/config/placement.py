@@ -1,4 +1,4 @@
-"""The keys of a parameter that say where its value goes."""
+"""Reads where a parameter's value goes: `constant`, `array` or `table`, and `knob`."""
 
 from spsa.config.section import Section
 from spsa.core.params import (
@@ -15,7 +15,7 @@ _KINDS = ("constant", "array", "table")
 
 
 def read_placement(section: Section) -> Placement:
-    """`constant`, or `array` or `table` with `knob`; the name in capitals when none is given."""
+    """`constant`, or `array` or `table` with `knob`; the default is the name in capitals."""
     given = [kind for kind in _KINDS if kind in section]
     if len(given) > 1:
         section.fault(given[1], f"{' and '.join(given)} are both given", "keep one of them")
@@ -62,7 +62,7 @@ def _only_for_arrays(section: Section) -> None:
 def _only_with(key: str, kind: str, section: Section) -> None:
     if key in section:
         section.get(key)
-        section.fault(key, f"{key} is given without {kind}", f"leave it away, or add {kind}")
+        section.fault(key, f"{key} is given without {kind}", f"remove it, or add {kind}")
 
 
 def _location(section: Section, kind: str) -> Location:

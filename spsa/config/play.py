@@ -1,4 +1,4 @@
-"""The tables of config.toml that decide how games are played."""
+"""Reads the tables of config.toml that decide how games are played."""
 
 from hashlib import sha256
 from importlib.util import find_spec
@@ -44,7 +44,7 @@ def read_time_control(section: Section) -> TimeControl:
 
 
 def _unknown_kind(section: Section) -> TimeControl:
-    """Which keys go with a kind that is none is not to be known: no more faults than that one."""
+    """An unknown kind is one fault; which keys would go with it is unknown."""
     for key in section.keys:
         section.get(key)
     return TimeControl(low=1.0, high=1.0)
@@ -56,7 +56,7 @@ def _seconds(section: Section) -> tuple[float, float]:
 
 
 def _time(section: Section, key: str, default: float) -> float:
-    """At least the millisecond in which UCI counts."""
+    """At least one millisecond, the unit of UCI."""
     return float(section.number(key, default, above=0.0, least=0.001, most=MOST_SECONDS))
 
 
@@ -66,7 +66,7 @@ def _counts(section: Section, most: int) -> tuple[int, int]:
 
 
 def _refuse_others(section: Section, kind: TimeKind) -> None:
-    """Keys of another kind of time control get a fault of their own: they look right."""
+    """Keys of another kind of time control get their own message, because they look right."""
     kinds = {
         "timelow": (TimeKind.MOVETIME, TimeKind.CLOCK),
         "timehigh": (TimeKind.MOVETIME, TimeKind.CLOCK),
@@ -90,7 +90,7 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
 
 
 def read_book(section: Section, folder: Path) -> Book:
-    """`book` and `plies` of [games]. A file that is there is hashed; `check_files` misses it."""
+    """`book` and `plies` of [games]. Hashes the file if it exists; `check_files` reports if not."""
     name = section.text("book", BUILTIN)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
@@ -101,7 +101,7 @@ def read_book(section: Section, folder: Path) -> Book:
 
 
 def _digest_of(path: Path, section: Section) -> str:
-    """Empty where a command that plays nothing may not need the file, as on another machine."""
+    """Empty if the file is missing: a command that plays nothing does not need it."""
     try:
         return _digest(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -113,7 +113,7 @@ def _digest_of(path: Path, section: Section) -> str:
 
 
 def _builtin() -> Path:
-    """The book that came with this installation; every box has to have the same one."""
+    """The installation's own book; all machines of a run must have the same one."""
     found = find_spec("worker")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent / "runner" / "openings" / "balanced.epd"
@@ -160,7 +160,7 @@ def _resign(section: Section) -> ResignRule | None:
 
 
 def read_options(section: Section) -> dict[str, str]:
-    """[engine.options]: what both engines get by `setoption`, as UCI writes it."""
+    """[engine.options]: the options that both engines get by `setoption`, as UCI writes them."""
     options: dict[str, str] = {}
     for name in section.keys:
         value = section.get(name)
@@ -171,7 +171,7 @@ def read_options(section: Section) -> dict[str, str]:
                 "write a number, a text or true on one line, "
                 f"of at most {MOST_OPTION_LENGTH} printable characters"
             )
-            section.fault(name, f"{name} = {shown(value)} is no value of an option", remedy)
+            section.fault(name, f"{name} = {shown(value)} is not a value of an option", remedy)
     return options
 
 
@@ -180,5 +180,5 @@ def _is_value(value: object) -> bool:
 
 
 def _is_sendable(text: str) -> bool:
-    """UCI has one line for an option, and no way to quote a line break."""
+    """UCI sends an option on one line and cannot quote a line break."""
     return text == "" or is_printable(text, MOST_OPTION_LENGTH)

@@ -1,4 +1,4 @@
-"""Theta written back into params.toml: a projection of the run, with the person's layout kept."""
+"""Writes theta back into params.toml and keeps the layout and comments."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ from spsa.errors import Fault, InvalidInput
 
 
 def project_theta(path: Path, values: Mapping[str, float]) -> bool:
-    """Write `values` as the parameters' `value` keys; True when the file had to be changed.
+    """Write `values` as the parameters' `value` keys; True if the file changed.
 
     Only these numbers change: comments, order, line ends, mode and symbolic links stay. A value is
-    rounded to four digits below its step and kept inside its bounds. The file is replaced in one
-    move, so a reader sees the old or the new one, also after a crash. A name that the file does not
-    have is left out: what else no longer matches the run is told by `spsa.core.params.differences`.
+    rounded to four digits below its step and kept inside its bounds. The file is replaced
+    atomically, so a reader sees the old or the new one, also after a crash. Names that the file
+    does not have are ignored; `spsa.core.params.differences` reports them.
 
     Raises InvalidInput when the file cannot be read, is wrong, or cannot be written.
     """
@@ -43,7 +43,7 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
 
 
 def says(path: Path, values: Mapping[str, float]) -> bool:
-    """Whether the file has these values already, as they would be written.
+    """Whether the file already has these values, rounded as `project_theta` writes them.
 
     Raises InvalidInput when the file cannot be read or is wrong.
     """
@@ -55,7 +55,7 @@ def says(path: Path, values: Mapping[str, float]) -> bool:
 
 
 def _write(table: Any, parameter: Parameter, value: float) -> None:
-    """Put `value` into the table, unless what is there already says it."""
+    """Write `value` into the table unless it is there already."""
     readable = _readable(parameter, value)
     if _readable(parameter, parameter.value) != readable:
         whole = isinstance(parameter.value, int) and readable == int(readable)
@@ -83,7 +83,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable, where the system can."""
+    """Make the rename durable, on systems that can."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Reading one table of a file key by key: every fault is noted, none is raised until the end."""
+"""Reads one table of a file key by key; collects all faults and raises them at the end."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from spsa.config.document import Document, Key
 from spsa.errors import MOST_FAULTS, Fault, InvalidInput
 
 MOST = 1e15
-"""Of any number in a file: a float beyond it no longer tells one whole number from the next."""
+"""The largest number in a file: beyond it a float cannot tell whole numbers apart."""
 
 LONGEST_TEXT = 4096
 _MOST_COMPARED = 5000
-"""Names among which a misspelt one is looked for."""
+"""Names that a misspelt name is compared with."""
 
 
 class Faults:
-    """What is wrong in one file so far."""
+    """The faults found in one file so far."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -40,22 +40,22 @@ class Faults:
         )
 
     def add(self, fault: Fault) -> None:
-        """Add a fault, of the file or of a variable that goes before it; the last raises them."""
+        """Add a fault of the file or of a variable that overrides it; raises at MOST_FAULTS."""
         self._found.append(fault)
         if len(self._found) == MOST_FAULTS:
             self.raise_any()
 
     def raise_any(self) -> None:
-        """Raise InvalidInput with all the faults, in the order of the file; nothing if none."""
+        """Raise InvalidInput with all faults in the order of the file, if there are any."""
         if self._found:
             raise InvalidInput(sorted(self._found, key=lambda fault: fault.line or 0))
 
 
 class Section:
-    """One table. Every key that is asked for is a known one; `close` refuses all others.
+    """One table. Every key that is read is a known one; `close` refuses all others.
 
-    A value that is missing where one is required, or wrong, is noted, and the default is returned
-    so that reading can go on.
+    A missing or wrong value is noted as a fault and replaced by the default, so that reading goes
+    on.
     """
 
     def __init__(self, faults: Faults, path: Key, table: object) -> None:
@@ -69,12 +69,12 @@ class Section:
 
     @property
     def name(self) -> str:
-        """As messages call it: its path, or the file where it is the whole of it."""
+        """Its name in messages: its path, or the file's name for the top level."""
         return ".".join(self._path) or self._faults.file
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was wrong in this section so far."""
+        """Whether this section has no faults so far."""
         return self._wrong == 0
 
     def fault(self, key: str | None, found: str, remedy: str) -> None:
@@ -83,25 +83,25 @@ class Section:
         self._faults.note(path, self.name, found, remedy)
 
     def fault_elsewhere(self, origin: str, found: str, remedy: str) -> None:
-        """A fault of what goes before this section: a variable or an option, called `origin`."""
+        """A fault of a variable or an option, called `origin`, that overrides this section."""
         self._wrong += 1
         self._faults.add(Fault(file=origin, line=None, name=self.name, found=found, remedy=remedy))
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that are written, in the order of the file."""
+        """The keys of the table, in the order of the file."""
         return tuple(self._table)
 
     def __contains__(self, key: str) -> bool:
         return key in self._table
 
     def get(self, key: str) -> object:
-        """The raw value, None when it is absent."""
+        """The raw value, None if the key is absent."""
         self._known.add(key)
         return self._table.get(key)
 
     def section(self, key: str) -> "Section":
-        """The table `key` inside this one, empty when it is absent."""
+        """The table `key` inside this one, empty if it is absent."""
         return Section(
             self._faults, (*self._path, key), {} if self.get(key) is None else self.get(key)
         )
@@ -115,7 +115,7 @@ class Section:
         above: float | None = None,
         most: float = MOST,
     ) -> float:
-        """A number from `least` to `most`, greater than `above`. Required without a default."""
+        """A number from `least` to `most`, greater than `above`; required without a default."""
         value = self._present(key, default, "a number")
         if value is None:
             return default or 0.0
@@ -137,7 +137,7 @@ class Section:
     def whole(
         self, key: str, default: int | None = None, *, least: int = 0, most: int = 2**63 - 1
     ) -> int:
-        """A whole number from `least` to `most`. Required without a default."""
+        """A whole number from `least` to `most`; required if there is no default."""
         value = self._present(key, default, "a whole number")
         if value is None:
             return default or 0
@@ -180,7 +180,7 @@ class Section:
         return default
 
     def path(self, key: str, folder: Path, default: str = "") -> Path:
-        """The absolute path that a text names, from `folder`; whether it is there is not asked."""
+        """The absolute path that a text names, from `folder`; the file need not exist."""
         name = self.text(key, default)
         try:
             path = folder / Path(name).expanduser()
@@ -194,7 +194,7 @@ class Section:
             return folder
         try:
             return path.resolve()
-        except RuntimeError:  # a circle of links, which is told when the path is opened
+        except RuntimeError:  # a circle of links; opening the path reports it
             return path
 
     def flag(self, key: str, default: bool) -> bool:
@@ -213,7 +213,7 @@ class Section:
         return default
 
     def close(self) -> None:
-        """Note every key that nobody asked for."""
+        """Note every key that was not read."""
         for key in self._table:
             if key not in self._known:
                 self.fault(key, f"unknown key {key!r}", suggestion(key, self._known))
@@ -240,12 +240,12 @@ _BREAKS = {ord(mark): " " for mark in "\r\n\t"}
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text may go to a terminal, a command line or an engine as it is."""
+    """Whether a text can go to a terminal, a command line or an engine unchanged."""
     return text.isprintable() and len(text) <= LONGEST_TEXT
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in a message: as TOML writes it, and not too long."""
+    """A value for a message: as TOML writes it, shortened."""
     text = (
         str(value).lower()
         if isinstance(value, bool)
@@ -264,6 +264,6 @@ def _decimal(value: object) -> str:
 
 
 def suggestion(word: str, known: Sequence[str] | set[str]) -> str:
-    """What to do about a word that is not among the known ones."""
+    """A remedy for an unknown word: the closest known one, or all of them."""
     close = get_close_matches(word, sorted(known)[:_MOST_COMPARED], n=1)
     return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(sorted(known))}"

@@ -1,4 +1,4 @@
-"""What config.toml says, as frozen values. Every path is absolute."""
+"""The content of config.toml as frozen values. Every path is absolute."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from spsa.core.game_settings import Terms, TimeControl
 
 
 class DeliveryKind(StrEnum):
-    """How values get into an engine: constants and a build, or `setoption`."""
+    """How values get into an engine: by rewritten constants and a build, or by `setoption`."""
 
     BUILD = "build"
     UCI = "uci"
 
 
 class Distribution(StrEnum):
-    """How workers get a binary: from a shared folder, or out of the database."""
+    """How workers get a binary: from a shared folder, or from the database."""
 
     PATH = "path"
     DATABASE = "database"
@@ -25,9 +25,9 @@ class Distribution(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GamesConfig:
-    """How games are cut into iterations and batches; both counts are even, pairs stay whole.
+    """How games are divided into iterations and batches; both counts are even.
 
-    `iterations_in_flight` is "auto" where the master keeps as many as the fleet needs.
+    With "auto", the master keeps as many iterations in flight as the fleet needs.
     """
 
     per_iteration: int = 150
@@ -38,13 +38,13 @@ class GamesConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildConfig:
-    """How binaries are made of the source, where they are kept and how boxes get them.
+    """How binaries are built, where they are kept and how workers get them.
 
-    `flags` go to `cargo build`; `binary` is None for cargo's only one and `target` None for this
-    machine's triple; `timeout` is in seconds, a side. `bench` says whether the engine must have a
-    `bench` command (True), is not asked for one (False) or may have one (None), `bench_timeout`
-    how many seconds that may take. `at_once` are the iterations whose engines are built at a time,
-    None where the processors decide. `source_path` is None only where nothing is built.
+    `flags` go to `cargo build`. `binary` is None for cargo's only binary, `target` None for this
+    machine's triple. `timeout` is in seconds for each engine. `bench` says whether the engine must
+    have a `bench` command (True), may have one (None) or is not asked for one (False);
+    `bench_timeout` is in seconds. `at_once` is the number of iterations whose engines are built at
+    a time, None to follow the number of processors. `source_path` is None only if nothing is built.
     """
 
     source_path: Path | None = None
@@ -70,9 +70,9 @@ class DeliveryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The match of the tuned values against the first ones; 0 games is none.
+    """The match of the tuned values against the first ones; with 0 games none is played.
 
-    `time_control` is None for that of the tune.
+    `time_control` is None to use that of the run.
     """
 
     games: int = 0
@@ -81,11 +81,11 @@ class Validation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One config.toml with the environment on top of it.
+    """One config.toml, overridden by the environment.
 
-    `seed` is None when the master is to draw one, `signing_key` when nothing is to be signed.
-    `priority` and `share` say how a new run is served beside others. `settings` are the rule's own
-    keys of [spsa] as they are written, known to exist and to be plain values.
+    `seed` is None if the master draws one, `signing_key` if nothing is signed. `priority` and
+    `share` decide how a new run is scheduled beside others. `settings` are the algorithm's own keys
+    of [spsa] as they are written; they are known keys with plain values.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""params.toml against the engine's source: everything that cargo would only find out later."""
+"""Checks params.toml against the engine's source, before cargo would fail on it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
@@ -19,13 +19,13 @@ from spsa.errors import MOST_FAULTS, Fault, InvalidInput
 from spsa.security.regular_file import content
 
 MOST_SOURCE = 2**22
-"""Bytes of one file of a source: its tree takes a microsecond and a kilobyte for each."""
+"""Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
 
 
 def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[str, str]:
-    """The texts of the files that parameters stand in, the constants file first, line ends kept.
+    """The texts of the files that hold parameters, the constants file first, line ends kept.
 
-    Raises InvalidInput for every file that is missing or no UTF-8.
+    Raises InvalidInput with every file that is missing or is not UTF-8.
     """
     texts: dict[str, str] = {}
     faults: list[Fault] = []
@@ -44,11 +44,11 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
 def check_against_source(
     space: Space, texts: Mapping[str, str], constants_file: str, file: str = "params.toml"
 ) -> tuple[Fault, ...]:
-    """All that keeps the parameters from being written into these sources.
+    """The reasons why parameters cannot be written into these sources.
 
-    `texts` are the sources by path inside the tree, `file` is what the faults are reported in. A
-    constant that is absent, there twice or derived; an index outside; a value anywhere in the
-    parameters' ranges that the Rust type cannot hold.
+    `texts` are the sources by path inside the tree; faults are reported in `file`. Finds constants
+    that are missing, ambiguous or computed, indexes out of range, and values within a parameter's
+    range that the Rust type cannot hold.
     """
     files = {name: parse(text, name) for name, text in texts.items()}
     faults = (
@@ -76,7 +76,7 @@ def _by_target(space: Space) -> list[tuple[Parameter, ...]]:
 def _refusals(
     knobs: tuple[Parameter, ...], files: Mapping[str, RustFile], constants_file: str
 ) -> Iterator[tuple[str, str]]:
-    """At most one refusal for one place: the next would only repeat it."""
+    """At most one refusal for each place: further ones would repeat it."""
     name = target(knobs[0].place).file or constants_file
     if name not in files:
         yield f"{name} is not among the sources", "name a file inside the source tree"
@@ -90,7 +90,7 @@ def _refusals(
 
 
 def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
-    """Write the extremes of every knob; a formula is linear in each, so nothing lies beyond."""
+    """Try the extremes of every knob; formulas are linear, so no value lies beyond them."""
     place = knobs[0].place
     found = _elements(place.location, file) if isinstance(place, Constant) else None
     found = elements(file, target(place)) if found is None else found
@@ -104,7 +104,7 @@ def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
 
 
 def _check_step(knob: Parameter, element: Element) -> None:
-    """Where its numbers are largest, floating point is coarsest."""
+    """Check the step at the largest value, where floating point is coarsest."""
     largest = max(abs(knob.minimum), abs(knob.maximum)) * (knob.scale or 1)
     if knob.active:
         element.check_step(largest, knob.step * (knob.scale or 1))
@@ -132,5 +132,5 @@ def _corners(knobs: tuple[Parameter, ...]) -> Iterator[dict[str, float]]:
 
 
 def extremes(knob: Parameter) -> tuple[float, ...]:
-    """The values between which a parameter stays; its only one if it is frozen."""
+    """The bounds of a parameter; only its value if it is frozen."""
     return (knob.minimum, knob.maximum) if knob.active else (knob.nearest(knob.value),)

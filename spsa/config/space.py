@@ -1,4 +1,4 @@
-"""params.toml: every table a parameter, and the constraints between them."""
+"""Reads params.toml: each table is a parameter; `constraints` orders them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ _MOST_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of
 _LEAST_STEP = 1e-12
 _MOST_SCALE = 10**9
 _LONGEST_NAME = 100
-_MOST_PARAMETERS = 5000
+MOST_PARAMETERS = 5000
 _MOST_CONSTRAINTS = 5000
 
 
@@ -48,8 +48,8 @@ def load_space(path: Path) -> Space:
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     """The parameters in which nothing is wrong, in the order of the file."""
     tables = [(name, table) for name, table in document.data.items() if name != "constraints"]
-    if len(tables) > _MOST_PARAMETERS:
-        remedy = f"tune at most {_MOST_PARAMETERS}, or whole tables by their knobs"
+    if len(tables) > MOST_PARAMETERS:
+        remedy = f"tune at most {MOST_PARAMETERS}, or whole tables by their knobs"
         faults.note((), document.path.name, f"{len(tables)} parameters are too many", remedy)
         return ()
     sections = [Section(faults, (name,), table) for name, table in tables]
@@ -83,7 +83,7 @@ def _parameter(section: Section, document: Document) -> Parameter:
     )
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         remedy = "use letters, digits and _; `constant` and `option` take the engine's own names"
-        section.fault(None, f"{name!r} is no name for a parameter", remedy)
+        section.fault(None, f"{name!r} is not a name for a parameter", remedy)
     if section.sound:
         _check(section, parameter)
     section.close()
@@ -98,7 +98,7 @@ def _integral(section: Section, numbers: tuple[float, ...], *, real: bool) -> bo
     whole = not real and all(number == int(number) for number in numbers)
     kind = section.choice("type", ("int", "float"), "int" if whole else "float")
     if kind == "int" and "scale" in section:
-        section.fault("scale", 'scale does not go with type = "int"', "leave one of them away")
+        section.fault("scale", 'scale does not go with type = "int"', "remove one of them")
     return kind == "int"
 
 
@@ -178,7 +178,7 @@ def _check_together(
     *,
     complete: bool,
 ) -> None:
-    """What only several parameters can have wrong; `complete` when none of them is missing."""
+    """Faults between several parameters; `complete` if all of them could be read."""
     names = {parameter.name for parameter in parameters}
     known = tuple(c for c in constraints if {c.less, c.greater} <= names)
     space = Space(parameters, known)
@@ -204,7 +204,7 @@ def _check_options(space: Space, faults: Faults) -> None:
 def _check_order(space: Space, faults: Faults) -> None:
     if names := sorted(circle(space.constraints)):
         found = f"{', '.join(names)} are in a circle"
-        faults.note(("constraints",), "constraints", found, "leave one of the constraints away")
+        faults.note(("constraints",), "constraints", found, "remove one of the constraints")
         return
     for name, (low, high) in feasible(space.parameters, space.constraints).items():
         if low > high:

@@ -28,8 +28,8 @@ timelow = 0.25                  # seconds; drawn for each pair of games
 timehigh = 1.0
 
 [games]
-games_per_iteration = 150       # even: games come in pairs with colours swapped
-batch_size = 10                 # games a slot claims at a time, at most
+{per_iteration:<32}# even: games come in pairs with colours swapped
+{batch:<32}# games a slot claims at a time, at most
 iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
 book = "builtin"                # or the path of an EPD or PGN file
 
@@ -37,15 +37,7 @@ book = "builtin"                # or the path of an EPD or PGN file
 algorithm = {algorithm}           # finds its own gains; others: {others}
 max_iterations = 500
 
-[build]
-source_path = {source}          # required: the folder of the engine's Cargo.toml
-constants_file = {constants}
-engines_path = "engines"        # where binaries are kept; workers must see it
-{binary}             # when cargo makes more than one
-# flags = ["--release"]
-# at_once = 2                   # iterations whose engines are built at a time
-# distribute = "database"       # for workers that do not see engines_path
-
+{engines}
 [engine.options]                # sent to both engines by setoption
 # Hash = 16
 
@@ -59,6 +51,41 @@ engines_path = "engines"        # where binaries are kept; workers must see it
 
 [validation]
 games = 0                       # played at the end: the tuned values against the first ones
+"""
+
+_BUILD = """\
+[build]
+source_path = {source}          # required: the folder of the engine's Cargo.toml
+constants_file = {constants}
+engines_path = "engines"        # where binaries are kept; workers must see it
+{binary}             # when cargo makes more than one
+# flags = ["--release"]
+# at_once = 2                   # iterations whose engines are built at a time
+# distribute = "database"       # for workers that do not see engines_path
+"""
+
+_UCI = """\
+[delivery]
+kind = "uci"                    # values are sent by setoption, and nothing is built
+{engine:<32}# required: the one binary that plays both sides
+
+[build]
+engines_path = "engines"        # where a copy of it is kept; workers must see it
+# distribute = "database"       # for workers that do not see engines_path
+"""
+
+_PARAMS_OF_OPTIONS = """\
+# What is tuned. The master rewrites only `value`; comments and layout are yours.
+#
+#   [name]            the engine's option of this name, unless told otherwise:
+#   option = "Name"   as the engine declares it
+#   value, min, max   where it starts and may go, inside the range that the engine declares
+#   step              how far plus and minus lie from it; should be worth one to three Elo
+#   scale = 1000      sends 0.75 as 750
+#   active = false    sends it without tuning it
+#
+# Few parameters that matter beat many: keep ten or twenty, delete the rest.
+# constraints = ["probcut_depth_reduction < probcut_min_depth"]
 """
 
 _PARAMS = """\
@@ -81,21 +108,38 @@ _PARAMS = """\
 
 def starter_config(source: PurePath | str, constants_file: str, binary: str | None = None) -> str:
     """The text of a config.toml for an engine's source; paths are written with slashes."""
-    return _CONFIG.format(
-        algorithm=_quoted(DEFAULT_ALGORITHM),
-        others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
+    build = _BUILD.format(
         source=_quoted(PurePath(source).as_posix()),
         constants=_quoted(constants_file),
         binary=f"binary = {_quoted(binary)}" if binary else '# binary = "engine"',
     )
+    return _config(build, per_iteration=150, batch=10)
 
 
-def starter_params(proposals: Mapping[str, Iterable[Proposed]]) -> str:
-    """The text of a params.toml with the proposals of each file.
+def starter_uci_config(engine: PurePath | str) -> str:
+    """The text of a config.toml for a binary that takes its values by `setoption`.
+
+    Without builds an iteration costs nothing but its games, so it has few of them.
+    """
+    return _config(_UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} "), 32, 8)
+
+
+def _config(engines: str, per_iteration: int, batch: int) -> str:
+    return _CONFIG.format(
+        algorithm=_quoted(DEFAULT_ALGORITHM),
+        others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
+        per_iteration=f"games_per_iteration = {per_iteration}",
+        batch=f"batch_size = {batch}",
+        engines=engines,
+    )
+
+
+def starter_params(proposals: Mapping[str, Iterable[Proposed]], *, of_options: bool = False) -> str:
+    """The text of a params.toml with the proposals of each file, or of an engine's options.
 
     What has a reason against it is commented out, and what is no strength of play is left out.
     """
-    parts = [_PARAMS]
+    parts = [_PARAMS_OF_OPTIONS if of_options else _PARAMS]
     for file, each in proposals.items():
         if tables := list(_tables(each)):
             parts += [f"\n# ---- {file} ----\n", *tables]

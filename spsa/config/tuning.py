@@ -1,4 +1,4 @@
-"""The tables of config.toml that decide what is run, how it moves, and what it is made of."""
+"""Reads the tables of config.toml about games, algorithm, build, delivery and validation."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -62,9 +62,9 @@ def _even(section: Section, key: str, default: int, least: int = 2) -> int:
 
 
 def read_algorithm(section: Section) -> str:
-    """The rule that is named in [spsa], or the default.
+    """The algorithm that [spsa] names, or the default.
 
-    The first configurations named none and gave the gains of SPSA, which are no other rule's.
+    Early configurations name none and set the gains of SPSA, which no other algorithm has.
     """
     own, gains = (
         {setting.name for setting in method(name).settings} for name in (DEFAULT_ALGORITHM, "spsa")
@@ -74,7 +74,7 @@ def read_algorithm(section: Section) -> str:
 
 
 def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> dict[str, object]:
-    """The keys of [spsa] that belong to the rule: everything but the `known` ones."""
+    """The keys of [spsa] that belong to the algorithm: all but the `known` ones."""
     settings = {key: section.get(key) for key in section.keys if key not in known}
     for key, found, remedy in settings_faults(algorithm, settings):
         near = [] if key in known else get_close_matches(key, known, n=1, cutoff=0.8)
@@ -83,7 +83,7 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
 
 
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
-    """[build]; `needed` when binaries have to be made, and not only kept."""
+    """[build]; `needed` if engines are built, and not only stored."""
     usual = BuildConfig(engines_path=folder / "engines")
     build = BuildConfig(
         source_path=_source(section, folder, needed=needed),
@@ -107,7 +107,7 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
 
 
 def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
-    """`source_path`, or `rusty_rival_path` as the first engine tuned this way had it."""
+    """`source_path`, or its first name `rusty_rival_path`."""
     written, old = section.text("source_path"), section.text("rusty_rival_path")
     if written and old:
         section.fault("rusty_rival_path", "source_path is given too", "keep source_path")
@@ -122,7 +122,9 @@ def _constants_file(section: Section, usual: str) -> str:
     name = section.text("constants_file", usual)
     if name.startswith("/") or ".." in name.split("/") or not name.endswith(".rs"):
         remedy = f'write it relative to source_path, as "{usual}"'
-        section.fault("constants_file", f"{shown(name)} is no Rust file inside the source", remedy)
+        section.fault(
+            "constants_file", f"{shown(name)} is not a Rust file inside the source", remedy
+        )
     return name
 
 

@@ -117,7 +117,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
         target=wanted["target"],
         timeout=config.build.timeout,
         bench=config.build.bench,
-        patience=SmokeTimeouts(bench=config.build.bench_timeout),
+        smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
     )
 

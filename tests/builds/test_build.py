@@ -159,7 +159,7 @@ def test_both_sides_failing_is_told_once(shared: Bench) -> None:
         shared.builder().build(rendered(-1), rendered(-2))
     words = str(failure.value)
     assert "the plus engine, with margin = -1" in words
-    assert "So it is with the minus engine, with margin = -2" in words
+    assert "The other failed too: the minus engine, with margin = -2" in words
     assert words.count("error[E0600]") == 1
 
 
@@ -251,7 +251,7 @@ def test_a_target_is_named(own: Bench) -> None:
 def test_an_engine_that_never_says_uciok_is_not_published(own: Bench) -> None:
     own.write("src/main.rs", 'mod constants; fn main() { println!("{}", constants::MARGIN) }')
     with pytest.raises(SmokeTestFailed) as failure:
-        own.builder(patience=SmokeTimeouts(handshake=5)).build_one("plus", rendered(12345))
+        own.builder(smoke=SmokeTimeouts(handshake=5)).build_one("plus", rendered(12345))
     assert "the plus engine, with margin = 12345" in str(failure.value)
     assert "  | 12345" in str(failure.value)
     assert not list(own.engines.iterdir())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import SmokeTimeouts, examine, node_count
+from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine, node_count
 from spsa.errors import SmokeTestFailed
 
 PATIENT = SmokeTimeouts(handshake=10, bench=10)
@@ -48,8 +48,8 @@ def test_an_engine_that_must_have_a_bench_and_has_none(tmp_path: Path) -> None:
 
 def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
     body = f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}'
-    patience = SmokeTimeouts(handshake=10, bench=0.2)
-    assert examine(script(tmp_path, body), None, patience) is None
+    timeouts = SmokeTimeouts(handshake=10, bench=0.2)
+    assert examine(script(tmp_path, body), None, timeouts) is None
 
 
 @pytest.mark.slow
@@ -123,3 +123,12 @@ def test_an_engine_does_not_see_the_database(
 )
 def test_node_counts(output: str, nodes: int | None) -> None:
     assert node_count(output) == nodes
+
+
+def test_thousands_of_options_are_all_heard(tmp_path: Path) -> None:
+    named = "option name SomeVeryLongParameterName%05.0f type spin default 50 min 0 max 100"
+    options = f"seq -f '{named}' 5000"
+    body = LISTEN.replace("echo uciok", f"{options}; echo uciok")
+    heard = declared_options(script(tmp_path, body), PATIENT).by_name
+    assert len(heard) == 5000
+    assert heard["someverylongparametername00001"].default == 50

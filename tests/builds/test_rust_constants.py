@@ -122,7 +122,7 @@ def test_numbers_are_found_with_their_types(location, number, kind):
         ("PAIR[1]", "PAIR is a tuple, entered by .; write PAIR.1"),
         ("LMP.1", "LMP is an array, entered by []; write LMP[1]"),
         ("LMP[4]", "LMP has 4 elements and none at 4; use 0 to 3"),
-        ("MARGIN[0]", "MARGIN is a single number; leave [0] away"),
+        ("MARGIN[0]", "MARGIN is a single number; remove [0]"),
     ],
 )
 def test_what_cannot_be_rewritten_is_refused_with_a_remedy(location, said):

@@ -109,3 +109,9 @@ def test_every_number_has_one_place():
     assert len({(one.start, one.end) for one in numbers}) == len(numbers)
     paths = [path_of(owner) for owner in FILE.constants if not owner.test_only]
     assert len(set(paths)) == len(paths)
+
+
+def test_a_constant_goes_before_a_variable_of_its_name():
+    file = parse("const A: i32 = 1; fn f() { let A = 2; } tunable! { A = 3; }")
+    assert element(file, Location.parse("A")).literal.number == 1
+    assert element(file, Location.parse("f::A")).literal.number == 2

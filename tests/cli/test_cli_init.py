@@ -84,7 +84,7 @@ def test_a_source_that_cannot_be_read(engine: Path, capsys: pytest.CaptureFixtur
     constants = engine / "src" / "engine_constants.rs"
     constants.write_bytes(b"pub const A: i32 = 1; // caf\xe9\n")
     assert execute(["init", "engine"]) == 2
-    assert "engine_constants.rs: it is not UTF-8" in capsys.readouterr().err
+    assert "engine_constants.rs: [SOURCE] it is not UTF-8" in capsys.readouterr().err
     constants.unlink()
     constants.mkdir()
     assert execute(["init", "engine"]) == 3
@@ -132,3 +132,77 @@ def test_a_member_of_a_workspace_is_built_from_its_root(
     params = tomllib.loads(Path("tune/params.toml").read_text())
     assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
     assert execute(["params", "show", "--config", "tune/config.toml"]) == 0
+
+
+OPTIONS = """\
+option name Hash type spin default 16 min 1 max 1024
+option name Ponder type check default false
+option name LMR Base type spin default 75 min 30 max 150
+option name razor-margin type spin default 300 min -2147483648 max 2147483647
+option name RAZOR_margin type spin default 40 min 10 max 80
+option name contempt type spin default 0 min -50 max 50
+option name odd type spin default 9 min 10 max 80
+option name Move Overhead type spin default 10 min 0 max 5000
+"""
+
+
+@pytest.fixture
+def uci(engine: Path) -> Path:
+    path = Path("many")
+    path.write_text(f"#!/bin/sh\ncat <<E\n{OPTIONS}uciok\nreadyok\nE\nread -r line\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_an_engines_options_become_parameters(
+    uci: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["init", "--engine", str(uci)]) == 0
+    said = capsys.readouterr().err
+    assert "skipped 2, an option of the protocol" in said and "no spin" in said
+    assert "without a default between a minimum and a maximum: odd" in said
+    params = tomllib.loads(Path("params.toml").read_text())
+    assert {name: tuple(one.values()) for name, one in params.items()} == {
+        "lmr_base": (75, 30, 150, 6, "LMR Base"),
+        "razor_margin": (300, 150, 600, 22, "razor-margin"),
+        "razor_margin_2": (40, 10, 80, 4, "RAZOR_margin"),
+        "contempt": (0, -50, 50, 5),
+    }
+    assert execute(["params", "show"]) == 0
+    config = tomllib.loads(Path("config.toml").read_text())
+    assert config["delivery"] == {"kind": "uci", "engine": "many"}
+    assert config["games"]["games_per_iteration"] == 32
+
+
+def test_the_values_of_options_are_shown_as_uci_lines(
+    uci: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["init", "--engine", str(uci)]) == 0
+    capsys.readouterr()
+    assert execute(["params", "diff"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "setoption name LMR Base value 75",
+        "setoption name razor-margin value 300",
+        "setoption name RAZOR_margin value 40",
+        "setoption name contempt value 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "either SOURCE, or --engine"),
+        (["engine", "--engine", "many"], 2, "either SOURCE, or --engine"),
+        (["--engine", "none"], 2, "does not exist"),
+        (["--engine", "outside.rs"], 4, "cannot be started"),
+        (["--engine", "dull"], 3, "declares no spin option"),
+    ],
+)
+def test_what_is_no_engine_with_options_is_refused(
+    uci: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dull = Path("dull")
+    dull.write_text("#!/bin/sh\necho uciok; echo readyok; read -r line\n")
+    dull.chmod(0o755)
+    assert execute(["init", *arguments]) == code
+    assert said in capsys.readouterr().err and not Path("config.toml").exists()

@@ -60,6 +60,8 @@ def test_range_and_step_follow_the_value(declaration, numbers):
         ("const ROWS: usize = 5; static X: [[u8; 2]; ROWS] = rows();", "the length of an array"),
         ("const PATTERN: u32 = 0x1f;", "a bit pattern"),
         ("const BETA_MAX_DEPTH: u8 = 6;", ""),
+        ("const MATE_SCORE: i32 = 9000;", "a size or a limit"),
+        ("const MATE_KILLER_BONUS: i32 = 900;", ""),
         ("const A: i32 = 0;", "switched off"),
         ("const A: u64 = 4_294_967_295;", "limit"),
         ("const MARGIN: i32 = 64;", ""),

@@ -106,11 +106,11 @@ def test_what_the_engine_would_not_obey_is_refused_before_anything_is_played(tun
     assert refused.returncode == 2, refused.stderr
     assert [line.partition(";")[0] for line in said] == [
         f"config.toml:{CONFIG.count(chr(10)) + 2}: [engine.options] "
-        "the engine would not obey: it declares no option 'Hash'",
+        "the engine would not accept it: it declares no option 'Hash'",
         f"{tuner.folder}/params.toml:2: [boldness] "
-        "the engine would not obey: boldness = 51 is outside 0 .. 50",
+        "the engine would not accept it: boldness = 51 is outside 0 .. 50",
         f"{tuner.folder}/params.toml:8: [calm] "
-        "the engine would not obey: it declares no option 'calm'",
+        "the engine would not accept it: it declares no option 'calm'",
         "3 faults",
     ]
     assert not (tuner.folder / "spsa.db").exists()

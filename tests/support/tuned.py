@@ -84,7 +84,7 @@ def iterate(staged: Stage, games: int = 8) -> None:
     signs = sum(asked.signs.values()) / max(1, len(asked.signs))
     play(staged, f"{run.name}-k{k}", 60.0 * signs)
     iteration = staged.store.open_iterations(run.id)[0]
-    update = rules.answer(run.state, run.theta, games_of(iteration))
+    update = rules.update(run.state, run.theta, games_of(iteration))
     staged.apply(
         theta_after=update.theta,
         delta=update.delta,

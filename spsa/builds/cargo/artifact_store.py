@@ -1,6 +1,6 @@
-"""The folder of published engines: `<build key>/<binary>` beside a manifest that has its hash.
+"""The folder of published engines: `<build key>/<binary>` beside a manifest with its hash.
 
-A key appears whole or not at all, whoever else publishes it, and is never written into again.
+A key appears complete or not at all, also with several publishers, and is never modified.
 """
 
 import json
@@ -43,7 +43,7 @@ class ArtifactStore:
     directory: Path
 
     def find(self, key: str) -> BuiltEngine | None:
-        """The engine with this key, if it is there and its bytes are still what they were."""
+        """The engine with this key, if it is there and its bytes match the manifest."""
         place = self.directory / key
         try:
             engine = _read(place)
@@ -55,9 +55,9 @@ class ArtifactStore:
     def put(
         self, key: str, binary: Path, target: str, examine: Callable[[Path], int | None]
     ) -> BuiltEngine:
-        """Publish `binary` under `key` once `examine` has tried the copy and told its bench.
+        """Publish `binary` under `key` after `examine` has tested the copy and returned its bench.
 
-        If somebody else has published that key meanwhile, theirs is the engine.
+        If another process publishes the key first, its engine is returned.
         """
         with self._staging() as draft:
             artifact = artifacts.publish(binary, draft, file_name(binary))
@@ -66,10 +66,10 @@ class ArtifactStore:
             path = place / artifact.path.name
             engine = BuiltEngine(key, artifact.sha256, artifact.size, path, target, bench)
             _write(draft, engine)
-            return self._appear(draft, engine)
+            return self._rename(draft, engine)
 
     def discard(self, keys: Collection[str]) -> None:
-        """Remove the engines with these keys, and drafts left by the dead."""
+        """Remove the engines with these keys, and drafts that killed processes left."""
         for key in keys:
             if _KEY.fullmatch(key) and (self.directory / key).is_dir():
                 self._discard(self.directory / key)
@@ -77,7 +77,7 @@ class ArtifactStore:
             if time.time() - draft.stat().st_mtime > _STALE_SECONDS:
                 shutil.rmtree(draft, ignore_errors=True)
 
-    def _appear(self, draft: Path, engine: BuiltEngine) -> BuiltEngine:
+    def _rename(self, draft: Path, engine: BuiltEngine) -> BuiltEngine:
         place = self.directory / engine.build_key
         for _ in range(2):
             try:
@@ -89,12 +89,12 @@ class ArtifactStore:
             else:
                 artifacts.sync_directory(self.directory)
                 return engine
-        raise TuningError(f"{place} cannot be made: something that is no engine keeps its place")
+        raise TuningError(f"{place} cannot be made: something else than an engine has this name")
 
     def _discard(self, place: Path) -> None:
-        """Take the name away at once, then remove what had it."""
-        with self._staging() as grave:
-            place.rename(grave / place.name)
+        """Rename first, so that the key disappears at once; then remove the files."""
+        with self._staging() as removed:
+            place.rename(removed / place.name)
 
     @contextmanager
     def _staging(self) -> Iterator[Path]:
@@ -111,7 +111,7 @@ class ArtifactStore:
 
 
 def file_name(binary: Path) -> str:
-    """The binary's name in letters that every shell and database agrees on."""
+    """The binary's name in characters that are safe in shells and databases."""
     return _UNSAFE.sub("-", binary.name).lstrip(".-_")[:128] or "engine"
 
 

@@ -1,6 +1,6 @@
-"""Which files of a checkout belong to its engine. Only reads.
+"""Finds the files of a checkout that belong to its engine; writes nothing.
 
-Ignore files are not followed: a network that a build embeds is often an ignored file.
+It disregards .gitignore, because a network that a build embeds is often an ignored file.
 """
 
 import os
@@ -15,7 +15,7 @@ from spsa.builds.cargo.tree import Entry
 from spsa.errors import Fault, InvalidInput
 
 CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")
-"""Where cargo looks in a directory; of two it reads the first."""
+"""The configuration files that cargo looks for; if both exist it reads the first."""
 
 OUTER = "outer/"
 """One directory around the crate in a copy."""
@@ -31,16 +31,16 @@ _JUNK = (
 class Checkout:
     """A directory with a Cargo.toml; `excluded` are paths in it that are no part of the engine.
 
-    Cargo's configuration files of the directories above belong to it as well, since a build in
-    place would follow them. In a copy they lie in directories around the crate, so that cargo
-    reads them in the same order.
+    Cargo's configuration files in the directories above belong to it too, because a build in the
+    checkout reads them. A copy keeps them in directories around the crate, so that cargo reads them
+    in the same order.
     """
 
     source: Path
     excluded: frozenset[Path] = frozenset()
 
     def tree(self) -> dict[str, Entry]:
-        """What a copy of the engine consists of; nothing if the checkout is gone."""
+        """The files of a copy of the engine; empty if the checkout is missing."""
         if not self.source.is_dir():
             return {}
         above = self._above()
@@ -97,7 +97,7 @@ def cargo_home() -> Path:
 
 
 def _link(name: str, link: Path) -> Iterator[tuple[str, Entry]]:
-    """A link that stays inside is kept, one that leads out to a file stands for its content."""
+    """A link that stays inside is kept; one to a file outside is replaced by its content."""
     target = str(link.readlink())
     if _stays_inside(name, target):
         yield name, Entry(link, target)

@@ -1,6 +1,6 @@
-"""Programs that run in process groups of their own, with a deadline, until they are all stopped.
+"""Runs programs in their own process groups, each with a deadline, and can stop all of them.
 
-It knows nothing of cargo beyond how to install it.
+The only thing specific to cargo is how to install it.
 """
 
 import os
@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 120.0
 
 
 class BuildCancelled(TuningError):
-    """The build was stopped on purpose; nothing is wrong with the source."""
+    """The build was stopped by `cancel`; the source may be fine."""
 
     exit_code = 130
 
@@ -35,11 +35,11 @@ class Output:
 
 
 WITHHELD = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE")
-"""Variables that a build, which runs programs of the source, has no business with."""
+"""Secrets that a build must not see, because it runs programs of the source."""
 
 
 class Commands:
-    """Runs programs for any number of threads; `stop` ends them all and lets no other begin."""
+    """Runs programs for any number of threads; after `stop` none runs and none starts."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = {k: v for k, v in environment.items() if k not in WITHHELD}
@@ -54,7 +54,7 @@ class Commands:
                 _kill(process)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass; BuildCancelled as soon as `stop` is called."""
+        """Sleep; raises BuildCancelled as soon as `stop` is called."""
         if self._stopped.wait(seconds):
             raise BuildCancelled("the build was stopped")
 
@@ -76,7 +76,7 @@ class Commands:
         return Output(status, _text(out), _text(err))
 
     def answer(self, argv: Sequence[str], cwd: Path) -> str:
-        """What a program that is quick to answer prints; BuildFailed with its words if it fails."""
+        """The output of a quick program; BuildFailed with its error output if it fails."""
         words = " ".join(argv)
         try:
             done = subprocess.run(
@@ -129,7 +129,7 @@ class Commands:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group of a process that has not ended itself."""
+    """Kill the process group of a process that still runs."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Cargo, called in a private copy: which binary it makes, where it put it, why it could not."""
+"""Calls cargo in a work copy: finds the binary to build, and reports errors."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _LOOK_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A binary that cargo made, and the target triple if it was not made for the host."""
+    """A binary that cargo built, and the target triple if it is not the host's."""
 
     executable: Path
     target: str | None
@@ -31,7 +31,7 @@ class Compiler:
     commands: Commands
 
     def binary(self, crate: Path, logs: Path) -> str:
-        """The binary to build; InvalidInput with the choices if that is not one for certain."""
+        """The binary to build; InvalidInput with the choices if it is ambiguous."""
         packages = self._packages(crate, logs)
         choices = sorted({name for package in packages for name in _binaries(package)})
         wanted = self.settings.binary
@@ -44,7 +44,7 @@ class Compiler:
         return likely[0]
 
     def lock(self, crate: Path, logs: Path) -> None:
-        """Let cargo write the Cargo.lock that the source does not have."""
+        """Let cargo generate the missing Cargo.lock."""
         offline = [flag for flag in self.settings.flags if flag == "--offline"]
         argv = ["cargo", "generate-lockfile", *offline]
         _succeeded(self.commands.run(argv, crate, logs, self.settings.timeout), logs)
@@ -91,7 +91,7 @@ def _succeeded(output: Output, logs: Path) -> None:
 
 
 def _complaint(output: Output) -> str:
-    """The compiler's errors; where there are none, what cargo itself had to say."""
+    """The compiler's errors; if there are none, the output of cargo itself."""
     rendered = [error.rstrip() for error in _errors(output.stdout)]
     own = [line for line in output.stderr.splitlines() if line.strip() and not _is_progress(line)]
     lines = "\n".join(rendered).splitlines() or own

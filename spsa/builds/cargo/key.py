@@ -1,4 +1,4 @@
-"""The name of a binary before it is made: a hash over everything that decides its bytes."""
+"""The build key: names a binary before it is built, by a hash of all its inputs."""
 
 import hashlib
 import json
@@ -33,9 +33,9 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class BuildEnvironment:
-    """Where and with what a run's engines are made: all of a build key but the values.
+    """What the engines of a run are built from and with: all of a build key but the values.
 
-    Cargo runs somewhere below `work`.
+    Cargo runs in a folder below `work`.
     """
 
     pinned: Pinned
@@ -44,7 +44,7 @@ class BuildEnvironment:
     work: Path
 
     def toolchain(self) -> Toolchain:
-        """Asked of rustc in the pinned source, whose rust-toolchain file has a say."""
+        """The compiler that the pinned source selects, which may have a rust-toolchain file."""
         return Toolchain(self._rustc("-vV"))
 
     def key(self, rendered: Rendered, toolchain: Toolchain) -> str:
@@ -66,17 +66,17 @@ class BuildEnvironment:
         return _hash(json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":")))
 
     def _deciding(self) -> dict[str, str]:
-        """The variables that change what is compiled, RUSTFLAGS above all."""
+        """The variables that change the compiled binary, such as RUSTFLAGS."""
         return {k: v for k, v in self.commands.environment.items() if _DECIDING.fullmatch(k)}
 
     def _surroundings(self) -> list[str]:
-        """Cargo's configuration from outside of the source: it takes part without being pinned."""
+        """Cargo's configuration outside of the source, which is not pinned."""
         above = (configuration(directory) for directory in (self.work, *self.work.parents))
         paths = {path for _, path in filter(None, above)} | set(_home_configuration())
         return [_text(path) for path in sorted(paths)]
 
     def _processor(self, surroundings: list[str]) -> str | None:
-        """This machine's processor features, where the build is made for just this processor."""
+        """This machine's processor features if the build targets exactly this processor."""
         tree = self.pinned.tree()
         own = [_text(e.path) for name, e in tree.items() if name.endswith(CONFIGURATIONS)]
         texts = [*surroundings, *own, *self._deciding().values(), *self.settings.flags]

@@ -1,6 +1,6 @@
-"""The engine's source as it was when the run began, kept beside the run and checked at every use.
+"""The engine's source as it was when the run began, verified at every use.
 
-A run is built from this copy alone. The checkout is read to make it and to be compared with it.
+A run is built only from this copy. The checkout is read to make the copy and to compare with it.
 """
 
 import json
@@ -46,7 +46,7 @@ class Pinned:
         return tree.tree_at(self.path)
 
     def verify(self) -> None:
-        """SourceChanged, with the files, if anybody has written into the pinned copy."""
+        """Raise SourceChanged with the file names if the pinned copy was modified."""
         if self.path.is_symlink():
             raise SourceChanged(f"the pinned source {self.path} is a symbolic link: delete it")
         now = tree.manifest(self.tree())
@@ -58,7 +58,7 @@ class Pinned:
             )
 
     def drift(self) -> tuple[str, ...]:
-        """How the checkout differs by now; the run goes on with the pinned copy all the same."""
+        """How the checkout differs from the pinned copy, which the run goes on with."""
         with tree.disk_faults_told():
             return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
 
@@ -80,7 +80,7 @@ def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
         entries = tree.manifest(origin.tree())
         pinned = _pinned(origin, work, tree.digest(entries))
         if not pinned.path.is_dir():
-            _keep(pinned, entries)
+            _store(pinned, entries)
         pinned.verify()
     return pinned
 
@@ -88,8 +88,8 @@ def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
 def resume(source: Path, work: Path, sha256: str, exclude: Collection[Path] = ()) -> Pinned:
     """The pinned source of a run that began with `sha256`.
 
-    When the copy is gone it is made again from the checkout, if that has the same content still;
-    otherwise SourceChanged names what differs.
+    A missing copy is made again from the checkout if that still has the same content. Otherwise
+    raises SourceChanged with what differs.
     """
     origin = Checkout(source.resolve(), resolved([*exclude, work]))
     pinned = _pinned(origin, work, sha256)
@@ -97,7 +97,7 @@ def resume(source: Path, work: Path, sha256: str, exclude: Collection[Path] = ()
         if not pinned.path.is_dir():
             entries = tree.manifest(checkout(source, [*exclude, work]).tree())
             _refuse_other(pinned, entries)
-            _keep(pinned, entries)
+            _store(pinned, entries)
         pinned.verify()
     return pinned
 
@@ -111,8 +111,8 @@ def _refuse_other(pinned: Pinned, entries: tree.Manifest) -> None:
         raise SourceChanged(_gone(pinned, tree.differences(_recorded(pinned.path), entries)))
 
 
-def _keep(pinned: Pinned, entries: tree.Manifest) -> None:
-    """Make the copy under a name of its own first: it appears whole, whoever else makes it."""
+def _store(pinned: Pinned, entries: tree.Manifest) -> None:
+    """Copy to a temporary name, then rename: other masters see the whole copy or none."""
     pinned.path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=pinned.path.parent))
     try:
@@ -122,12 +122,12 @@ def _keep(pinned: Pinned, entries: tree.Manifest) -> None:
             raise SourceChanged(_moving(pinned, tree.differences(entries, copied)))
         _write(draft / "manifest", entries)
         (draft / "manifest").replace(_record(pinned.path))
-        _appear(draft / "tree", pinned.path)
+        _rename(draft / "tree", pinned.path)
     finally:
         shutil.rmtree(draft)
 
 
-def _appear(draft: Path, path: Path) -> None:
+def _rename(draft: Path, path: Path) -> None:
     try:
         draft.rename(path)
     except OSError:
@@ -145,7 +145,7 @@ def _write(path: Path, entries: tree.Manifest) -> None:
 
 
 def _recorded(path: Path) -> dict[str, str]:
-    """The manifest written when the copy was made; empty when that is lost as well."""
+    """The manifest written when the copy was made; empty if it is missing too."""
     try:
         entries = json.loads(_record(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a build is asked for: how to call cargo, and the values that one side is given."""
+"""The input of a build: how to call cargo, and the values of one engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from spsa.builds.cargo.smoke import SmokeTimeouts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSettings:
-    """How an engine is built; what is not said here is cargo's and the engine's own affair.
+    """How to build an engine.
 
-    `flags` go to `cargo build` as they are, `--locked` and `--offline` among them if wanted.
-    `binary` may be None when the crate makes just one. `timeout` is in seconds, per side.
-    `bench` tells whether the engine must have a `bench` command with a node count (True), need not
-    (None), or is not asked (False). `at_once` are as many pairs of engines as may be built at a
-    time, each in work trees of its own.
+    `flags` go to `cargo build` unchanged; they may include `--locked` and `--offline`. `binary` may
+    be None if the crate has just one. `timeout` is in seconds for each engine. `bench` says whether
+    the engine must have a `bench` command with a node count (True), may have one (None), or is not
+    asked for one (False). `at_once` pairs of engines are built at a time, each in its own work
+    copies. `smoke` limits the smoke test.
     """
 
     source_path: Path
@@ -24,13 +24,13 @@ class BuildSettings:
     target: str | None = None
     timeout: float = 900.0
     bench: bool | None = None
-    patience: SmokeTimeouts = field(default_factory=SmokeTimeouts)
+    smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """One side's values, and the texts of the files that hold them, by path in the source."""
+    """The values of one engine, and the files that hold them: path in the source -> text."""
 
     files: Mapping[str, str]
     values: Mapping[str, float | int]

@@ -1,6 +1,6 @@
-"""Whether a fresh binary answers as a UCI engine does, tried before any row names it.
+"""Smoke test of a new binary: the UCI handshake and its bench, before a row names it.
 
-Every wait has a deadline, and nothing that was started is left behind.
+Every wait has a deadline, and the test kills every process that it started.
 """
 
 import errno
@@ -11,14 +11,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.core.game_settings import Declarations, counted
 from spsa.core.game_settings.numbers import MOST_NODES
-from spsa.errors import SmokeTestFailed
+from spsa.errors import EngineFault, SmokeTestFailed
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _TAIL = 65_536
@@ -50,6 +50,7 @@ class _Trial:
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         self._process = process
         self._deadline = deadline
+        self._unheard = b""  # what has come since the last line that was looked at
         self.tail = b""
 
     def send(self, command: str) -> None:
@@ -57,26 +58,35 @@ class _Trial:
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{command}\n".encode())
 
-    def expect(self, answer: str) -> None:
-        """Read until there is a line `answer`."""
-        wanted = answer.encode()
-        while wanted not in (line.strip() for line in self.tail.splitlines()):
+    def expect(self, answer: str, hear: Callable[[str], None] = lambda line: None) -> None:
+        """Read until there is a line `answer`; `hear` gets each line before it."""
+        while not self._heard(answer.encode(), hear):
             if not self._read():
                 raise _Silent(f"it ended without saying `{answer}`")
 
+    def _heard(self, answer: bytes, hear: Callable[[str], None]) -> bool:
+        *lines, rest = self._unheard.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if line.strip() == answer:
+                self._unheard = b"\n".join([*lines[number:], rest])
+                return True
+            hear(line.decode(errors="replace").strip())
+        self._unheard = b"" if rest.strip() == answer else rest[-_TAIL:]
+        return rest.strip() == answer
+
     def read_out(self) -> None:
-        """Tell the engine that there is no more to come, and read until it closes its output."""
+        """Send `quit`, close the input, and read until the engine closes its output."""
         self.send("quit")
         self.close_input()
         while self._read():
-            pass
+            self._unheard = b""
 
     def close_input(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def end(self) -> None:
-        """Kill the engine's group; nobody has waited for it yet, so the id is still its own."""
+        """Kill the engine's process group, whose id is still its own until it is reaped."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self.close_input()
@@ -91,29 +101,32 @@ class _Trial:
             raise _Silent("it did not answer in time")
         chunk = os.read(self._process.stdout.fileno(), _TAIL)
         self.tail = (self.tail + chunk)[-_TAIL:]
+        self._unheard += chunk
         return bool(chunk)
 
 
-def examine(binary: Path, bench: bool | None, patience: SmokeTimeouts) -> int | None:
+def examine(binary: Path, bench: bool | None, timeouts: SmokeTimeouts) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    _shake_hands(binary, patience.handshake)
+    _shake_hands(binary, timeouts.handshake)
     if bench is False:
         return None
-    nodes, words = _bench(binary, patience.bench)
+    nodes, words = _bench(binary, timeouts.bench)
     if nodes is None and bench:
-        raise SmokeTestFailed(f"`bench` gave no node count within {patience.bench:g} s\n{words}")
+        raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s\n{words}")
     return nodes
 
 
-def declared_options(binary: Path, patience: SmokeTimeouts) -> Declarations:
-    """What the engine says it can be set to. Raises SmokeTestFailed when it says nothing."""
+def declared_options(binary: Path, timeouts: SmokeTimeouts) -> Declarations:
+    """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
     declarations = Declarations()
-    for line in _shake_hands(binary, patience.handshake).splitlines():
-        declarations.read_line(line.decode(errors="replace").strip())
+    try:
+        _shake_hands(binary, timeouts.handshake, declarations.read_line)
+    except EngineFault as fault:
+        raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
     return declarations
 
 
@@ -127,16 +140,17 @@ def node_count(output: str) -> int | None:
     return None
 
 
-def _shake_hands(binary: Path, seconds: float) -> bytes:
-    """The end of what the engine said up to `readyok`."""
+def _shake_hands(
+    binary: Path, seconds: float, hear: Callable[[str], None] = lambda line: None
+) -> None:
+    """Take the engine to `readyok`; `hear` gets each line that it says before `uciok`."""
     with _trial([str(binary)], seconds) as trial:
         try:
             trial.send("uci")
-            trial.expect("uciok")
+            trial.expect("uciok", hear)
             trial.send("isready")
             trial.expect("readyok")
             trial.send("quit")
-            return trial.tail
         except _Silent as silent:
             words = f"the UCI handshake failed: {silent} ({seconds:g} s)"
             raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
@@ -161,10 +175,10 @@ def _trial(argv: Sequence[str], seconds: float) -> Iterator[_Trial]:
 
 
 def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
-    """Start the engine; wait a moment while another process still holds the file for writing.
+    """Start the engine; retry while another process still has the file open for writing.
 
     A process that is forked while the file is written inherits the descriptor until it runs its
-    own program, and the kernel starts no file that somebody can write (ETXTBSY).
+    own program, and the kernel starts no file that a process can write (ETXTBSY).
     """
     for _ in range(_BUSY_TRIES):
         try:
@@ -173,7 +187,7 @@ def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
             if error.errno != errno.ETXTBSY:
                 raise SmokeTestFailed(f"it cannot be started here: {error.strerror}") from error
             time.sleep(_BUSY_PAUSE)
-    raise SmokeTestFailed("somebody keeps the file open for writing")
+    raise SmokeTestFailed("another process keeps the file open for writing")
 
 
 def _spawn(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:

@@ -1,6 +1,6 @@
-"""A tree of files as a value: what lies where, one hash over it, and copies of it.
+"""A tree of files as a value, with one hash of it and copies of it.
 
-Modification times are no part of it; names, the right to execute, bytes and links are.
+Names, execute permission, content and links count; modification times do not.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ Manifest = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing in a tree: a link to `link`, or the content of the file at `path`."""
+    """One entry of a tree: a link to `link`, or the content of the file at `path`."""
 
     path: Path
     link: str | None = None
@@ -44,16 +44,16 @@ class Entry:
 
 
 Tree = Mapping[str, Entry]
-"""Relative path with forward slashes -> what lies there."""
+"""Relative path with forward slashes -> its entry."""
 
 
 def tree_at(root: Path) -> dict[str, Entry]:
-    """Everything below a directory that is ours; links are taken as links."""
+    """Everything below a directory; links are not followed."""
     return {path.relative_to(root).as_posix(): entry for path, entry in _entries(root)}
 
 
 def manifest(tree: Tree) -> dict[str, str]:
-    """What the tree holds now, in a form that can be kept and compared."""
+    """The fingerprint of every entry, to store and compare."""
     return {relative: entry.fingerprint() for relative, entry in tree.items()}
 
 
@@ -64,7 +64,7 @@ def digest(entries: Manifest) -> str:
 
 
 def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
-    """The files that were changed, added or removed, each with the word for it."""
+    """The files that were changed, added or removed, each labelled so."""
     return tuple(
         f"{relative} ({_change(before.get(relative), now.get(relative))})"
         for relative in sorted(before.keys() | now.keys())
@@ -73,7 +73,7 @@ def differences(before: Manifest, now: Manifest) -> tuple[str, ...]:
 
 
 def copy(tree: Tree, destination: Path) -> None:
-    """Lay the tree out below `destination`, an empty directory."""
+    """Copy the tree into `destination`, an empty directory."""
     for relative, entry in tree.items():
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def copy(tree: Tree, destination: Path) -> None:
 
 @contextmanager
 def disk_faults_told() -> Iterator[None]:
-    """Turn what the operating system refuses into an error that names the file."""
+    """Turn an OSError into a TuningError that names the file."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The private copy in which one side is built, again and again, by one builder at a time.
+"""A private copy of the source in which one builder at a time compiles one engine after another.
 
-Only files that differ are written, so cargo compiles only what depends on them. Whatever a killed
-builder left behind is put right when the tree is laid out the next time.
+It writes only files that differ, so cargo compiles only what depends on them. Laying out the tree
+also repairs what a killed builder left behind.
 """
 
 import fcntl
@@ -16,12 +16,12 @@ from pathlib import Path
 from spsa.builds.cargo.tree import Entry, Tree, tree_at
 
 _AHEAD_NS = 2_000_000_000
-_PATIENCE = 0.1
+_RETRY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class WorkCopy:
-    """`tree` is the source with one side's values; `target-N` is what cargo makes of it."""
+    """`tree` is the source with one engine's values; `target-N` is cargo's output."""
 
     home: Path
 
@@ -31,10 +31,10 @@ class WorkCopy:
 
     @contextmanager
     def compiling(self) -> Iterator[Path]:
-        """The folder that cargo compiles into; an empty new one if the last time did not succeed.
+        """The folder that cargo compiles into; a new, empty one after a build that did not finish.
 
-        What a compilation that was cut off leaves there may never link again (seen: undefined
-        hidden symbols for good), and a cargo that outlived its master may still be writing to it.
+        What an interrupted compilation leaves there may never link again (seen: permanent undefined
+        hidden symbols), and a cargo that outlived its master may still write to it.
         """
         unfinished = self.home / "unfinished"
         generations = sorted(self.home.glob("target-*"), key=_generation)
@@ -49,19 +49,19 @@ class WorkCopy:
 
     @contextmanager
     def locked(self, wait: Callable[[float], None]) -> Iterator[None]:
-        """Keep other builders out; `wait(seconds)` is asked for patience while one is at work.
+        """Lock the copy; calls `wait(seconds)` between tries while another builder has it.
 
-        The lock goes with its process, so a killed builder leaves none behind.
+        The kernel drops the lock with its process, so a killed builder leaves none behind.
         """
         _remove_links(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "lock").open("w") as lock:
             while not _taken(lock.fileno()):
-                wait(_PATIENCE)
+                wait(_RETRY_SECONDS)
             yield
 
     def lay_out(self, source: Tree, rewritten: Mapping[str, str]) -> None:
-        """Make the tree equal `source`, with the texts of `rewritten` in the place of its files."""
+        """Make the tree equal to `source`, with the texts of `rewritten` replacing its files."""
         self.tree.mkdir(parents=True, exist_ok=True)
         present = tree_at(self.tree)
         for name in present.keys() - source.keys():
@@ -88,7 +88,7 @@ class WorkCopy:
 
 
 def _remove_links(home: Path) -> None:
-    """Nothing here is a link but in the tree: another's would have other files overwritten."""
+    """Remove links outside of the tree: writing through one would overwrite other files."""
     if home.is_symlink():
         home.unlink()
     for path in home.glob("*"):
@@ -119,10 +119,10 @@ def _equal(present: Entry, wanted: Entry, content: bytes | None) -> bool:
 
 
 def _touch(draft: Path, present: Entry | None) -> None:
-    """Date a file later than all that was ever compiled from its place.
+    """Date a file later than every file that was compiled from this path before.
 
-    Cargo compiles again what is dated *after* its last compilation. Two seconds are the coarsest
-    grain of a file system's clock (FAT), and the wall clock may have been set back.
+    Cargo recompiles files dated *after* its last compilation. Two seconds are the coarsest clock
+    resolution of a file system (FAT), and the wall clock may have been set back.
     """
     last = present.path.lstat().st_mtime_ns if present is not None else 0
     date = max(time.time_ns(), last) + _AHEAD_NS

@@ -1,7 +1,7 @@
-"""Rust sources as text: which numbers their constants hold, and the same text with others.
+"""Finds the numbers in Rust sources and rewrites them.
 
-Pure: it reads and writes no file. Everything is found in the syntax tree; no pattern is matched
-against source text, so comments, strings and macros cannot be mistaken for constants.
+Pure: reads and writes no file. It finds constants in the syntax tree and not by patterns, so it
+does not mistake comments or strings for constants.
 """
 
 from spsa.builds.rust.literal import Literal

@@ -1,4 +1,4 @@
-"""Number literals of Rust: read exactly, written again in the style they had."""
+"""Reads Rust's number literals exactly, and writes them in their old style."""
 
 import re
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Literal:
 def read(text: str) -> Number:
     """The number a literal (with or without a minus before it) stands for.
 
-    Raises ValueError for what is no number literal.
+    Raises ValueError if it is not a number literal.
     """
     sign, digits = (-1, text[1:].strip()) if text.startswith("-") else (1, text)
     found = _LITERAL.fullmatch(digits) if len(digits) <= _LONGEST else None

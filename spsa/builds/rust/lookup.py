@@ -1,4 +1,4 @@
-"""From a location to the literal that stands there, or to a refusal that says what to do."""
+"""Finds the literal at a location, or refuses with a remedy."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from math import isfinite
 
 from spsa.builds.rust.literal import Literal
 from spsa.builds.rust.shape import Group, Opaque, Shape
-from spsa.builds.rust.syntax import RustConstant, RustFile
+from spsa.builds.rust.syntax import Kind, RustConstant, RustFile
 from spsa.builds.rust.types import (
     INTEGERS,
     LARGEST_F32,
@@ -24,7 +24,7 @@ from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 
 _MOST_COMPARED = 5000
-"""Names among which a misspelt one is looked for."""
+"""Names that a misspelt name is compared with."""
 
 _MOST_NAMED = 10
 """Constants of one name that a message lists."""
@@ -90,18 +90,20 @@ class Element:
 
 
 def constant(file: RustFile, location: Location) -> RustConstant:
-    """The one constant that `location` names, whatever is in it.
+    """The one constant that `location` names, whatever its value is.
 
-    Raises ConstantRefused when it is absent, there more than once, or only in tests.
+    A `const` or `static` goes before a variable or a macro's entry of the same name. Raises
+    ConstantRefused if it is absent, ambiguous, or only in tests.
     """
     if file.broken is not None:
         raise ConstantRefused(
-            f"{file.name}:{file.broken} is not valid Rust", "mend the file; does it compile?"
+            f"{file.name}:{file.broken} is not valid Rust", "correct the file; does it compile?"
         )
     found = [c for c in file.by_name.get(location.name, ()) if _matches(c, location.scope)]
     shipped = [c for c in found if not c.test_only]
-    if len(shipped) == 1:
-        return shipped[0]
+    declared = [c for c in shipped if c.kind is Kind.CONSTANT]
+    if len(shipped) == 1 or len(declared) == 1:
+        return (declared or shipped)[0]
     raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
 
 
@@ -181,7 +183,7 @@ def _enter(shape: Shape, access: Access, passed: Location) -> tuple[Group, int]:
     if isinstance(shape, Opaque):
         raise _opaque(passed, shape)
     if isinstance(shape, Literal):
-        raise ConstantRefused(f"{passed} is a single number", f"leave {access} away")
+        raise ConstantRefused(f"{passed} is a single number", f"remove {access}")
     keys = [position for position, _ in shape.entries()]
     proper = [Access(key, field=shape.tuple_) for key in keys]
     if access in proper:

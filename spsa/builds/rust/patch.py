@@ -1,4 +1,4 @@
-"""The change of a text as a patch that `git apply` and `patch -p1` take."""
+"""Writes a change as a patch that `git apply` and `patch -p1` accept."""
 
 from collections.abc import Iterator
 from difflib import unified_diff

@@ -1,4 +1,4 @@
-"""New numbers into an old text, and proof that nothing else changed."""
+"""Writes numbers into a source, and verifies that nothing else changed."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from spsa.errors import TuningError
 
 
 class RewriteDiffers(TuningError):
-    """A rewritten source does not read back as it should: a defect; nothing may be built of it."""
+    """A rewritten source does not read back as written: a defect of this program."""
 
 
 def rewrite(text: str, numbers: Mapping[Location, Number], name: str = "the constants file") -> str:
@@ -85,7 +85,7 @@ def _compare(before: RustFile, after: RustFile, numbers: Mapping[Element, Number
     if after.broken is not None:
         raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
     if before.comments != after.comments or len(before.constants) != len(after.constants):
-        raise RewriteDiffers(f"{after.name}: comments or constants got lost in rewriting")
+        raise RewriteDiffers(f"{after.name}: comments or constants were lost in rewriting")
     wanted = {place.literal: number for place, number in numbers.items()}
     for old, new in zip(before.constants, after.constants, strict=True):
         _compare_constant(after.name, old, new, wanted)

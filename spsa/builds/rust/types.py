@@ -1,4 +1,4 @@
-"""Rust's types as far as numbers need them: what a type is made of, and what it can hold."""
+"""The parts of Rust's types that matter for numbers: their components and their ranges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ def as_stored(name: str | None, number: float) -> float:
 
 
 def holds(name: str, number: Number) -> bool:
-    """Whether the type of this name can hold `number`; a name nobody knows can hold anything."""
+    """Whether the type of this name can hold `number`; an unknown type can hold anything."""
     if name not in INTEGERS:
         return True
     low, high = INTEGERS[name]

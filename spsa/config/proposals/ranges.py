@@ -1,7 +1,7 @@
 """A range and a step for a number, from the number and its type alone.
 
-Nobody can see from a constant what a step of it is worth in Elo, so a step is about a tenth of the
-value and the range reaches from half of it to twice it. These are starts for editing.
+A constant does not show what a step of it is worth in Elo. A step is therefore about a tenth of
+the value, and the range goes from half of it to twice it. A person edits these starts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def scalar(name: str, element: Element) -> Proposed:
     """A range that the type of the number can hold."""
     value = element.literal.number
     step = _PART * abs(value) if element.real else _whole_step(value)
-    low, high = _bounds(value, step, real=element.real)
+    low, high = bounds(value, step, real=element.real)
     if (limits := INTEGERS.get(element.type or "")) is not None:
         low, high = max(low, limits[0]), min(high, limits[1])
     return Proposed(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
@@ -87,7 +87,7 @@ _WIDEST = 0.25  # of an amplitude's step: four steps from the value to either bo
 
 def _knob(name: str, value: Number, role: str) -> Proposed:
     step = _whole_step(value)
-    low, high = _bounds(value, step, real=False)
+    low, high = bounds(value, step, real=False)
     keys = {"knob": role}
     return Proposed(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
 
@@ -96,7 +96,7 @@ def _whole_step(value: Number) -> int:
     return max(1, round(_PART * abs(value)))
 
 
-def _bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
+def bounds(value: Number, step: Number, *, real: bool) -> tuple[Number, Number]:
     """Half to twice the value, and room for two steps either way."""
     least, most = sorted((value / 2, value * 2))
     low, high = min(least, value - 2 * step), max(most, value + 2 * step)

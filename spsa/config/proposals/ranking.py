@@ -40,10 +40,14 @@ _STRENGTHS = re.compile(
     r"|threshold|trapped|unstoppable|val(ues?)?|weak(ness)?|weights?|window"
 )
 _FIXED = re.compile(
-    r"BITS?|BOARD|BUCKETS?|BYTES|CAPACITY|CNT|COUNT|DEBUG|DIRECTIONS?|DIST|ENTRIES|FLAGS?|HASH"
-    r"|HEIGHT|HIDDEN|INDEX|INF|INFINITY|INFINITE|INPUTS?|KEYS?|LAYERS?|LEN|LENGTH|MASKS?|MATE|MATED"
-    r"|MEGABYTES?|[KMG]I?B|NODES|NONE|NOT|NUM|NUMBER|OUTPUTS?|PLIES|PLY|PORT|QA|QB|SEED|SHIFT|SIZE|SQUARES"
-    r"|STACK|THREADS?|TYPES|UNITS?|VERSION|WIDTH|ZOBRIST"
+    r"BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIRECTIONS?|ENTRIES|FLAGS?|HASH|HEIGHT|HIDDEN|INDEX|INF"
+    r"|INFINITY|INFINITE|INPUTS?|KEYS?|LAYERS?|LEN|LENGTH|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NOT|NUM"
+    r"|NUMBER|OUTPUTS?|PORT|QA|QB|SEED|SHIFT|SIZE|STACK|THREADS?|TYPES|UNITS?|VERSION|ZOBRIST"
+)
+_OFTEN_FIXED = re.compile(r"BOARD|CNT|COUNT|DIST|MATED?|NODES|PLIES|PLY|SQUARES|WIDTH")
+_WEIGHTS = re.compile(
+    r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|PENALT(Y|IES)|RAZOR(ING)?"
+    r"|REDUCTIONS?|THRESHOLDS?|WEIGHTS?"
 )
 _CLOCK = re.compile(
     r"CLOCK|INCREMENT|LATENCY|MILLIS(ECONDS)?|MOVESTOGO|MS|OVERHEAD|SAFEGUARD|SECONDS|SECS?|TIMER?"
@@ -82,7 +86,9 @@ def objection_to_name(name: str) -> Objection | None:
     """Why a constant of this name is no strength of play; None where nothing says so."""
     if _LIMIT.fullmatch("_".join(words(name))):
         return Objection("a limit, by its name")
-    if any(_FIXED.fullmatch(word) for word in words(name)):
+    weight = any(_WEIGHTS.fullmatch(word) for word in words(name))
+    fixed = any(_FIXED.fullmatch(word) for word in words(name))
+    if fixed or (not weight and any(_OFTEN_FIXED.fullmatch(word) for word in words(name))):
         return Objection("a size or a limit, by its name")
     if any(_CLOCK.fullmatch(word) for word in words(name)):
         return Objection("about the clock: it counts only in games with a clock", left_out=False)

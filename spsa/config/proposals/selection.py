@@ -1,14 +1,15 @@
 """Which of all the numbers of an engine are proposed, and what is told of the others."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from spsa.builds.rust import Kind, Opaque, RustFile, parse
 from spsa.builds.rust.types import RustType
-from spsa.config.proposals.constants import Source, opposed, propose_from
+from spsa.config.proposals.constants import Source, propose_from
 from spsa.config.proposals.ranges import Proposed
 from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
+from spsa.config.proposals.tables import opposed
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -20,47 +21,55 @@ _QUIET = ("a bool", "a character", "a string", "declared without a value", "noth
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What `init` writes: the proposals in the order of params.toml, by their file.
+    """What `init` writes: the proposals in the order of params.toml, by their file or engine.
 
-    `skipped` has the names of constants that are not proposed, by the reason.
+    `unusable` has the names of what holds no number that can be written, by the reason.
     """
 
     constants_file: str
     proposals: Mapping[str, tuple[Proposed, ...]]
-    skipped: Mapping[str, tuple[str, ...]]
+    unusable: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def active(self) -> int:
         """How many parameters are proposed to be tuned."""
-        return sum(not one.reason for each in self.proposals.values() for one in each)
+        return sum(not one.reason for one in self._all)
 
     @property
     def commented_out(self) -> int:
         """How many parameters stand in the file as comments only."""
-        written = (one for each in self.proposals.values() for one in each)
-        return sum(bool(one.reason) and not one.left_out for one in written)
+        return sum(bool(one.reason) and not one.left_out for one in self._all)
+
+    @property
+    def skipped(self) -> dict[str, list[str]]:
+        """The names of all that is not proposed, by the reason."""
+        skipped = {reason: list(names) for reason, names in self.unusable.items()}
+        for one in self._all:
+            if one.reason:
+                skipped.setdefault(one.reason, []).append(one.name)
+        return skipped
+
+    @property
+    def _all(self) -> Iterator[Proposed]:
+        return (one for each in self.proposals.values() for one in each)
 
 
 def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selection:
     """Choose from all files, the likeliest first, or from `constants_file` alone."""
     files = _parsed(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
-    skipped: dict[str, list[str]] = {}
+    unusable: dict[str, list[str]] = {}
     chosen: dict[str, tuple[Proposed, ...]] = {}
     for path, file in files.items():
         if constants_file in (None, path):
-            _note_unusable(file, skipped)
+            _note_unusable(file, unusable)
             named = constants_file is not None
             chosen[path] = tuple(_of_file(Source(file, lengths, path), path, named=named))
     ordered = sorted(chosen, key=lambda path: (-rank_of_file(path), -_active(chosen[path]), path))
     main = constants_file or _main(ordered, chosen)
     renamed = _renamed(sorted(ordered, key=lambda path: path != main), chosen)
     final = {path: tuple(_local(one, main) for one in each) for path, each in renamed.items()}
-    for each in final.values():
-        for one in each:
-            if one.reason:
-                skipped.setdefault(one.reason, []).append(one.name)
-    return Selection(main, final, {reason: tuple(names) for reason, names in skipped.items()})
+    return Selection(main, final, unusable)
 
 
 def _parsed(texts: Mapping[str, str]) -> dict[str, RustFile]:
@@ -74,14 +83,14 @@ def _parsed(texts: Mapping[str, str]) -> dict[str, RustFile]:
     return {path: replace(file, aliases=known | dict(file.aliases)) for path, file in files.items()}
 
 
-def _note_unusable(file: RustFile, skipped: dict[str, list[str]]) -> None:
+def _note_unusable(file: RustFile, unusable: dict[str, list[str]]) -> None:
     if file.broken is not None:
         reason = "not valid Rust, by this parser"
-        skipped.setdefault(reason, []).append(f"{file.name}:{file.broken}")
+        unusable.setdefault(reason, []).append(f"{file.name}:{file.broken}")
     for one in file.constants:
         value = one.value if one.kind is Kind.CONSTANT and not one.test_only else None
         if isinstance(value, Opaque) and value.what not in _QUIET:
-            skipped.setdefault(value.what, []).append(one.name)
+            unusable.setdefault(value.what, []).append(one.name)
 
 
 def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Proposed]:

@@ -1,0 +1,84 @@
+"""From the options of a UCI engine to the parameters that `init --engine` proposes. Pure."""
+
+import re
+from dataclasses import replace
+from itertools import accumulate
+
+from spsa.config.proposals.ranges import Proposed, bounds
+from spsa.config.proposals.ranking import Objection, objection_to_name
+from spsa.config.proposals.tables import opposed
+from spsa.config.space import MOST_PARAMETERS
+from spsa.core.game_settings import Declarations
+from spsa.core.game_settings.options import Declared
+
+_USUAL = frozenset(
+    {
+        "hash",
+        "minimum thinking time",
+        "move overhead",
+        "multipv",
+        "nodestime",
+        "skill level",
+        "slow mover",
+        "syzygyprobedepth",
+        "syzygyprobelimit",
+        "threads",
+        "uci_elo",
+    }
+)
+_STEPS = 20
+"""Steps in a range, as in the lines that the tuning macro of Stockfish prints."""
+
+_WIDE = 20
+"""A range of more than so many times the default is a limit, and no place to search in."""
+
+_OTHER_TYPES = Objection("no spin: set it in [engine.options]")
+_STANDARD = Objection("an option of the protocol, or of how the engine is run")
+_TOO_MANY = Objection(f"there are {MOST_PARAMETERS:,} parameters already")
+_NO_RANGE = Objection("without a default between a minimum and a maximum")
+
+
+def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
+    """A parameter for every option; the spins that are no strength of play are left out."""
+    taken: set[str] = set()
+    found = [_named(one, taken) for one in declarations.by_name.values()]
+    active = accumulate(not one.reason for one in found)
+    return tuple(
+        one if count <= MOST_PARAMETERS else opposed(one, _TOO_MANY)
+        for one, count in zip(found, active, strict=True)
+    )
+
+
+def _named(option: Declared, taken: set[str]) -> Proposed:
+    name = re.sub(r"[^a-z0-9]+", "_", option.name.lower()).strip("_")[:90]
+    name = name if name.isidentifier() else f"option_{name}"
+    numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
+    free = next(each for each in (name, *numbered) if each not in taken)
+    taken.add(free)
+    keys = {} if free == option.name else {"option": option.name}
+    proposed = replace(_spin(option), name=free, keys=keys)
+    objection = _objection(option)
+    return proposed if objection is None else opposed(proposed, objection)
+
+
+def _objection(option: Declared) -> Objection | None:
+    if option.type != "spin":
+        return _OTHER_TYPES
+    if option.name.lower() in _USUAL:
+        return _STANDARD
+    default, low, high = option.default, option.low, option.high
+    if default is None or low is None or high is None or not low <= default <= high > low:
+        return _NO_RANGE
+    found = objection_to_name(re.sub(r"\W+", "_", option.name))
+    return None if found is None else replace(found, left_out=False)
+
+
+def _spin(option: Declared) -> Proposed:
+    """The range that the engine declares, or around its default where that is too wide."""
+    value = option.default or 0
+    low, high = option.low or 0, option.high or 0
+    if high - low > _WIDE * max(abs(value), 5):
+        nearest, farthest = bounds(value, max(1, round(abs(value) / 10)), real=False)
+        low, high = max(low, int(nearest)), min(high, int(farthest))
+    step = max(1, round((high - low) / _STEPS))
+    return Proposed(name=option.name, value=value, minimum=low, maximum=high, step=step)
