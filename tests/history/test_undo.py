@@ -293,7 +293,7 @@ def test_times_are_those_of_the_reports(store, sql):
 def test_nothing_is_purged_if_nothing_matches(store, selection):
     house = House(store)
     moved(house)
-    with pytest.raises(NothingToDo, match="nothing to strike"):
+    with pytest.raises(NothingToDo, match="nothing to purge"):
         plan(store, house.now(), house.tuning, selection)
 
 
