@@ -208,7 +208,7 @@ def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
             assert bits(was) == bits(thetas[k])
         assert (bits(was) == bits(now)) == (k < 2 or k > before.applied)
         assert (known.supported is None) == (k == 0)
-    with pytest.raises(NothingToDo, match="holds 6 results"):
+    with pytest.raises(NothingToDo, match="has 6 results"):
         theta_at(store, run, house.tuning, 7, as_applied=False)
 
 
