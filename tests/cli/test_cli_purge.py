@@ -95,7 +95,7 @@ def test_struck_out_and_written_out(house, project, store, capsys):
     assert execute(["status"]) == 0
     assert "24 games struck out by 1 purge, 8 of them given out again" in capsys.readouterr().out
     assert execute(["purge", "--host", "bad", "--yes"]) == 3
-    assert "nothing to strike" in capsys.readouterr().err
+    assert "nothing to purge" in capsys.readouterr().err
 
 
 def test_a_program_gets_all_of_it(house, capsys):

@@ -134,7 +134,7 @@ def test_a_damaged_run(
     if (command, column, code) == ("status", "settings", 0):
         return  # which it looks at once it knows how quickly games are played
     assert code == 2, said
-    assert "a column " in said and "changed it" in said
+    assert "a column " in said and "from a backup" in said
     assert len(said.strip().splitlines()) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_theta_without_a_parameter(
     damage("spsa_run", column, '{"margin": 200.0}')
     code, said = told(command, capsys)
     assert code == 2, said
-    assert "'depth'" in said and "changed it" in said
+    assert "'depth'" in said and "from a backup" in said
 
 
 def test_the_rows_that_are_damaged_above_are_right(
@@ -162,4 +162,4 @@ def test_a_worker_that_gets_a_damaged_iteration(project: Path, damage: Damage, t
     damage("spsa_iteration", "terms", text)
     done = call(worker("--spsa", "-c", "1", "--once", "--engines-cache", "cache"), project)
     assert done.returncode == 2, done.stderr
-    assert "a column " in done.stderr and "changed it" in done.stderr
+    assert "a column " in done.stderr and "from a backup" in done.stderr

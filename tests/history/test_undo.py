@@ -210,7 +210,7 @@ def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
             assert bits(was) == bits(thetas[k])
         assert (bits(was) == bits(now)) == (k < 2 or k > before.applied)
         assert (known.supported is None) == (k == 0)
-    with pytest.raises(NothingToDo, match="holds 6 results"):
+    with pytest.raises(NothingToDo, match="has 6 results"):
         theta_at(store, run, house.tuning, 7, as_applied=False)
 
 
@@ -296,7 +296,7 @@ def test_times_are_those_of_the_reports(store, sql):
 def test_nothing_is_purged_if_nothing_matches(store, selection):
     house = House(store)
     moved(house)
-    with pytest.raises(NothingToDo, match="nothing to strike"):
+    with pytest.raises(NothingToDo, match="nothing to purge"):
         plan(store, house.now(), house.tuning, selection)
 
 
