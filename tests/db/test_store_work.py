@@ -55,7 +55,7 @@ def test_asking_twice_with_one_claim_id_is_answered_once(run):
 
 def test_a_claim_id_that_was_reported_gets_no_second_batch(run):
     run.store.report(claim := run.claim("a"), result_of(claim))
-    with pytest.raises(LeaseLost, match="has been reported"):
+    with pytest.raises(LeaseLost, match="was already reported"):
         run.claim("a")
 
 

@@ -16,6 +16,10 @@ from worker.uci.search_reply import SearchReply, last_info
 from worker.uci.spawning import EngineLimits
 
 LINE_CAP = 65_536
+
+UNREAD_CAP = 16_384
+"""Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
+
 _BESTMOVE = b"\nbestmove"
 
 
@@ -86,7 +90,15 @@ class UciEngine:
         """Send those of `spec`'s options that differ from what the engine has."""
         self.name = spec.name
         new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
-        self._process.write(b"".join(self._declared.command(n, v) for n, v in new.items()))
+        commands = b""
+        for name, value in new.items():
+            command = self._declared.command(name, value)
+            if len(commands) + len(command) > UNREAD_CAP:
+                self._process.write(commands + b"isready\n")
+                self.await_ready()
+                commands = b""
+            commands += command
+        self._process.write(commands)
         self.options.update(new)
 
     def serves(self, spec: EngineSpec) -> bool:
