@@ -18,6 +18,7 @@ COMMANDS: Table = {
     "status": ("spsa.cli.status", "How far, how good, who is playing."),
     "watch": ("spsa.cli.status", "The status again and again, until Ctrl-C."),
     "plot": ("spsa.cli.plot", "Draw a run: theta, Elo, results, workers."),
+    "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
     "plan": ("spsa.cli.plan", "How long a run takes, and what it will bring, before it is played."),
     "simulate": ("spsa.cli.simulate", "Tune synthetic engines: the papers' figures, and your own."),
     "params": ("spsa.cli.params", "The parameter space and what it does to the source."),
