@@ -33,7 +33,11 @@ def application(store: Store, token: Token | None) -> Starlette:
     app = Starlette(
         routes=_routes(Pages(reader), Api(reader)),
         middleware=[Middleware(Guard, token=token)],
-        exception_handlers={TuningError: _failed, HTTPException: _refused},
+        exception_handlers={
+            TuningError: _failed,
+            HTTPException: _refused,
+            Exception: _broken,
+        },
         lifespan=_lifespan,
     )
     app.state.token = token
@@ -82,6 +86,11 @@ def _failed(request: Request, error: Exception) -> Response:
 def _refused(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     return _told(request, status, str(getattr(error, "detail", error)))
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    log.error("%s: a defect of this program: %r", request.url.path, error)
+    return _told(request, 500, "this page has a defect; the server's log names it")
 
 
 def _told(request: Request, status: int, sentence: str) -> Response:

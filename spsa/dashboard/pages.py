@@ -91,7 +91,9 @@ class Pages:
         before = queries.whole(request.query_params.get("before"), "before")
         limit = queries.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
         lines = self._reader.iterations(run, before, limit)
-        return _page(request, "iterations", run=run, lines=lines, before=before, limit=limit)
+        is_last = not lines or lines[-1].iteration_number == 1
+        older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
+        return _page(request, "iterations", run=run, lines=lines, before=before, older=older)
 
     def iteration(self, request: Request) -> Response:
         run = self._run(request)
@@ -112,7 +114,7 @@ class Pages:
 
 def _page(request: Request, template: str, **values: Any) -> Response:
     """304 where the browser has this very page already."""
-    html = render(template, page=template, query=dict(request.query_params), **values)
+    html = render(template, page=template, **values)
     etag = f'"{sha256(html.encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == etag:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 from spsa.core.scoring import Tally
@@ -11,7 +12,7 @@ from spsa.dashboard.reading import IterationView, ParameterView, WorkerView
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event
 from spsa.report.history import RunHistory, ValidationPoint
-from spsa.report.status import estimate, finite
+from spsa.report.status import estimate
 from spsa.report.workers import to_json as fleet_json
 
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):[^\s/@]+(?=@)")
@@ -24,13 +25,15 @@ def without_passwords(text: str) -> str:
 
 def plain(value: Any) -> Any:
     """The same of what JSON has: times in ISO 8601, null for infinite numbers, no passwords."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, str):
+        return without_passwords(value)
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return without_passwords(value) if isinstance(value, str) else finite(value)
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def history_json(history: RunHistory) -> dict[str, Any]:
@@ -40,22 +43,21 @@ def history_json(history: RunHistory) -> dict[str, Any]:
         "games": history.games,
         "at": history.at,
         "parameters": [
-            asdict(path) | {"steps_moved": path.steps_moved} for path in history.parameters
+            _fields(path) | {"steps_moved": path.steps_moved} for path in history.parameters
         ],
-        "gain": None if history.gain is None else asdict(history.gain),
+        "gain": None if history.gain is None else _fields(history.gain),
         "results": [_counted(group) for group in history.results],
         "validations": [_counted(match) for match in history.validations],
     }
 
 
 def parameter_json(view: ParameterView) -> dict[str, Any]:
-    tuned = asdict(view.tuned)
     return {
-        **tuned,
+        **_fields(view.tuned),
         "steps_moved": view.tuned.steps_moved,
         "bound": view.tuned.bound,
-        "path": None if view.path is None else asdict(view.path),
-        "effect": None if view.effect is None else asdict(view.effect),
+        "path": None if view.path is None else _fields(view.path),
+        "effect": None if view.effect is None else _fields(view.effect),
     }
 
 
@@ -84,7 +86,7 @@ def iteration_view_json(view: IterationView) -> dict[str, Any]:
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return asdict(event)
+    return _fields(event)
 
 
 def tally_json(tally: Tally) -> dict[str, Any]:
@@ -109,4 +111,9 @@ def _counted(
     value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine,
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
-    return asdict(value) | {"tally": tally_json(value.tally)}
+    return _fields(value) | {"tally": tally_json(value.tally)}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Of a dataclass; unlike `asdict` it copies no values, of which a path has thousands."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}

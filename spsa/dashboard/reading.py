@@ -12,13 +12,17 @@ from spsa.db.history_rows import BatchLine, IterationLine, WorkerShare
 from spsa.db.store import Event, Iteration, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.report.gain import EstimatedGain, gain_of_parameter
-from spsa.report.history import ParameterPath, RunHistory, history
+from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.status import Status, Tuned, parameters, status
 from spsa.report.workers import FleetMember, fleet
 
 LEAST_KEPT_SECONDS = 2.0
 KEPT_PER_COST = 10.0
 """A value that took a second to read is kept for ten: reading never takes more than a tenth."""
+
+MOST_VALUES = 50_000
+LEAST_POINTS = 50
+"""Of a path, where many parameters share `MOST_VALUES`."""
 
 PAGE = 50
 MOST_PAGE = 500
@@ -117,7 +121,8 @@ class Reader:
         return self._statuses.get((run.id, run.applied), lambda: status(self._store, run))
 
     def history(self, run: Run) -> RunHistory:
-        return self._histories.get(run.id, lambda: history(self._store, run))
+        points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
+        return self._histories.get(run.id, lambda: history(self._store, run, points))
 
     def parameter(self, run: Run, name: str) -> ParameterView:
         tuned = next((p for p in parameters(run) if p.name == name), None)

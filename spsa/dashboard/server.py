@@ -1,5 +1,6 @@
 """A socket, and uvicorn on it until a signal ends it."""
 
+import logging
 import signal
 import socket
 import sys
@@ -20,6 +21,9 @@ def serve(
     Raises:
         OSError: the address cannot be listened on.
     """
+    logging.getLogger("uvicorn.error").setLevel(
+        logging.CRITICAL
+    )  # the application tells of its own
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             application(store, token),

@@ -88,6 +88,7 @@ def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iterations?limit=3")
     assert "/iterations?run=first&amp;before=6&amp;limit=3" in page
     assert numbers("/iterations?before=6&limit=3") == [5, 4, 3]
+    assert "Older" not in html(browser, "/iterations")
     assert "There are none before 1." in html(browser, "/iterations?before=1")
 
 
@@ -155,6 +156,16 @@ def test_what_is_not_there_is_told(
     assert answer.status_code == code and said in answer.text
     api = browser.get(f"/api{path}")
     assert api.status_code == code and said in api.json()["error"]
+
+
+def test_a_defect_is_told_without_its_details(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store, "standings", lambda: 1 // 0)
+    browser = TestClient(client_of(store).app, "http://localhost", raise_server_exceptions=False)
+    answer = browser.get("/")
+    assert answer.status_code == 500 and "this page has a defect" in answer.text
+    assert "ZeroDivision" not in answer.text and "ZeroDivisionError" in caplog.text
 
 
 def test_nothing_can_be_changed(browser: TestClient, played: Stage) -> None:

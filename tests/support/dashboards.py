@@ -1,5 +1,11 @@
 """What the tests of the dashboard share: a played run with hostile names."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import create_server
+from threading import Thread
+
+import uvicorn
 from builders import Stage, new_worker, result_of
 from starlette.testclient import TestClient
 from tuned import tuned, validated
@@ -59,3 +65,18 @@ def client_of(
     """A client of a dashboard, which is closed as a context manager."""
     app = application(store, None if token is None else Token(token))
     return TestClient(app, base_url=base_url, follow_redirects=False)
+
+
+@contextmanager
+def serving(store: Store) -> Iterator[str]:
+    """The address of a dashboard that answers over HTTP while this lasts."""
+    listener = create_server(("127.0.0.1", 0))
+    running = uvicorn.Server(uvicorn.Config(application(store, None), log_level="error"))
+    thread = Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
