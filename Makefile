@@ -28,7 +28,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "installing the tuner into $(VENV)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[plot]'
 	@touch $@
 
 $(VENV)/.test-installed: pyproject.toml | $(VENV)/bin/python

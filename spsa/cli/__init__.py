@@ -17,6 +17,8 @@ COMMANDS: Table = {
     "run": ("spsa.cli.run", "Tune: start a run, or go on with the one that was left."),
     "status": ("spsa.cli.status", "How far, how good, who is playing."),
     "watch": ("spsa.cli.status", "The status again and again, until Ctrl-C."),
+    "report": ("spsa.cli.report", "All that is known of a run, as one HTML page, JSON or CSV."),
+    "events": ("spsa.cli.events", "What was done to a run, by whom and when."),
     "plot": ("spsa.cli.plot", "Draw a run: theta, Elo, results, workers."),
     "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
     "plan": ("spsa.cli.plan", "How long a run takes, and what it will bring, before it is played."),

@@ -38,6 +38,16 @@ class FileToWrite(click.Path):
         return path if path.name else self.fail("it names no file", param, ctx)
 
 
+class FileInFolder(FileToWrite):
+    """A file to write, in a folder that is there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not path.absolute().parent.is_dir():
+            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
 def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
     # Imported late: NumPy comes with it.
     if share is not None and not LEAST_SHARE <= share <= MOST_SHARE:  # nor nan

@@ -18,6 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.rust import element, parse
+from spsa.cli.demo_report import leave_report
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -73,6 +74,7 @@ def demonstrate(seeds: Sequence[int], concurrency: int | None, folder: Path) -> 
             if result is None:
                 return 130
             _show(result, place, console)
+            leave_report(place, result.run.name, console)
             results.append(result)
     if len(results) > 1:
         pooled = sum((result.match.tally for result in results), Tally())

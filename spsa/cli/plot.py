@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spsa.cli.common import FileToWrite, config_option, database_option, opened, run_option
+from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
 from spsa.output import echo
 from spsa.report.drawing import Kind
 from spsa.report.files import write_whole
@@ -14,8 +14,8 @@ from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
 ENDINGS = (".png", ".svg")
 
 
-class Picture(FileToWrite):
-    """A file of a format that can be drawn, in a folder that is there."""
+class Picture(FileInFolder):
+    """A file of a format that can be drawn."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -23,8 +23,6 @@ class Picture(FileToWrite):
         path = Path(super().convert(value, param, ctx))
         if path.suffix.lower() not in ENDINGS:
             self.fail(f"{path.name!r} has to end with {' or '.join(ENDINGS)}", param, ctx)
-        if not path.absolute().parent.is_dir():
-            self.fail(f"there is no folder {str(path.parent)!r}", param, ctx)
         return path
 
 

@@ -9,6 +9,7 @@ from rich.live import Live
 
 from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.output import echo, echo_json
+from spsa.report.alarms import with_alarms
 from spsa.report.runs import standings_table, to_json
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
@@ -35,7 +36,7 @@ def status(
         _list(config, database_url, as_json)
         return
     with opened(config, database_url) as store:
-        found = look(store, store.run(run))
+        found = with_alarms(store, look(store, store.run(run)))
     if as_json:
         echo_json(found.to_json())
     else:
@@ -88,7 +89,7 @@ def watch(
 
 def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
     while True:
-        found = look(store, store.run(name))
+        found = with_alarms(store, look(store, store.run(name)))
         yield found
         if found.run.finished_at is not None and not (found.open and found.run.master_id):
             return

@@ -43,21 +43,6 @@ class HistoryQueries(Database):
 
     def result_groups(self, run_id: int, iterations_per_group: int) -> list[ResultGroup]:
         """The results of every so many iterations, summed; in order."""
-        group = (iterations.c.k - 1) // iterations_per_group
-        statement = (
-            select(
-                func.min(iterations.c.k).label("first_k"),
-                func.max(iterations.c.k).label("last_k"),
-                *_sums(iterations, (*COUNTS, "void_games")),
-            )
-            .where(
-                iterations.c.run_id == run_id,
-                iterations.c.purpose == Purpose.TUNE,
-                iterations.c.status == IterationStatus.COMPLETE,
-            )
-            .group_by(group)
-            .order_by(group)
-        )
         with self._read() as connection:
             return [
                 ResultGroup(
@@ -66,34 +51,13 @@ class HistoryQueries(Database):
                     tally=_tally(row),
                     void_games=int(row.void_games),
                 )
-                for row in connection.execute(statement)
+                for row in connection.execute(_groups(run_id, iterations_per_group))
             ]
 
     def worker_shares(self, run_id: int) -> list[WorkerShare]:
         """What each worker has played of a run's tuning iterations, most games first."""
-        nodes = batches.c.plus_nodes + batches.c.minus_nodes
-        lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-        games = func.sum(batches.c.games)
-        statement = (
-            select(
-                workers.c.name.label("worker"),
-                workers.c.host.label("machine"),
-                func.count().label("batches"),
-                func.sum(nodes).label("nodes"),
-                func.sum(lost_on_time).label("time_losses"),
-                *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
-            )
-            .select_from(batches.join(iterations).join(workers))
-            .where(
-                iterations.c.run_id == run_id,
-                iterations.c.purpose == Purpose.TUNE,
-                batches.c.status == BatchStatus.DONE,
-            )
-            .group_by(workers.c.id)
-            .order_by(games.desc(), workers.c.id)
-        )
         with self._read() as connection:
-            return [_share(row) for row in connection.execute(statement)]
+            return [_share(row) for row in connection.execute(_shares(run_id))]
 
     def iteration_lines(
         self, run_id: int, *, before: int | None = None, last: int | None = None
@@ -140,6 +104,48 @@ class HistoryQueries(Database):
         )
         with self._read() as connection:
             return [_batch_line(row) for row in connection.execute(statement)]
+
+
+def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
+    group = (iterations.c.k - 1) // iterations_per_group
+    return (
+        select(
+            func.min(iterations.c.k).label("first_k"),
+            func.max(iterations.c.k).label("last_k"),
+            *_sums(iterations, (*COUNTS, "void_games")),
+        )
+        .where(
+            iterations.c.run_id == run_id,
+            iterations.c.purpose == Purpose.TUNE,
+            iterations.c.status == IterationStatus.COMPLETE,
+        )
+        .group_by(group)
+        .order_by(group)
+    )
+
+
+def _shares(run_id: int) -> sa.Select[Any]:
+    nodes = batches.c.plus_nodes + batches.c.minus_nodes
+    lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    games = func.sum(batches.c.games)
+    return (
+        select(
+            workers.c.name.label("worker"),
+            workers.c.host.label("machine"),
+            func.count().label("batches"),
+            func.sum(nodes).label("nodes"),
+            func.sum(lost_on_time).label("time_losses"),
+            *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
+        )
+        .select_from(batches.join(iterations).join(workers))
+        .where(
+            iterations.c.run_id == run_id,
+            iterations.c.purpose == Purpose.TUNE,
+            batches.c.status == BatchStatus.DONE,
+        )
+        .group_by(workers.c.id)
+        .order_by(games.desc(), workers.c.id)
+    )
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:

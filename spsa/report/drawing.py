@@ -15,7 +15,6 @@ from spsa.core.scoring import Tally
 from spsa.db.history_rows import ResultGroup
 from spsa.report.history import ParameterPath, RunHistory, merged
 from spsa.report.status import estimate
-from spsa.report.text import number
 from spsa.text import printable
 
 BARS = 100
@@ -23,6 +22,7 @@ MOST_WORKERS = 20
 PER_ROW = 3
 NAME_LENGTH = 32
 PAIRS = ("0", "½", "1", "1½", "2")
+View = tuple[float, float]
 _COLOURS = ("#b2182b", "#ef8a62", "#bdbdbd", "#67a9cf", "#2166ac")
 
 
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 def height(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) -> float:
     """In inches."""
     if kind is Kind.THETA:
-        return 0.6 + 2.3 * max(1, ceil(len(paths) / PER_ROW))
+        return 0.6 + 2.5 * max(1, ceil(len(paths) / PER_ROW))
     if kind is Kind.WORKERS:
         return 1.6 + 0.25 * min(len(history.workers), MOST_WORKERS)
     return 5.0 if kind is Kind.RESULTS else 3.4
@@ -91,9 +91,11 @@ def _theta(
     unit = ", in steps from the start" if normalised else ""
     part.suptitle(TITLES[Kind.THETA] + unit + _how_many(len(paths), len(history.parameters)))
     rows, columns = ceil(len(paths) / PER_ROW), min(PER_ROW, len(paths))
-    grid = part.subplots(rows, columns, squeeze=False, sharex=True, sharey=normalised)
-    for i, (axes, path) in enumerate(zip(grid.flat, paths, strict=False)):
-        _path(axes, history, path.normalised if normalised else path, i)
+    grid = part.subplots(rows, columns, squeeze=False, sharex=True)
+    shown = [path.normalised if normalised else path for path in paths]
+    panels = zip(grid.flat, shown, views(shown, alike=normalised), strict=False)
+    for i, (axes, path, view) in enumerate(panels):
+        _path(axes, history, path, view, i)
     for axes in grid.flat[len(paths) :]:
         axes.remove()
     for axes in grid.flat[max(0, len(paths) - columns) : len(paths)]:
@@ -107,26 +109,33 @@ def _how_many(shown: int, all_of_them: int) -> str:
     return "" if shown == all_of_them else f" ({shown} of {all_of_them} parameters)"
 
 
-def _path(axes: Any, history: RunHistory, path: ParameterPath, i: int) -> None:
+def _path(axes: Any, history: RunHistory, path: ParameterPath, view: View, i: int) -> None:
     mean, sd = np.array(path.averaged), np.array(path.averaged_sd)
     axes.plot(history.games, path.theta, lw=1, color="C0", label="theta", gid=f"theta-{i}")
     axes.plot(history.games, mean, lw=1.5, color="C1", label="averaged", gid=f"averaged-{i}")
     _band(axes, history.games, mean, sd, color="C1", gid=f"band-{i}", label="± one deviation")
-    low, high = _view(path, mean, sd)
     for bound, name in ((path.minimum, "min"), (path.maximum, "max")):
-        if low <= bound <= high:
+        if view[0] <= bound <= view[1]:
             axes.axhline(bound, ls="--", lw=1, color="0.4", gid=f"{name}-{i}")
-    axes.set_ylim(low, high)
-    bounds = f"{number(path.minimum)} to {number(path.maximum)}"
-    axes.set_title(f"{_name(path.name)}  ({bounds})", fontsize=9)
+    axes.set_ylim(view)
+    axes.set_title(f"{_name(path.name)}\n{path.minimum:.4g} to {path.maximum:.4g}", fontsize=8)
 
 
 def _band(axes: Any, x: Sequence[float], middle: Vector, half: Vector, **looks: Any) -> None:
     axes.fill_between(x, middle - half, middle + half, alpha=0.2, lw=0, **looks)
 
 
-def _view(path: ParameterPath, mean: Vector, sd: Vector) -> tuple[float, float]:
+def views(paths: Sequence[ParameterPath], *, alike: bool) -> list[View]:
+    """From where to where each panel goes; `alike` gives all of them the widest view."""
+    each = [_view(path) for path in paths]
+    if not alike:
+        return each
+    return [(min(low for low, _ in each), max(high for _, high in each))] * len(each)
+
+
+def _view(path: ParameterPath) -> View:
     """All that is drawn, a step more to each side, and a bound that is near."""
+    mean, sd = np.array(path.averaged), np.array(path.averaged_sd)
     low = min(min(path.theta), float(np.min(mean - sd))) - path.step
     high = max(max(path.theta), float(np.max(mean + sd))) + path.step
     margin = 0.02 * (high - low)

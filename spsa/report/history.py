@@ -16,9 +16,10 @@ from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lifecycle import Purpose
 from spsa.report.gain import EstimatedGain, estimated_gain
-from spsa.report.status import measured, noted_all
+from spsa.report.status import measured
+from spsa.report.trails import sampled
 
-POINTS = 200
+POINTS = 120
 """Points of a path at most, besides the start."""
 
 
@@ -121,11 +122,6 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     )
 
 
-def sampled(applied: int, stride: int) -> list[int]:
-    """0, the end, and every `stride` results between."""
-    return [*range(0, applied, stride), applied]
-
-
 def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:
     """At most so many groups, each the sum of neighbours."""
     size = ceil(len(results) / most)
@@ -137,16 +133,6 @@ def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:
             tally=sum((one.tally for one in some), Tally()),
             void_games=sum(one.void_games for one in some),
         )
-
-
-def signal_to_noise(path: Sequence[float]) -> float | None:
-    """How far a path has led, over how far a random walk of the same steps leads (one deviation).
-
-    Steps without a trend give values below 2 in 95% of cases. None before the first step.
-    """
-    steps = np.diff(np.asarray(path, dtype=np.float64))
-    walk = float(np.sqrt(np.sum(steps**2)))
-    return float(abs(np.sum(steps))) / walk if walk > 0.0 else None
 
 
 def _matrix(space: Space, path: Sequence[ThetaPoint]) -> Vector:
@@ -170,9 +156,9 @@ def _paths(
 def _with_own_end(
     run: Run, p: Parameter, theta: Vector, mean: Vector, deviation: Vector
 ) -> ParameterPath:
-    """The average ends with what the run itself says, which has seen every theta."""
+    """The average ends with what the run itself says, which has seen every theta and purge."""
     known, spread = run.estimates.averaged, run.estimates.averaged_sd
-    if known is not None and spread is not None and noted_all(run):
+    if known is not None and spread is not None:
         mean[-1], deviation[-1] = known[p.name], spread[p.name]
     return ParameterPath(
         name=p.name,

@@ -14,7 +14,7 @@ from spsa.report.history import ParameterPath, RunHistory
 WIDTH = 10.0  # inches
 DOTS = 110  # an inch, of a PNG
 USUAL_PANELS = 12
-MOST_PANELS = 60
+MOST_PANELS = 36
 
 _SETTINGS = {
     "svg.fonttype": "none",  # text stays text, and a file stays small

@@ -1,7 +1,7 @@
 """How a run stands, in one frozen value: how far, how good, who is playing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -11,7 +11,9 @@ from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lifecycle import Purpose
+from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
+from spsa.report.trails import Trail, trails
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -76,6 +78,8 @@ class Status:
     bounded: int
     struck: PurgedTotals = _NOTHING_STRUCK
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
+    trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
+    alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
     def noted(self) -> int:
@@ -92,6 +96,10 @@ class Status:
         """The workers that were there once."""
         return tuple(worker for worker in self.workers if not _is_present(worker))
 
+    def _trail(self, name: str) -> dict[str, Any]:
+        trail = self.trails.get(name, Trail(()))
+        return {"path": trail.values, "signal_to_noise": trail.signal_to_noise}
+
     def to_json(self) -> dict[str, Any]:
         """For programs: plain names and numbers, null for what is infinite or unknown."""
         return {name: finite(value) for name, value in self._named().items()}
@@ -107,7 +115,7 @@ class Status:
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
             "iterations_noted": self.noted,
-            "games": _tally(self.games),
+            "games": tally_json(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
             "struck_games": self.struck.games,
@@ -120,13 +128,14 @@ class Status:
                 for one, which in zip(self.validations, self.measured, strict=True)
             ],
             "parameters": [
-                asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound}
+                asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound} | self._trail(p.name)
                 for p in self.parameters
             ],
             "workers": [asdict(worker) for worker in self.workers],
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
 
@@ -151,6 +160,7 @@ def status(store: Store, run: Run) -> Status:
         bounded=totals.bounded_steps,
         struck=store.struck_totals(run.id) if run.purges else _NOTHING_STRUCK,
         beside=beside if len(beside) > 1 else (),
+        trails=trails(store, run),
     )
 
 
@@ -168,11 +178,6 @@ def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
         if theta is not None
         and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
     )
-
-
-def noted_all(run: Run) -> bool:
-    """Whether the averaged theta is made from every result that theta holds, and no purge since."""
-    return run.purges == 0 and noted(run.state) == run.applied
 
 
 def parameters(run: Run) -> tuple[Tuned, ...]:
@@ -239,7 +244,8 @@ def _seconds_left(
     return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
 
-def _tally(tally: Tally) -> dict[str, Any]:
+def tally_json(tally: Tally) -> dict[str, Any]:
+    """Games, results, pentanomial, and Elo with the half width of its 95% interval."""
     found = estimate(tally)
     return {
         "games": tally.games,
@@ -261,5 +267,5 @@ def _iteration(iteration: Iteration) -> dict[str, Any]:
         "games_played": iteration.games_played,
         "target_games": iteration.target_games,
         "void_games": iteration.void_games,
-        "result": _tally(iteration.tally),
+        "result": tally_json(iteration.tally),
     }

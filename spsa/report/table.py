@@ -55,5 +55,11 @@ class FittedTable:
             table.add_row(*(row[i] for i in shown))
         return table
 
+    def told(self) -> tuple[tuple[Column, ...], tuple[tuple[str, ...], ...]]:
+        """The columns in which something stands, whatever the width, and the rows under them."""
+        shown = [i for i in range(len(self.columns)) if self._says(i)]
+        rows = tuple(tuple(row[i] for i in shown) for row in self.rows)
+        return tuple(self.columns[i] for i in shown), rows
+
     def _says(self, i: int) -> bool:
         return self.columns[i].rank == 0 or any(row[i] for row in self.rows)

@@ -1,7 +1,8 @@
 """A status as text for people: numbers with their errors, tables, and sentences for what is odd."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import floor, log10
+from types import MappingProxyType
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -10,9 +11,11 @@ from spsa.core.params import Space, target
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.report.alarm import alarm_lines
 from spsa.report.runs import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
+from spsa.report.trails import Trail, gauge
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
@@ -42,7 +45,7 @@ def rendered(status: Status) -> RenderableType:
     if status.validations:
         title = "validations: theta against start"
         parts.append(iterations_table(title, status.validations, status.measured))
-    parts.append(parameters_table(status.parameters))
+    parts.append(parameters_table(status.parameters, status.trails))
     if status.present:
         parts.append(workers_table(status.present))
     if status.beside:
@@ -85,6 +88,7 @@ def headlines(status: Status) -> Iterator[str]:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
         yield f"  {status.bounded} steps were bounded because a result was implausibly one-sided"
+    yield from (f"  {line}" for line in alarm_lines(status.alarms))
 
 
 def _strength(status: Status) -> str:
@@ -187,8 +191,13 @@ def iterations_table(
     return table
 
 
-def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
-    """Where every active parameter started and is now, on average and by all games; and bounds."""
+def parameters_table(
+    parameters: tuple[Tuned, ...], trails: Mapping[str, Trail] = MappingProxyType({})
+) -> FittedTable:
+    """Where every active parameter started and is now, on average and by all games; and bounds.
+
+    With its trail also the path to there, and whether that is more than noise.
+    """
     table = FittedTable(
         "parameters",
         (
@@ -199,13 +208,17 @@ def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
             Column("supported ± sd", 1),
             Column("played as", 5),
             Column("steps moved", 4),
+            Column("path", 2, is_number=False),
+            Column("signal/noise", 3),
             Column("min", 6),
+            Column("in its bounds", 5, is_number=False),
             Column("max", 6),
             Column("bound", 2, is_number=False),
         ),
     )
     for p in parameters:
         if p.active:
+            trail = trails.get(p.name, Trail(()))
             table.add(
                 p.name,
                 number(p.start),
@@ -214,7 +227,10 @@ def parameters_table(parameters: tuple[Tuned, ...]) -> FittedTable:
                 estimated(p.supported, p.supported_sd),
                 number(p.played),
                 f"{p.steps_moved:+.2f}",
+                trail.sparkline,
+                "" if trail.signal_to_noise is None else f"{trail.signal_to_noise:.1f}",
                 number(p.minimum),
+                gauge(p.value, p.minimum, p.maximum),
                 number(p.maximum),
                 f"at {p.bound}" if p.bound else "",
             )

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, unless_zero
+from spsa.report.text import duration, elo_text, unless_zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,38 @@ def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
             unless_zero(worker.void_games),
             unless_zero(member.failed_batches),
             member.state,
+        )
+    return table
+
+
+def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
+    """What each worker has played of one run, most games first."""
+    table = FittedTable(
+        "workers of this run",
+        (
+            Column("name", is_number=False),
+            Column("machine", 1, is_number=False),
+            Column("batches", 2),
+            Column("games"),
+            Column("plus against minus, Elo ± 95%", 1),
+            Column("games an hour a slot", 1),
+            Column("knps", 2),
+            Column("void", 3),
+            Column("time losses", 3),
+        ),
+    )
+    for share in shares:
+        per_hour, speed = share.games_per_hour, share.nodes_per_second
+        table.add(
+            share.worker,
+            share.machine,
+            str(share.batches),
+            str(share.tally.games),
+            elo_text(share.tally),
+            "" if per_hour is None else f"{per_hour:,.0f}",
+            "" if speed is None else f"{speed / 1000:.0f}",
+            unless_zero(share.void_games),
+            unless_zero(share.time_losses),
         )
     return table
 

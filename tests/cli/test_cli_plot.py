@@ -37,7 +37,7 @@ def test_a_picture_of_one_parameter(project: Path, capsys: pytest.CaptureFixture
     assert execute(line) == 0
     assert capsys.readouterr().out == "wrote theta.svg\n"
     drawn = (project / "theta.svg").read_text()
-    assert "margin  (-7.5 to 10)" in drawn and "depth" not in drawn
+    assert ">margin<" in drawn and ">-7.5 to 10<" in drawn and "depth" not in drawn
     assert 'id="theta-0"' in drawn and 'id="gain"' not in drawn
     assert [path.name for path in project.iterdir() if path.name.startswith(".spsa")] == []
 

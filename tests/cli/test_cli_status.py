@@ -20,6 +20,7 @@ from spsa.config import load_space
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.db.store import BatchResult, Store, open_store
+from spsa.report.trails import Trail, gauge
 
 
 @pytest.fixture
@@ -216,3 +217,18 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 65536)
     except OSError:  # how a terminal says that nobody is left at its other side
         return b""
+
+
+def test_each_parameter_has_its_path_and_its_place(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        staged.whole_iteration()
+    assert execute(["status", "--json"]) == 0
+    margin = json.loads(capsys.readouterr().out)["parameters"][0]
+    thetas = [step.theta_after["margin"] for step in staged.store.steps(staged.run.id)]
+    assert margin["path"] == [200.0, *thetas] and margin["signal_to_noise"] > 0
+    assert execute(["status"]) == 0
+    (line,) = (row for row in capsys.readouterr().out.splitlines() if row.startswith("margin"))
+    assert gauge(margin["value"], 50, 400) in line and Trail((200.0, *thetas)).sparkline in line
+    assert f"  {margin['signal_to_noise']:.1f}  " in line

@@ -212,7 +212,7 @@ def test_a_run_is_tuned_and_looked_at_by_logins_of_their_own(
         tuner.kill_all()
     tuner.url = theirs.url_of("viewer")
     assert tuner.status()["games"]["games"] == 4
-    for asked in (["doctor"], ["watch"]):
+    for asked in (["doctor"], ["watch"], ["events"], ["report", "--html", "r.html", "--csv", "r"]):
         done = call(master(*asked), tuner.folder, DATABASE_URL=tuner.url)
         assert done.returncode == 0, done.stderr
     for role, asked in (("viewer", ["extend", "3"]), ("worker", ["status"])):

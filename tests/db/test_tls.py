@@ -304,6 +304,7 @@ ARGUMENTS = {
     "params": ["diff"],
     "db": ["check"],
     "plan": ["--json"],
+    "plot": ["out.svg"],
     "purge": ["--worker", "box", "--reason", "x"],
     "prioritize": ["--priority", "1"],
     "grant": ["--role", "worker"],

@@ -13,7 +13,8 @@ from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
 from spsa.master.start import tuning_of
 from spsa.report.gain import gain_of
-from spsa.report.history import averages, history, merged, sampled, signal_to_noise
+from spsa.report.history import averages, history, merged
+from spsa.report.trails import sampled, signal_to_noise
 
 PARAMS = """\
 [margin]

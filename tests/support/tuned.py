@@ -34,6 +34,7 @@ def tuned(
     games: int = 8,
     seed: int = 42,
     name: str = "first",
+    planned: int | None = None,
 ) -> Stage:
     """A run of this space that has applied so many iterations; plus wins where it is larger."""
     settings = RunSettings(
@@ -55,16 +56,17 @@ def tuned(
         algorithm=algorithm,
         settings=settings.to_json(),
         space=space.to_json(),
-        max_iterations=max(iterations, 1),
+        max_iterations=planned or max(iterations, 1),
         theta=theta,
         state=state,
     )
     for _ in range(iterations):
-        _iterate(staged, games)
+        iterate(staged, games)
     return staged
 
 
-def _iterate(staged: Stage, games: int) -> None:
+def iterate(staged: Stage, games: int = 8) -> None:
+    """One more iteration, opened, played and applied by the run's own rule."""
     run = staged.now()
     rules = tuning_of(run)
     k = run.applied + 1

@@ -1,0 +1,54 @@
+"""One thing that is wrong with a run: what, how much, and what to do."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+_SHOWN = 5
+
+
+class AlarmKind(StrEnum):
+    """What is wrong."""
+
+    PAUSED = "paused"
+    NO_MASTER = "no_master"
+    NO_WORKER = "no_worker"
+    WAITING_FOR_BUILDS = "waiting_for_builds"
+    STALLED = "stalled"
+    DEAD = "dead"
+    AT_BOUND = "at_bound"
+    STEP = "step"
+    NOISE = "noise"
+    DIVERGING = "diverging"
+    WORSE = "worse"
+    ONE_SIDED = "one_sided"
+    TIME_LOSSES = "time_losses"
+    VOID_GAMES = "void_games"
+    WORKER_RESULTS = "worker_results"
+    WORKER_SPEED = "worker_speed"
+
+
+SAID_BESIDE = frozenset({AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER})
+"""What the sentences of a status say anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """`subject` is the run, a parameter or a worker; `found` has the number, `advice` a remedy."""
+
+    kind: AlarmKind
+    subject: str
+    found: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.found}; {self.advice}"
+
+
+def alarm_lines(alarms: Sequence[Alarm]) -> Iterator[str]:
+    """A line an alarm, the first few of each kind, without those that a status says anyway."""
+    for kind in AlarmKind:
+        same = [alarm for alarm in alarms if alarm.kind is kind and kind not in SAID_BESIDE]
+        yield from (f"alarm: {alarm}" for alarm in same[:_SHOWN])
+        if len(same) > _SHOWN:
+            yield f"alarm: {len(same) - _SHOWN} more of {kind}; `status --json` has all of them"

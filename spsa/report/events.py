@@ -1,0 +1,60 @@
+"""What was done to a run, by whom and when, for people and for programs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from spsa.db.store import Event
+from spsa.report.status import finite
+from spsa.report.table import Column, FittedTable
+
+Leaf = tuple[str, str]
+"""A name, as `time_control.low`, and its value."""
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
+    """Every single value of nested tables; what is empty or unknown is left out."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{name}.")
+        elif value not in (None, "", [], ()):
+            yield f"{prefix}{name}", _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(part) for part in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def events_table(events: Sequence[Event]) -> FittedTable:
+    """A line an event, the oldest first."""
+    table = FittedTable(
+        "events",
+        (
+            Column("time (UTC)", is_number=False),
+            Column("event", is_number=False),
+            Column("by", 1, is_number=False),
+            Column("detail", is_number=False),
+        ),
+    )
+    for event in events:
+        detail = "; ".join(
+            value if name == "reason" else f"{name} {value}" for name, value in leaves(event.detail)
+        )
+        table.add(f"{event.at:%Y-%m-%d %H:%M:%S}", event.kind, event.actor, detail)
+    return table
+
+
+def to_json(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """For programs; times in ISO 8601."""
+    return [
+        {
+            "at": event.at.isoformat(),
+            "kind": event.kind,
+            "actor": event.actor,
+            "detail": finite(event.detail),
+        }
+        for event in events
+    ]

@@ -1,0 +1,98 @@
+"""A report as one HTML file: no network, no script, and every name is text."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from shlex import quote
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from spsa import __version__
+from spsa.core.params import Space
+from spsa.report.drawing import TITLES, Kind
+from spsa.report.events import events_table
+from spsa.report.history import RunHistory
+from spsa.report.inline_svg import inline_svg
+from spsa.report.params_file import params_file
+from spsa.report.pictures import can_draw, chosen, drawn
+from spsa.report.summary import Report
+from spsa.report.table import Column, FittedTable
+from spsa.text import LINE_LENGTH, printable
+
+WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
+_CAPTIONS = {
+    Kind.THETA: "Each parameter's value as games were played, with its weighted average, which "
+    "late iterations dominate, and how far theta wanders about it. Its bounds are under its name.",
+    Kind.GAIN: "What the rule believes theta to have gained in Elo, judged by all games so far. "
+    "It is a model's estimate; only a validation measures strength.",
+    Kind.VALIDATIONS: "Matches of tuned values against those of the start, with 95% intervals.",
+    Kind.RESULTS: "The games theta was tuned by: plus against minus, and the pairs by the points "
+    "of plus.",
+    Kind.WORKERS: "Games of this run by worker, and how fast a slot of each plays.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    svg: Markup
+    caption: str
+
+
+def page(report: Report) -> str:
+    """The HTML of a report; without matplotlib a sentence stands in the place of the pictures."""
+    style = _text("report.css")
+    html: str = _template().render(
+        report=report,
+        version=__version__,
+        style=Markup(style),  # ours, and no page of others has it
+        style_hash=Markup(b64encode(sha256(style.encode()).digest()).decode()),
+        sentences=tuple(report.sentences()),
+        pictures=tuple(_figures(report.history)) if can_draw() else (),
+        without_pictures=WITHOUT_PICTURES,
+        tables=(*report.tables(), _settings(report), events_table(report.events)),
+        params=params_file(Space.from_json(report.run.space)).splitlines(),
+        quoted=quote,
+    )
+    return html
+
+
+def _figures(history: RunHistory) -> Iterator[Figure]:
+    paths = chosen(history.parameters)
+    for kind in Kind:
+        svg = inline_svg(drawn(history, [kind], "svg", paths=paths), kind, TITLES[kind])
+        yield Figure(Markup(svg), _CAPTIONS[kind])
+
+
+def _settings(report: Report) -> FittedTable:
+    columns = (Column("setting", is_number=False), Column("value", is_number=False))
+    table = FittedTable("settings", columns)
+    for name, value in report.settings:
+        table.add(name, value)
+    return table
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.from_string(_text("report.html.jinja"))
+
+
+def _printable(value: Any) -> Any:
+    """Text of others on one line without control and bidirectional characters."""
+    is_theirs = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(value, LINE_LENGTH) if is_theirs else value
+
+
+def _text(name: str) -> str:
+    return files("spsa.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,134 @@
+"""All that is known of a run in one frozen value: what `report` shows, writes and exports."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from spsa import __version__
+from spsa.db.history_rows import ResultGroup, WorkerShare
+from spsa.db.store import Event, Iteration, Run, Store
+from spsa.lifecycle import Purpose
+from spsa.report.alarms import with_alarms
+from spsa.report.events import Leaf, leaves
+from spsa.report.events import to_json as events_json
+from spsa.report.history import RunHistory, ValidationPoint, history
+from spsa.report.history_alarms import of_history
+from spsa.report.status import Status, finite, measured, status, tally_json
+from spsa.report.table import FittedTable
+from spsa.report.text import headlines, iterations_table, parameters_table
+from spsa.report.workers import shares_table
+
+MOST_EVENTS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run at one moment, by the database's clock."""
+
+    made_at: datetime
+    status: Status
+    history: RunHistory
+    validations: tuple[Iteration, ...]
+    events: tuple[Event, ...]
+
+    @property
+    def run(self) -> Run:
+        return self.status.run
+
+    @property
+    def settings(self) -> tuple[Leaf, ...]:
+        """Everything that decides the run besides its parameters."""
+        run = self.run
+        own: dict[str, Any] = {
+            "algorithm": run.algorithm,
+            "seed": run.seed,
+            "max_iterations": run.max_iterations,
+            "source_sha256": run.source_sha256,
+            "started": f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC",
+            "ended": run.finished_at and f"{run.finished_at:%Y-%m-%d %H:%M:%S} UTC",
+        }
+        return tuple(leaves({**own, **run.settings, **run.terms.to_json()}))
+
+    def sentences(self) -> Iterator[str]:
+        """The run in sentences: how far, how strong, by what it was found."""
+        yield from (line.strip() for line in headlines(self.status))
+        yield self._gain()
+
+    def _gain(self) -> str:
+        gain = self.history.gain
+        if gain is None:
+            return "the rule has no estimate of the Elo gained"
+        return (
+            f"the rule estimates that theta gained {gain.elo[-1]:+.1f} ± {gain.deviation[-1]:.1f} "
+            "Elo (one deviation by its own model, which may be too narrow; no measurement)"
+        )
+
+    def tables(self) -> Iterator[FittedTable]:
+        """Every figure with its error."""
+        now = self.status
+        yield parameters_table(now.parameters, now.trails)
+        if self.validations:
+            thetas = tuple(measured(self.run, match) for match in self.validations)
+            yield iterations_table("validations: theta against start", self.validations, thetas)
+        yield shares_table(self.history.workers)
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: the status, the history, settings and events."""
+        data: dict[str, Any] = {
+            "version": __version__,
+            "made_at": self.made_at,
+            "status": self.status.to_json(),
+            "settings": self.run.settings,
+            "terms": self.run.terms.to_json(),
+            "space": self.run.space,
+            "source_sha256": self.run.source_sha256,
+            "history": _history(self.history),
+            "events": events_json(self.events),
+        }
+        return {name: finite(_plain(value)) for name, value in data.items()}
+
+
+def report(store: Store, run: Run) -> Report:
+    """Read all that is known of a run."""
+    now, path = with_alarms(store, status(store, run)), history(store, run)
+    return Report(
+        made_at=store.clock(),
+        status=replace(now, alarms=(*now.alarms, *of_history(path))),
+        history=path,
+        validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE)),
+        events=tuple(store.events(run.id, MOST_EVENTS)),
+    )
+
+
+def _history(found: RunHistory) -> dict[str, Any]:
+    return {
+        "k": found.ks,
+        "games": found.games,
+        "at": found.at,
+        "parameters": [
+            asdict(path) | {"steps_moved": path.steps_moved} for path in found.parameters
+        ],
+        "gain": None if found.gain is None else asdict(found.gain),
+        "results": [_counted(group) for group in found.results],
+        "validations": [_counted(match) for match in found.validations],
+        "workers": [
+            _counted(share)
+            | {"games_per_hour": share.games_per_hour, "nodes_per_second": share.nodes_per_second}
+            for share in found.workers
+        ],
+    }
+
+
+def _counted(value: ResultGroup | ValidationPoint | WorkerShare) -> dict[str, Any]:
+    """Its fields, with Elo beside the counts."""
+    return asdict(value) | {"tally": tally_json(value.tally)}
+
+
+def _plain(value: Any) -> Any:
+    """Times as ISO 8601, which JSON has no type for."""
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.isoformat() if isinstance(value, datetime) else value

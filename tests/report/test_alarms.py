@@ -1,0 +1,235 @@
+"""Alarms: each is raised by what it names, and a sound run raises none."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+import pytest
+from builders import Stage, result_of, stage
+from shell import Shell
+from tuned import space_from, tuned, validated
+
+from spsa.core.scoring import Tally
+from spsa.db.history_rows import WorkerShare
+from spsa.db.store import BatchResult, Store, open_store
+from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
+from spsa.report.alarms import chi_square_tail, of_noise, with_alarms
+from spsa.report.history import history
+from spsa.report.history_alarms import of_history, of_results, of_speed
+from spsa.report.status import status
+from spsa.report.summary import report
+from spsa.report.text import headlines
+from spsa.report.trails import Trail
+
+TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = {}\nstep = {}\n"
+SPACE = space_from(TABLE.format("margin", 200, 400, 20) + TABLE.format("depth", 50, 100, 5))
+THETA = {"margin": 200.0, "depth": 50.0}
+
+
+def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
+    found = with_alarms(staged.store, status(staged.store, staged.now()))
+    json.dumps(found.to_json(), allow_nan=False)
+    return {alarm.kind: alarm for alarm in found.alarms}
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def staged(store: Store) -> Stage:
+    return stage(store, space=SPACE.to_json(), theta=THETA, max_iterations=40)
+
+
+def test_a_sound_run_raises_none(store: Store) -> None:
+    staged = tuned(store, SPACE, 6, planned=9)
+    staged.open(base_parameters=THETA, plus_parameters=THETA, minus_parameters=THETA)
+    assert alarms(staged) == {}
+    assert report(store, staged.now()).status.alarms == ()
+
+
+RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
+    AlarmKind.PAUSED: lambda it, sql: it.store.pause("first", "me", "lunch"),
+    AlarmKind.NO_MASTER: lambda it, sql: it.store.resign(it.master),
+    AlarmKind.NO_WORKER: lambda it, sql: sql(
+        "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
+    ),
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: None,
+    AlarmKind.STALLED: lambda it, sql: (
+        it.open(),
+        sql("UPDATE spsa_run SET created_at = :then", then="2020-01-01 00:00:00.000"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RUN)
+def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql: Shell) -> None:
+    staged = stage(sqlite_store, space=SPACE.to_json(), theta=THETA)
+    RUN[kind](staged, sql)
+    found = alarms(staged)
+    assert list(found) == [kind] and found[kind].subject == "first"
+    said = "\n".join(headlines(with_alarms(sqlite_store, status(sqlite_store, staged.now()))))
+    shown = kind in (AlarmKind.WAITING_FOR_BUILDS, AlarmKind.STALLED)
+    assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
+
+
+def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
+    """An iteration of one batch in which margin is perturbed, with this result."""
+    values = {"plus_parameters": {**THETA, "margin": 220.0}, "minus_parameters": dict(THETA)}
+    staged.open(target_games=20, batch_games=20, **{"base_parameters": THETA} | values | over)
+    claim = staged.claim(f"c{staged.now().applied}")
+    assert claim is not None
+    staged.store.report(claim, result or result_of(claim))
+    staged.apply(delta=dict.fromkeys(THETA, 0.0), theta_after=THETA)
+
+
+def test_a_parameter_that_both_sides_play_the_same(staged: Stage) -> None:
+    for _ in range(9):
+        whole(staged)
+    assert AlarmKind.DEAD not in alarms(staged)
+    whole(staged)
+    dead = alarms(staged)[AlarmKind.DEAD]
+    assert dead.subject == "depth" and "the last 10 iterations" in dead.found
+    whole(staged, plus_parameters={"margin": 220.0, "depth": 60.0})
+    assert AlarmKind.DEAD not in alarms(staged)
+
+
+def test_results_that_are_too_one_sided(staged: Stage) -> None:
+    whole(staged, BatchResult(tally=Tally(18, 0, 2, (0, 0, 0, 2, 8))))
+    found = alarms(staged)[AlarmKind.ONE_SIDED]
+    assert str(found).startswith("iteration 1: plus scored 95% of 20 games")
+    whole(staged, BatchResult(tally=Tally(0, 14, 6, (4, 6, 0, 0, 0))))
+    assert alarms(staged)[AlarmKind.ONE_SIDED].subject == "iteration 1", "15% is none"
+
+
+def test_void_games_and_time_losses(staged: Stage) -> None:
+    even = Tally(0, 0, 20, (0, 0, 10, 0, 0))
+    whole(staged, BatchResult(tally=even, voids={"crash": 4}, plus_time_losses=4))
+    assert not {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES} & alarms(staged).keys()
+    whole(staged, BatchResult(tally=even, voids={"crash": 2}, minus_time_losses=1))
+    found = alarms(staged)
+    assert found[AlarmKind.VOID_GAMES].subject == found[AlarmKind.TIME_LOSSES].subject == "box-1"
+    assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
+
+
+def test_a_bound_and_a_step_that_does_not_fit(store: Store) -> None:
+    space = space_from(TABLE.format("margin", 395, 400, 20) + TABLE.format("depth", 50, 100, 0.5))
+    staged = stage(store, space=space.to_json(), theta={"margin": 395.0, "depth": 50.0})
+    assert "395, at its max 400" in alarms(staged)[AlarmKind.AT_BOUND].found
+    whole(staged)
+    found = alarms(staged)[AlarmKind.STEP]
+    assert found.subject == "depth" and "200 steps" in found.found
+    assert AlarmKind.AT_BOUND not in alarms(staged), "theta has left it"
+
+
+def test_many_alarms_of_a_kind_are_a_few_lines() -> None:
+    facts = {"found": "at its max 9", "advice": "a wider bound may be better"}
+    many = [Alarm(kind=AlarmKind.AT_BOUND, subject=f"p{i}", **facts) for i in range(40)]
+    told = [Alarm(kind=AlarmKind.PAUSED, subject="first", **facts)]
+    lines = list(alarm_lines([*many, *told]))
+    assert lines[0] == "alarm: p0: at its max 9; a wider bound may be better"
+    assert lines[5:] == ["alarm: 35 more of at_bound; `status --json` has all of them"]
+    assert len(list(alarm_lines(many[:5]))) == 5
+
+
+def walks(count: int, drift: float, seed: int = 1) -> list[list[Trail]]:
+    """Runs of six parameters with paths of 15 steps."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    steps = rng.normal(drift, 1.0, size=(count, 6, 15))
+    paths = np.concatenate((np.zeros((count, 6, 1)), steps.cumsum(axis=2)), axis=2)
+    return [[Trail(tuple(path)) for path in run] for run in paths.tolist()]
+
+
+def test_noise_is_told_from_a_trend(staged: Stage) -> None:
+    run = replace(staged.run, applied=200)
+    noisy = [bool(list(of_noise(run, trails))) for trails in walks(1000, 0.0)]
+    assert np.mean(noisy) == pytest.approx(0.95, abs=0.03)
+    drifting = [bool(list(of_noise(run, trails))) for trails in walks(1000, 0.6)]
+    assert np.mean(drifting) < 0.01
+    assert list(of_noise(replace(run, applied=99), walks(1, 0.0)[0])) == [], "too early to say"
+
+
+@pytest.mark.parametrize(
+    ("value", "freedom", "chance"),
+    [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
+)
+def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> None:
+    assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)
+
+
+def share(name: str, pentanomial: tuple[int, int, int, int, int], nps: float = nan) -> WorkerShare:
+    ll, ld, even, wd, ww = pentanomial
+    tally = Tally(2 * ww + wd, 2 * ll + ld, ld + wd + 2 * even, pentanomial)
+    seconds = 0.0 if np.isnan(nps) else 1.0
+    return WorkerShare(
+        worker=name,
+        machine=name,
+        batches=1,
+        tally=tally,
+        void_games=0,
+        time_losses=0,
+        nodes=0 if np.isnan(nps) else round(nps),
+        seconds=seconds,
+        think_seconds=seconds,
+    )
+
+
+def fleet(rng: np.random.Generator, sick: bool = False) -> list[WorkerShare]:
+    """Eight workers that play batches of eight pairs of iterations of different strength."""
+    found = []
+    for i in range(8):
+        elo = rng.normal(0.0, 40.0, size=25)
+        counts = sum(rng.multinomial(8, chances(one, sick and i == 0)) for one in elo)
+        found.append(share(f"w{i}", tuple(int(n) for n in counts)))  # type: ignore[arg-type]
+    return found
+
+
+def chances(elo: float, is_random: bool) -> list[float]:
+    """Of the five results of a pair; a sick worker's games are decided by a coin."""
+    if is_random:
+        return [0.25, 0.0, 0.5, 0.0, 0.25]
+    tilt = elo / 400
+    return [0.04 * (1 - tilt), 0.21 * (1 - tilt), 0.5, 0.21 * (1 + tilt), 0.04 * (1 + tilt)]
+
+
+def test_equal_workers_seldom_stand_out_and_a_sick_one_does() -> None:
+    rng = np.random.Generator(np.random.PCG64(7))
+    assert sum(bool(list(of_results(fleet(rng)))) for _ in range(1000)) < 10
+    found = [[alarm.subject for alarm in of_results(fleet(rng, sick=True))] for _ in range(50)]
+    assert sum(names == ["w0"] for names in found) >= 40
+    assert list(of_results([])) == list(of_results(fleet(rng)[:1])) == []
+
+
+def test_a_slow_worker() -> None:
+    workers = [share(f"w{i}", (0, 0, 1, 0, 0), nps) for i, nps in enumerate([1e6, 9e5, 4e5, nan])]
+    (alarm,) = of_speed(workers)
+    assert alarm.subject == "w2" and alarm.found == "400 knps, where 900 are usual"
+    assert list(of_speed(workers[:2])) == []
+
+
+def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
+    staged = tuned(store, SPACE, 2)
+    validated(staged)
+    found = history(store, staged.now())
+    bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
+    (alarm,) = of_history(replace(found, validations=(bad,)))
+    assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
+
+
+def test_steps_that_grow(store: Store) -> None:
+    found = history(store, tuned(store, SPACE, 2).now())
+    rng = np.random.Generator(np.random.PCG64(1))
+
+    def walked(growth: float) -> bool:
+        steps = rng.normal(size=100) * np.linspace(1.0, growth, 100)
+        theta = tuple(np.concatenate(([0.0], steps.cumsum())).tolist())
+        path = replace(found.parameters[0], theta=theta, averaged=theta, averaged_sd=theta)
+        long = replace(found, ks=tuple(range(101)), parameters=(path,))
+        return AlarmKind.DIVERGING in {alarm.kind for alarm in of_history(long)}
+
+    assert sum(walked(1.0) for _ in range(1000)) < 10
+    assert all(walked(5.0) for _ in range(20))
