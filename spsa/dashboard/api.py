@@ -10,6 +10,7 @@ from spsa.dashboard.metrics import CONTENT_TYPE, metrics
 from spsa.dashboard.pages import EVENTS, MOST_EVENTS
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.db.store import Run
+from spsa.report.events import to_json as events_json
 from spsa.report.runs import to_json as runs_json
 
 
@@ -23,7 +24,7 @@ class Api:
         return _json({"runs": runs_json(self._reader.runs())})
 
     def run(self, request: Request) -> Response:
-        return _json(self._reader.status(self._run(request)).to_json())
+        return _json(self._reader.whole_status(self._run(request)).to_json())
 
     def history(self, request: Request) -> Response:
         return _json(plain.history_json(self._reader.history(self._run(request))))
@@ -55,12 +56,12 @@ class Api:
     def events(self, request: Request) -> Response:
         run = self._run(request)
         last = queries.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
-        found = [plain.event_json(event) for event in self._reader.events(run, last)]
-        return _json({"run": run.name, "events": found})
+        events = self._reader.events(run, last)
+        return _json({"run": run.name, "events": events_json(events)})
 
     def metrics(self, _request: Request) -> Response:
         runs = self._reader.runs()
-        live = [self._reader.status(self._reader.run(run.name)) for run in runs if run.live]
+        live = [self._reader.whole_status(self._reader.run(run.name)) for run in runs if run.live]
         return Response(metrics(runs, live, self._reader.fleet()), media_type=CONTENT_TYPE)
 
     def _run(self, request: Request) -> Run:

@@ -6,6 +6,7 @@ from math import isfinite
 from spsa.dashboard.plain import without_passwords
 from spsa.db.store import RunOverview
 from spsa.lifecycle import RunStatus
+from spsa.report.alarm import AlarmKind
 from spsa.report.status import Status, estimate
 from spsa.report.workers import FleetMember
 
@@ -69,6 +70,16 @@ def _of_statuses(statuses: Sequence[Status]) -> Iterator[Family]:
         "gauge",
         "Seconds until the run has its games, at that speed.",
         each([s.seconds_left for s in statuses]),
+    )
+    yield (
+        "spsa_run_alarms",
+        "gauge",
+        "How many things of a kind are wrong with a run.",
+        [
+            ({"run": s.run.name, "kind": str(kind)}, float(sum(a.kind is kind for a in s.alarms)))
+            for s in statuses
+            for kind in AlarmKind
+        ],
     )
     yield "spsa_run_purges", "gauge", "Purges.", each([s.run.purges for s in statuses])
     last = [s.validations[-1].tally if s.validations else None for s in statuses]

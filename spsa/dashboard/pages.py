@@ -1,5 +1,6 @@
 """The HTML pages."""
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -7,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from spsa.dashboard import charts, queries
-from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
+from spsa.dashboard.reading import LAST, MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
 from spsa.dashboard.tables import SORTS, Wanted, chosen_rows, parameter_rows
 from spsa.db.store import Run
+from spsa.report.events import leaves
 from spsa.report.pictures import chosen
-from spsa.report.status import parameters
 from spsa.report.text import headlines
 
 EVENTS = 100
@@ -30,14 +31,14 @@ class Pages:
 
     def run(self, request: Request) -> Response:
         run = self._run(request)
-        found, status = self._reader.history(run), self._reader.status(run)
+        found, status = self._reader.history(run), self._reader.whole_status(run)
         title = "Elo gained since the start, as the rule estimates it"
         return _page(
             request,
             "run",
             run=run,
             status=status,
-            sentences=[line.strip() for line in headlines(status)],
+            sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
             gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),
             validations=charts.validations_chart(found),
             results=charts.results_chart(found),
@@ -56,7 +57,7 @@ class Pages:
             sort=queries.text(request, "sort") or "",
             descending=queries.text(request, "order") == "descending",
         )
-        rows = parameter_rows(parameters(run), self._reader.history(run))
+        rows = parameter_rows(self._reader.status(run))
         return _page(
             request,
             "parameters",
@@ -84,7 +85,7 @@ class Pages:
 
     def workers(self, request: Request) -> Response:
         run = self._run(request)
-        return _page(request, "workers", run=run, workers=self._reader.workers(run))
+        return _page(request, "workers", run=run, workers=self._reader.workers(run), last=LAST)
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
@@ -106,7 +107,7 @@ class Pages:
         last = queries.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
         events = self._reader.events(run, last)
         more = min(MOST_EVENTS, 2 * last) if len(events) == last < MOST_EVENTS else None
-        return _page(request, "events", run=run, events=events, more=more)
+        return _page(request, "events", run=run, events=events, more=more, leaves=leaves)
 
     def _run(self, request: Request) -> Run:
         return self._reader.run(queries.text(request, "run"))

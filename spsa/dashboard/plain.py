@@ -7,12 +7,10 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from spsa.core.scoring import Tally
 from spsa.dashboard.reading import IterationView, ParameterView, WorkerView
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
-from spsa.db.store import Event
 from spsa.report.history import RunHistory, ValidationPoint
-from spsa.report.status import estimate
+from spsa.report.status import tally_json
 from spsa.report.workers import to_json as fleet_json
 
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):[^\s/@]+(?=@)")
@@ -82,23 +80,6 @@ def iteration_view_json(view: IterationView) -> dict[str, Any]:
         **{name: getattr(one, name) for name in names},
         "tally": tally_json(one.tally),
         "batches": [_counted(batch) for batch in view.batches],
-    }
-
-
-def event_json(event: Event) -> dict[str, Any]:
-    return _fields(event)
-
-
-def tally_json(tally: Tally) -> dict[str, Any]:
-    found = estimate(tally)
-    return {
-        "games": tally.games,
-        "wins": tally.wins,
-        "losses": tally.losses,
-        "draws": tally.draws,
-        "pentanomial": tally.pentanomial,
-        "elo": None if found is None else found.value,
-        "elo_error": None if found is None else found.error,
     }
 
 

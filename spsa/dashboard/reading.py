@@ -1,7 +1,7 @@
 """What pages and their JSON show, read from the database: values of `spsa.report`, kept briefly."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
@@ -11,8 +11,10 @@ import numpy as np
 from spsa.db.history_rows import BatchLine, IterationLine, WorkerShare
 from spsa.db.store import Event, Iteration, Run, RunOverview, Store
 from spsa.errors import NothingToDo
+from spsa.report.alarms import with_alarms
 from spsa.report.gain import EstimatedGain, gain_of_parameter
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
+from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, Tuned, parameters, status
 from spsa.report.workers import FleetMember, fleet
 
@@ -23,6 +25,9 @@ KEPT_PER_COST = 10.0
 MOST_VALUES = 50_000
 LEAST_POINTS = 50
 """Of a path, where many parameters share `MOST_VALUES`."""
+
+LAST = 10_000
+"""Iterations of which the workers' results are summed."""
 
 PAGE = 50
 MOST_PAGE = 500
@@ -106,6 +111,7 @@ class Reader:
         self._store = store
         self._histories: Brief[RunHistory] = Brief()
         self._statuses: Brief[Status] = Brief()
+        self._whole_statuses: Brief[Status] = Brief()
 
     def runs(self) -> Sequence[RunOverview]:
         return self._store.standings()
@@ -118,11 +124,21 @@ class Reader:
         return self._store.run(name)
 
     def status(self, run: Run) -> Status:
+        """Without alarms."""
         return self._statuses.get((run.id, run.applied), lambda: status(self._store, run))
+
+    def whole_status(self, run: Run) -> Status:
+        """With all alarms, those of its history too."""
+
+        def read() -> Status:
+            found = with_alarms(self._store, self.status(run))
+            return replace(found, alarms=(*found.alarms, *of_history(self.history(run))))
+
+        return self._whole_statuses.get((run.id, run.applied), read)
 
     def history(self, run: Run) -> RunHistory:
         points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
-        return self._histories.get(run.id, lambda: history(self._store, run, points))
+        return self._histories.get(run.id, lambda: history(self._store, run, points, last=LAST))
 
     def parameter(self, run: Run, name: str) -> ParameterView:
         tuned = next((p for p in parameters(run) if p.name == name), None)

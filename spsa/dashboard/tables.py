@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spsa.report.history import RunHistory, signal_to_noise
-from spsa.report.status import Tuned
+from spsa.report.status import Status, Tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,11 @@ SORTS: Mapping[str, Callable[[ParameterRow], float | str | None]] = {
 }
 
 
-def parameter_rows(parameters: Sequence[Tuned], history: RunHistory) -> list[ParameterRow]:
-    paths = {path.name: path for path in history.parameters}
+def parameter_rows(status: Status) -> list[ParameterRow]:
+    """All parameters of a run, in the order of params.toml."""
     return [
-        ParameterRow(p, signal_to_noise(paths[p.name].theta) if p.name in paths else None)
-        for p in parameters
+        ParameterRow(p, status.trails[p.name].signal_to_noise if p.active else None)
+        for p in status.parameters
     ]
 
 

@@ -54,10 +54,13 @@ class HistoryQueries(Database):
                 for row in connection.execute(_groups(run_id, iterations_per_group))
             ]
 
-    def worker_shares(self, run_id: int) -> list[WorkerShare]:
-        """What each worker has played of a run's tuning iterations, most games first."""
+    def worker_shares(self, run_id: int, after: int = 0) -> list[WorkerShare]:
+        """What each worker has played of a run's tuning iterations, most games first.
+
+        Only of those after the iteration k = `after`.
+        """
         with self._read() as connection:
-            return [_share(row) for row in connection.execute(_shares(run_id))]
+            return [_share(row) for row in connection.execute(_shares(run_id, after))]
 
     def iteration_lines(
         self, run_id: int, *, before: int | None = None, last: int | None = None
@@ -124,27 +127,33 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
     )
 
 
-def _shares(run_id: int) -> sa.Select[Any]:
+def _shares(run_id: int, after: int) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-    games = func.sum(batches.c.games)
-    return (
+    mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+    # plus 0: SQLite would read all batches in the order of the index of workers otherwise
+    worker = (batches.c.worker_id + 0).label("worker_id")
+    reported = (
         select(
-            workers.c.name.label("worker"),
-            workers.c.host.label("machine"),
+            worker,
             func.count().label("batches"),
+            func.sum(batches.c.games).label("games"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )
-        .select_from(batches.join(iterations).join(workers))
-        .where(
-            iterations.c.run_id == run_id,
-            iterations.c.purpose == Purpose.TUNE,
-            batches.c.status == BatchStatus.DONE,
-        )
-        .group_by(workers.c.id)
-        .order_by(games.desc(), workers.c.id)
+        .select_from(batches.join(iterations))
+        .where(*mine, batches.c.status == BatchStatus.DONE)
+        .group_by(worker)
+    )
+    if after:  # as ids go up with k, this finds the batches by their index
+        first = select(iterations.c.id).where(*mine, iterations.c.k == after + 1)
+        reported = reported.where(batches.c.iteration_id >= first.scalar_subquery())
+    sums = reported.subquery()
+    return (
+        select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
+        .select_from(sums.join(workers, workers.c.id == sums.c.worker_id))
+        .order_by(sums.c.games.desc(), workers.c.id)
     )
 
 
