@@ -10,6 +10,7 @@ from spsa.report.drawing import Kind
 from spsa.report.files import write_whole
 from spsa.report.history import history
 from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
+from spsa.report.text import terminal
 
 ENDINGS = (".png", ".svg")
 
@@ -61,10 +62,12 @@ def plot(
     """
     if not can_draw():
         raise NoMatplotlib
-    with opened(config, database_url) as store:
-        found = history(store, store.run(run))
-    paths = chosen(found.parameters, names, group)
     wanted = [kind for kind in Kind if not kinds or kind in kinds]
     ending = out.suffix.lower().removeprefix(".")
-    write_whole(out, drawn(found, wanted, ending, paths=paths, normalised=normalised))
+    with opened(config, database_url) as store, terminal(stderr=True).status("reading the run"):
+        found = history(store, store.run(run))
+    paths = chosen(found.parameters, names, group)
+    with terminal(stderr=True).status("drawing"):
+        picture = drawn(found, wanted, ending, paths=paths, normalised=normalised)
+    write_whole(out, picture)
     echo(f"wrote {out}")

@@ -47,7 +47,7 @@ def report(
 
     Without an option the summary and the tables are shown here.
     """
-    with opened(config, database_url) as store:
+    with opened(config, database_url) as store, terminal(stderr=True).status("reading the run"):
         found = look(store, store.run(run))
         exported = csv_files(store, found.run) if folder else {}
     written = [] if html is None else [_page(found, html)]
@@ -66,7 +66,9 @@ def _page(found: "Report", file: Path) -> Path:
     # Loading jinja2 and what draws takes a second.
     from spsa.report.page import page
 
-    write_whole(file, page(found).encode())
+    with terminal(stderr=True).status("drawing"):
+        content = page(found).encode()
+    write_whole(file, content)
     return file
 
 

@@ -128,7 +128,6 @@ def test_no_call_reads_the_whole_run(long_run):
         "validations": lambda: store.iterations(long_run.run.id, purpose=Purpose.VALIDATE, last=5),
         "workers": store.workers,
         "standings": store.standings,
-        "path": lambda: store.theta_path(long_run.run.id, [0, 1, PLAYED // 2]),
     }
     told = {name: plans.of(call) for name, call in calls.items()}
     assert all(told.values()), "no plan was told"
