@@ -17,7 +17,7 @@ from spsa.dashboard.api import Api
 from spsa.dashboard.guard import Guard, Token, login
 from spsa.dashboard.pages import Pages
 from spsa.dashboard.reading import Reader
-from spsa.dashboard.rendering import render
+from spsa.dashboard.rendering import REFRESH_SECONDS, render
 from spsa.db.store import Store
 from spsa.errors import DatabaseUnreachable, NothingToDo, TuningError
 
@@ -96,4 +96,5 @@ def _broken(request: Request, error: Exception) -> Response:
 def _told(request: Request, status: int, sentence: str) -> Response:
     if request.url.path.startswith(("/api/", "/metrics")):
         return JSONResponse({"error": sentence}, status)
-    return HTMLResponse(render("error", status=status, sentence=sentence), status)
+    again = {"Refresh": str(REFRESH_SECONDS)} if status == 503 else None
+    return HTMLResponse(render("error", status=status, sentence=sentence), status, again)

@@ -36,7 +36,7 @@ class Pages:
         return _page(
             request,
             "run",
-            run=run,
+            run=status.run,
             status=status,
             sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
             gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),

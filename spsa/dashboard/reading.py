@@ -125,7 +125,7 @@ class Reader:
 
     def status(self, run: Run) -> Status:
         """Without alarms."""
-        return self._statuses.get((run.id, run.applied), lambda: status(self._store, run))
+        return self._statuses.get(run.id, lambda: status(self._store, run))
 
     def whole_status(self, run: Run) -> Status:
         """With all alarms, those of its history too."""
@@ -134,7 +134,7 @@ class Reader:
             found = with_alarms(self._store, self.status(run))
             return replace(found, alarms=(*found.alarms, *of_history(self.history(run))))
 
-        return self._whole_statuses.get((run.id, run.applied), read)
+        return self._whole_statuses.get(run.id, read)
 
     def history(self, run: Run) -> RunHistory:
         points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))

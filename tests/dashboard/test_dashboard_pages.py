@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from tuned import tuned
 
 from spsa.db.store import Store
+from spsa.errors import DatabaseUnreachable
 from spsa.report.status import status
 from spsa.report.text import elo_text, number
 
@@ -166,6 +167,18 @@ def test_a_defect_is_told_without_its_details(
     answer = browser.get("/")
     assert answer.status_code == 500 and "this page has a defect" in answer.text
     assert "ZeroDivision" not in answer.text and "ZeroDivisionError" in caplog.text
+
+
+def test_a_database_that_is_away_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise DatabaseUnreachable("postgresql://spsa@10.0.0.1/spsa: no answer")
+
+    monkeypatch.setattr(store, "standings", away)
+    answer = client_of(store).get("/")
+    assert answer.status_code == 503 and answer.headers["refresh"] == "5"
+    assert "the database does not answer" in answer.text and "10.0.0.1" not in answer.text
 
 
 def test_nothing_can_be_changed(browser: TestClient, played: Stage) -> None:
