@@ -13,12 +13,13 @@ from spsa.report.history import RunHistory, ValidationPoint
 from spsa.report.status import tally_json
 from spsa.report.workers import to_json as fleet_json
 
-_PASSWORD = re.compile(r"(?<=://)([^\s/@:]*):[^\s/@]+(?=@)")
+# rather too much than too little: a password may hold a slash or an @
+_PASSWORD = re.compile(r"(://[^\s/@:]*:)\S+(?=@)|(\bpassword=)[^\s&]+", re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
     """The text with `***` for the password of every URL in it."""
-    return _PASSWORD.sub(r"\1:***", text)
+    return _PASSWORD.sub(r"\1\2***", text)
 
 
 def plain(value: Any) -> Any:
