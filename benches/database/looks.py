@@ -102,22 +102,23 @@ def _multiply(connection: sa.Connection, last: int) -> None:
         "opened_on": "n.k - 1",
         "completed_at": _LONG_AGO,
     }
-    _copy(connection, "spsa_iteration", numbers, "t.iteration_number = 1", last)
+    copy_rows(connection, "spsa_iteration", numbers, "t.iteration_number = 1", last)
     its = "f.iteration_number = 1"
     claim = {
         "iteration_id": "i.id",
         "claim_id": "t.claim_id || '-' || n.k",
         "reported_at": _LONG_AGO,
     }
-    _copy(connection, "spsa_batch", claim, its, last)
-    _copy(connection, "spsa_step", {"iteration_id": "i.id", "k": "n.k"}, its, last)
+    copy_rows(connection, "spsa_batch", claim, its, last)
+    copy_rows(connection, "spsa_step", {"iteration_id": "i.id", "k": "n.k"}, its, last)
     connection.execute(sa.text(_FAILURES))
     connection.execute(sa.text("UPDATE spsa_run SET applied = :last"), {"last": last})
 
 
-def _copy(
+def copy_rows(
     connection: sa.Connection, table: str, over: dict[str, str], which: str, last: int
 ) -> None:
+    """Write rows like those `which` picks for k from 2 to `last`, but with the values of `over`."""
     names = [c["name"] for c in sa.inspect(connection).get_columns(table) if c["name"] != "id"]
     values = ", ".join(over.get(name, f"t.{name}") for name in names)
     source = f"{table} t"

@@ -20,6 +20,7 @@ COMMANDS: Table = {
     "report": ("spsa.cli.report", "All that is known of a run, as one HTML page, JSON or CSV."),
     "events": ("spsa.cli.events", "What was done to a run, by whom and when."),
     "plot": ("spsa.cli.plot", "Draw a run: theta, Elo, results, workers."),
+    "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
     "plan": ("spsa.cli.plan", "How long a run takes, and what it will bring, before it is played."),
     "simulate": ("spsa.cli.simulate", "Tune synthetic engines: the papers' figures, and your own."),
     "params": ("spsa.cli.params", "The parameter space and what it does to the source."),

@@ -60,12 +60,12 @@ def _types(kind: Any) -> dict[str, Any]:
 
 def _fits(value: Any, wanted: Any) -> bool:
     """Whether a value from JSON fits a field of this type; a whole number fits a float."""
+    if wanted is float:  # first: a theta has a thousand of them
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
     if get_origin(wanted) in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(wanted))
     if get_origin(wanted) is Literal:
         return value in get_args(wanted)
-    if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, get_origin(wanted) or wanted)

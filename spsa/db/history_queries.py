@@ -10,7 +10,9 @@ from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
 from spsa.db.database import COUNTS, Database, tally_of
 from spsa.db.entries import Values
-from spsa.db.history_rows import IterationLine, ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.row_values import iteration_of
+from spsa.db.rows import Iteration
 from spsa.db.schema import batches, iterations, purges, runs, steps, workers
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
@@ -18,6 +20,10 @@ _KS = 500  # numbers in one IN (...)
 _LINE = (
     *("iteration_number", "k", "opened_on", "a_k", "c_k", "target_games"),
     *("void_games", "struck_games", "created_at", "completed_at"),
+)
+_BATCH_LINE = (
+    *("seq", "games", "attempt", "failures", "slot", "void_games", "voids"),
+    *("seconds", "leased_at", "reported_at", "last_error"),
 )
 
 
@@ -48,19 +54,28 @@ class HistoryQueries(Database):
                 for row in connection.execute(_groups(run_id, iterations_per_group))
             ]
 
-    def worker_shares(self, run_id: int) -> list[WorkerShare]:
-        """What each worker has played of a run's tuning iterations, most games first."""
-        with self._read() as connection:
-            return [_share(row) for row in connection.execute(_shares(run_id))]
+    def worker_shares(self, run_id: int, after: int = 0) -> list[WorkerShare]:
+        """What each worker has played of a run's tuning iterations, most games first.
 
-    def iteration_lines(self, run_id: int) -> list[IterationLine]:
-        """All iterations of a run in order, without their parameters."""
+        Only of those after the iteration k = `after`.
+        """
+        with self._read() as connection:
+            return [_share(row) for row in connection.execute(_shares(run_id, after))]
+
+    def iteration_lines(
+        self, run_id: int, *, before: int | None = None, last: int | None = None
+    ) -> list[IterationLine]:
+        """The iterations of a run in order, without their parameters.
+
+        Only those before the number `before`, and of these only the `last` ones, if given.
+        """
         names = (*_LINE, *COUNTS, "purpose", "status")
-        statement = (
-            select(*(iterations.c[name] for name in names))
-            .where(iterations.c.run_id == run_id)
-            .order_by(iterations.c.iteration_number)
+        statement = select(*(iterations.c[name] for name in names)).where(
+            iterations.c.run_id == run_id
         )
+        if before is not None:
+            statement = statement.where(iterations.c.iteration_number < before)
+        statement = statement.order_by(iterations.c.iteration_number.desc()).limit(last)
         with self._read() as connection:
             return [
                 IterationLine(
@@ -70,7 +85,28 @@ class HistoryQueries(Database):
                     **{name: getattr(row, name) for name in _LINE},
                 )
                 for row in connection.execute(statement)
-            ]
+            ][::-1]
+
+    def find_iteration(self, run_id: int, number: int) -> Iteration | None:
+        """The iteration of this number, if there is one."""
+        statement = select(iterations).where(
+            iterations.c.run_id == run_id, iterations.c.iteration_number == number
+        )
+        with self._read() as connection:
+            row = connection.execute(statement).one_or_none()
+            return None if row is None else iteration_of(row)
+
+    def batch_lines(self, iteration_id: int) -> list[BatchLine]:
+        """The batches of an iteration, in order."""
+        names = (*_BATCH_LINE, *COUNTS, "status", "plus_time_losses", "minus_time_losses")
+        statement = (
+            select(*(batches.c[name] for name in names), workers.c.name, workers.c.host)
+            .select_from(batches.outerjoin(workers))
+            .where(batches.c.iteration_id == iteration_id)
+            .order_by(batches.c.seq)
+        )
+        with self._read() as connection:
+            return [_batch_line(row) for row in connection.execute(statement)]
 
 
 def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
@@ -91,27 +127,33 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
     )
 
 
-def _shares(run_id: int) -> sa.Select[Any]:
+def _shares(run_id: int, after: int) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-    games = func.sum(batches.c.games)
-    return (
+    mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+    # plus 0: SQLite would read all batches in the order of the index of workers otherwise
+    worker = (batches.c.worker_id + 0).label("worker_id")
+    reported = (
         select(
-            workers.c.name.label("worker"),
-            workers.c.host.label("machine"),
+            worker,
             func.count().label("batches"),
+            func.sum(batches.c.games).label("games"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )
-        .select_from(batches.join(iterations).join(workers))
-        .where(
-            iterations.c.run_id == run_id,
-            iterations.c.purpose == Purpose.TUNE,
-            batches.c.status == BatchStatus.DONE,
-        )
-        .group_by(workers.c.id)
-        .order_by(games.desc(), workers.c.id)
+        .select_from(batches.join(iterations))
+        .where(*mine, batches.c.status == BatchStatus.DONE)
+        .group_by(worker)
+    )
+    if after:  # as ids go up with k, this finds the batches by their index
+        first = select(iterations.c.id).where(*mine, iterations.c.k == after + 1)
+        reported = reported.where(batches.c.iteration_id >= first.scalar_subquery())
+    sums = reported.subquery()
+    return (
+        select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
+        .select_from(sums.join(workers, workers.c.id == sums.c.worker_id))
+        .order_by(sums.c.games.desc(), workers.c.id)
     )
 
 
@@ -163,4 +205,15 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+    )
+
+
+def _batch_line(row: Any) -> BatchLine:
+    return BatchLine(
+        status=BatchStatus(row.status),
+        worker=row.name,
+        machine=row.host,
+        tally=tally_of(row),
+        time_losses=row.plus_time_losses + row.minus_time_losses,
+        **{name: getattr(row, name) for name in _BATCH_LINE},
     )

@@ -1,11 +1,12 @@
 """A run from its start to now, as frozen values; no SQL here."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from spsa.core.scoring import Tally
 from spsa.db.entries import Values
-from spsa.lifecycle import IterationStatus, Purpose
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +73,28 @@ class IterationLine:
     struck_games: int
     created_at: datetime
     completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLine:
+    """A batch of an iteration; `worker` is the one that holds it or held it last, if any did.
+
+    `voids` are the reasons of its void games with their counts, `seconds` the sum over its games.
+    """
+
+    seq: int
+    status: BatchStatus
+    games: int
+    tally: Tally
+    attempt: int
+    failures: int
+    worker: str | None
+    machine: str | None
+    slot: int | None
+    void_games: int
+    voids: Mapping[str, int] | None
+    time_losses: int
+    seconds: float
+    leased_at: datetime | None
+    reported_at: datetime | None
+    last_error: str | None

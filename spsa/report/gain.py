@@ -51,6 +51,13 @@ def estimated_gain(run: Run, path: Vector) -> EstimatedGain | None:
     return gain_of(bank, mixture.per_step * (200 / log(10)), path)
 
 
+def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
+    """The part of `estimated_gain` that one parameter has; the parts of all add up to its Elo."""
+    alone = np.tile(path[0], (len(path), 1))
+    alone[:, column] = path[:, column]
+    return estimated_gain(run, alone)
+
+
 def _filters(rule: Observed, state: Observation) -> tuple[Mixture, Bank] | None:
     witness = None if state.notes is None else state.notes.witness
     for one, its_state in ((rule.rule, state.rule), (rule.witness, witness)):

@@ -98,8 +98,11 @@ class RunHistory:
         return self.ks[1] if len(self.ks) > 1 else 1
 
 
-def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
-    """Read a run from its start to now, in at most so many points."""
+def history(store: Store, run: Run, points: int = POINTS, *, last: int | None = None) -> RunHistory:
+    """Read a run from its start to now, in at most so many points.
+
+    What workers have played is that of the `last` iterations, if given, else of all.
+    """
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
     path = store.theta_path(run.id, sampled(run.applied, stride))
@@ -117,7 +120,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         parameters=_paths(run, space, path, theta),
         results=results,
         validations=_validations(store, run, path, games),
-        workers=tuple(store.worker_shares(run.id)),
+        workers=tuple(store.worker_shares(run.id, max(0, run.applied - last) if last else 0)),
         gain=estimated_gain(run, theta / space.step),
     )
 

@@ -192,6 +192,13 @@ def test_options_it_declares_are_taken(start: Starts) -> None:
     assert start(options, option=declared).options == options
 
 
+def test_more_options_than_a_pipe_holds_are_taken(start: Starts) -> None:
+    options = {f"Parameter{n:05}OfThirtyCharacters": "7" for n in range(2_500)}
+    running = start(options, option=[f"{name} type spin default 1 min 0 max 9" for name in options])
+    assert running.options == options
+    assert running.search(START, IN_TIME).move == "e2e4"
+
+
 def test_the_alarm_ends_every_wait(start: Starts, alarm: Alarm) -> None:
     running = start(fault="hang")
     alarm.ring()

@@ -1,0 +1,249 @@
+"""Charts of a `RunHistory`: series in the coordinates of an SVG, and a table of the numbers drawn.
+
+`templates/chart.html.jinja` draws them. Every series has an id.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from spsa.dashboard.axes import Scale, band, polyline, span, ticks
+from spsa.report.gain import EstimatedGain
+from spsa.report.history import ParameterPath, RunHistory, ValidationPoint, merged
+from spsa.report.status import estimate
+from spsa.report.text import elo_text, number
+
+WIDTH, HEIGHT = 480, 240
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
+MOST_BARS = 80
+PAIR_POINTS = ("0", "½", "1", "1½", "2")
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One drawn series: `d` is an SVG path, `look` a class of the style sheet."""
+
+    id: str
+    name: str
+    look: str
+    d: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What the template draws; `rows` are the numbers behind it, under `columns`."""
+
+    id: str
+    title: str
+    x_title: str
+    y_title: str
+    series: Sequence[Series]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
+    """Theta of one parameter, its weighted average with a band of one deviation, its bounds."""
+    lower = _less(path.averaged, path.averaged_sd)
+    upper = _more(path.averaged, path.averaged_sd)
+    x = _x(history.games)
+    low, high = span((*path.theta, *lower, *upper))
+    y = _y(low, high)
+    xs = [x(games) for games in history.games]
+    bounds = {"minimum": path.minimum, "maximum": path.maximum}
+    return Chart(
+        id=id_,
+        title=path.name,
+        x_title="games",
+        y_title="value",
+        series=(
+            _band(id_, "± one deviation", xs, lower, upper, y),
+            _line(f"{id_}-averaged", "averaged", "second", xs, path.averaged, y),
+            _line(f"{id_}-theta", "theta", "first", xs, path.theta, y),
+            *(
+                _line(f"{id_}-{name}", name, "bound", (LEFT, WIDTH - RIGHT), (at, at), y)
+                for name, at in bounds.items()
+                if low <= at <= high
+            ),
+        ),
+        x_ticks=_ticks(x, 4),
+        y_ticks=_ticks(y, 5),
+        columns=("iteration", "games", "theta", "averaged", "deviation"),
+        rows=_rows(history.ks, history.games, path.theta, path.averaged, path.averaged_sd),
+    )
+
+
+def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -> Chart:
+    """Elo over the start as the rule estimates it, with a band of one deviation."""
+    lower, upper = _less(gain.elo, gain.deviation), _more(gain.elo, gain.deviation)
+    x, y = _x(history.games), _y(*span((0.0, *lower, *upper)))
+    xs = [x(games) for games in history.games]
+    return Chart(
+        id=id_,
+        title=title,
+        x_title="games",
+        y_title="Elo",
+        series=(
+            _band(id_, "± one deviation", xs, lower, upper, y),
+            _line(f"{id_}-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
+            _line(f"{id_}-elo", "estimated gain", "first", xs, gain.elo, y),
+        ),
+        x_ticks=_ticks(x, 4),
+        y_ticks=_ticks(y, 5),
+        columns=("iteration", "games", "Elo", "deviation"),
+        rows=_rows(history.ks, history.games, gain.elo, gain.deviation),
+    )
+
+
+def validations_chart(history: RunHistory) -> Chart | None:
+    """Measured Elo over the start with 95% intervals; None before the first pair of any match."""
+    played = [match for match in history.validations if match.tally.pairs]
+    if not played:
+        return None
+    found = [one for match in played if (one := estimate(match.tally)) is not None]
+    middle = [one.value for one in found]
+    error = [one.error for one in found]
+    lower, upper = _less(middle, error), _more(middle, error)
+    x, y = _x(history.games), _y(*span((0.0, *lower, *upper)))
+    xs = [x(match.games) for match in played]
+    return Chart(
+        id="validations",
+        title="Validations: tuned values against the start",
+        x_title="games of the tune",
+        y_title="Elo",
+        series=(
+            _line("validations-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
+            Series(
+                id="validations-error",
+                name="95% interval",
+                look="error",
+                d="".join(
+                    f"M{at:g},{y(bottom):g}V{y(top):g}"
+                    for at, bottom, top in zip(xs, lower, upper, strict=True)
+                ),
+            ),
+            Series(
+                id="validations-elo",
+                name="measured Elo",
+                look="point",
+                d="".join(f"M{at:g},{y(value):g}h0" for at, value in zip(xs, middle, strict=True)),
+            ),
+        ),
+        x_ticks=_ticks(x, 4),
+        y_ticks=_ticks(y, 5),
+        columns=("iteration", "games of the tune", "theta", "games", "Elo ± 95%"),
+        rows=tuple(_match(match) for match in played),
+    )
+
+
+def results_chart(history: RunHistory) -> Chart | None:
+    """Pairs of plus against minus by the points of plus; None before the first result."""
+    groups = [group for group in merged(history.results, MOST_BARS) if group.tally.pairs]
+    if not groups:
+        return None
+    x, y = Scale(groups[0].first_k - 1, groups[-1].last_k, LEFT, WIDTH - RIGHT), _y(0.0, 100.0)
+    shares = [
+        [0.0, *accumulate(100 * n / group.tally.pairs for n in group.tally.pentanomial)]
+        for group in groups
+    ]
+    return Chart(
+        id="results",
+        title="Results: pairs by the points of plus",
+        x_title="iteration",
+        y_title="% of pairs",
+        series=tuple(
+            Series(
+                id=f"results-{i}",
+                name=f"{points} of 2 points",
+                look=f"pair{i}",
+                d="".join(
+                    _bar(x(group.first_k - 1), x(group.last_k), y(share[i]), y(share[i + 1]))
+                    for group, share in zip(groups, shares, strict=True)
+                ),
+            )
+            for i, points in enumerate(PAIR_POINTS)
+        ),
+        x_ticks=_ticks(x, 4),
+        y_ticks=_ticks(y, 5),
+        columns=("iterations", "games", *PAIR_POINTS, "Elo ± 95%"),
+        rows=tuple(
+            (
+                f"{group.first_k}-{group.last_k}",
+                str(group.tally.games),
+                *(str(n) for n in group.tally.pentanomial),
+                elo_text(group.tally),
+            )
+            for group in groups
+        ),
+    )
+
+
+def _match(match: ValidationPoint) -> tuple[str, ...]:
+    return (
+        str(match.iteration_number),
+        str(match.games),
+        ", ".join(match.thetas),
+        f"{match.tally.games}/{match.target_games}",
+        elo_text(match.tally),
+    )
+
+
+def _x(games: Sequence[int]) -> Scale:
+    low, high = span(games, margin=0.0)
+    return Scale(low, high, LEFT, WIDTH - RIGHT)
+
+
+def _y(low: float, high: float) -> Scale:
+    return Scale(low, high, HEIGHT - BOTTOM, TOP)
+
+
+def _ticks(scale: Scale, most: int) -> tuple[Tick, ...]:
+    return tuple(Tick(scale(value), number(value)) for value in ticks(scale.low, scale.high, most))
+
+
+def _line(
+    id_: str, name: str, look: str, xs: Sequence[float], values: Iterable[float], y: Scale
+) -> Series:
+    return Series(id=id_, name=name, look=look, d=polyline(xs, [y(value) for value in values]))
+
+
+def _band(
+    id_: str,
+    name: str,
+    xs: Sequence[float],
+    lower: Iterable[float],
+    upper: Iterable[float],
+    y: Scale,
+) -> Series:
+    d = band(xs, [y(value) for value in lower], [y(value) for value in upper])
+    return Series(id=f"{id_}-band", name=name, look="band", d=d)
+
+
+def _bar(left: float, right: float, bottom: float, top: float) -> str:
+    return f"M{left:g},{bottom:g}V{top:g}H{right:g}V{bottom:g}Z"
+
+
+def _rows(*columns: Sequence[float]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(number(value) for value in row) for row in zip(*columns, strict=True))
+
+
+def _less(values: Sequence[float], errors: Sequence[float]) -> list[float]:
+    return [value - error for value, error in zip(values, errors, strict=True)]
+
+
+def _more(values: Sequence[float], errors: Sequence[float]) -> list[float]:
+    return [value + error for value, error in zip(values, errors, strict=True)]

@@ -1,0 +1,123 @@
+"""The HTML pages."""
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from spsa.dashboard import charts, queries
+from spsa.dashboard.reading import LAST, MOST_PAGE, PAGE, Reader
+from spsa.dashboard.rendering import render
+from spsa.dashboard.tables import SORTS, Wanted, chosen_rows, parameter_rows
+from spsa.db.store import Run
+from spsa.report.events import leaves
+from spsa.report.pictures import chosen
+from spsa.report.text import headlines
+
+EVENTS = 100
+MOST_EVENTS = 1000
+
+
+class Pages:
+    """One method a page; each asks `reader` and fills a template."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def runs(self, request: Request) -> Response:
+        return _page(request, "runs", runs=self._reader.runs())
+
+    def run(self, request: Request) -> Response:
+        run = self._run(request)
+        found, status = self._reader.history(run), self._reader.whole_status(run)
+        title = "Elo gained since the start, as the rule estimates it"
+        return _page(
+            request,
+            "run",
+            run=status.run,
+            status=status,
+            sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
+            gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),
+            validations=charts.validations_chart(found),
+            results=charts.results_chart(found),
+            paths=[
+                charts.path_chart(found, path, f"path-{i}")
+                for i, path in enumerate(chosen(found.parameters))
+            ],
+            count=len(found.parameters),
+        )
+
+    def parameters(self, request: Request) -> Response:
+        run = self._run(request)
+        wanted = Wanted(
+            text=queries.text(request, "text") or "",
+            group=queries.text(request, "group") or "",
+            sort=queries.text(request, "sort") or "",
+            descending=queries.text(request, "order") == "descending",
+        )
+        rows = parameter_rows(self._reader.status(run))
+        return _page(
+            request,
+            "parameters",
+            run=run,
+            wanted=wanted,
+            sorts=tuple(SORTS),
+            rows=chosen_rows(rows, wanted),
+            count=len(rows),
+            groups=sorted({row.tuned.group for row in rows if row.tuned.group}),
+        )
+
+    def parameter(self, request: Request) -> Response:
+        run = self._run(request)
+        view = self._reader.parameter(run, queries.needed(request, "name"))
+        found = self._reader.history(run)
+        title = "Its part of the estimated Elo"
+        return _page(
+            request,
+            "parameter",
+            run=run,
+            parameter=view.tuned,
+            path=view.path and charts.path_chart(found, view.path, "path"),
+            effect=view.effect and charts.gain_chart(found, view.effect, "effect", title),
+        )
+
+    def workers(self, request: Request) -> Response:
+        run = self._run(request)
+        return _page(request, "workers", run=run, workers=self._reader.workers(run), last=LAST)
+
+    def iterations(self, request: Request) -> Response:
+        run = self._run(request)
+        before = queries.whole(request.query_params.get("before"), "before")
+        limit = queries.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
+        lines = self._reader.iterations(run, before, limit)
+        is_last = not lines or lines[-1].iteration_number == 1
+        older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
+        return _page(request, "iterations", run=run, lines=lines, before=before, older=older)
+
+    def iteration(self, request: Request) -> Response:
+        run = self._run(request)
+        number = queries.whole(queries.needed(request, "number"), "number")
+        view = self._reader.iteration(run, number or 0)
+        return _page(request, "iteration", run=run, one=view.iteration, batches=view.batches)
+
+    def events(self, request: Request) -> Response:
+        run = self._run(request)
+        last = queries.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
+        events = self._reader.events(run, last)
+        more = min(MOST_EVENTS, 2 * last) if len(events) == last < MOST_EVENTS else None
+        return _page(request, "events", run=run, events=events, more=more, leaves=leaves)
+
+    def _run(self, request: Request) -> Run:
+        return self._reader.run(queries.text(request, "run"))
+
+
+def _page(request: Request, template: str, **values: Any) -> Response:
+    """304 where the browser has this very page already."""
+    html = render(template, page=template, **values)
+    etag = f'"{sha256(html.encode()).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(html, headers=headers)

@@ -1,0 +1,175 @@
+"""What pages and their JSON show, read from the database: values of `spsa.report`, kept briefly."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from time import monotonic
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from spsa.db.history_rows import BatchLine, IterationLine, WorkerShare
+from spsa.db.store import Event, Iteration, Run, RunOverview, Store
+from spsa.errors import NothingToDo
+from spsa.report.alarms import with_alarms
+from spsa.report.gain import EstimatedGain, gain_of_parameter
+from spsa.report.history import POINTS, ParameterPath, RunHistory, history
+from spsa.report.history_alarms import of_history
+from spsa.report.status import Status, Tuned, parameters, status
+from spsa.report.workers import FleetMember, fleet
+
+LEAST_KEPT_SECONDS = 2.0
+KEPT_PER_COST = 10.0
+"""A value that took a second to read is kept for ten: reading never takes more than a tenth."""
+
+MOST_VALUES = 50_000
+LEAST_POINTS = 50
+"""Of a path, where many parameters share `MOST_VALUES`."""
+
+LAST = 10_000
+"""Iterations of which the workers' results are summed."""
+
+PAGE = 50
+MOST_PAGE = 500
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[Value]):
+    value: Value
+    until: float
+
+
+class Brief(Generic[Value]):
+    """Keeps values for a few seconds by key; who asks while one is being read waits for it."""
+
+    def __init__(self, most: int = 100) -> None:
+        self._lock = Lock()
+        self._locks: dict[object, Lock] = {}
+        self._kept: dict[object, _Kept[Value]] = {}
+        self._most = most
+
+    def get(self, key: object, read: Callable[[], Value]) -> Value:
+        with self._lock:
+            lock = self._locks.setdefault(key, Lock())
+        with lock:
+            kept = self._kept.get(key)
+            if kept is None or kept.until < monotonic():
+                kept = self._kept[key] = _timed(read)
+                self._forget_the_oldest()
+            return kept.value
+
+    def _forget_the_oldest(self) -> None:
+        with self._lock:
+            if len(self._kept) > self._most:
+                del self._kept[min(self._kept, key=lambda key: self._kept[key].until)]
+
+
+def _timed(read: Callable[[], Value]) -> _Kept[Value]:
+    began = monotonic()
+    value = read()
+    now = monotonic()
+    return _Kept(value, now + max(LEAST_KEPT_SECONDS, KEPT_PER_COST * (now - began)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterView:
+    """One parameter: as it stands, its path, and its part of the estimated gain.
+
+    `path` is None for a frozen parameter, `effect` where the rule has no estimate.
+    """
+
+    tuned: Tuned
+    path: ParameterPath | None
+    effect: EstimatedGain | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    """A worker of the fleet and what it has played of a run, if anything."""
+
+    member: FleetMember
+    share: WorkerShare | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationView:
+    """An iteration with its parameters and its batches."""
+
+    iteration: Iteration
+    batches: Sequence[BatchLine]
+
+
+class Reader:
+    """Reads one database for any number of requests at a time; writes nothing.
+
+    The methods raise NothingToDo for what is not there.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._histories: Brief[RunHistory] = Brief()
+        self._statuses: Brief[Status] = Brief()
+        self._whole_statuses: Brief[Status] = Brief()
+
+    def runs(self) -> Sequence[RunOverview]:
+        return self._store.run_overviews()
+
+    def fleet(self) -> Sequence[FleetMember]:
+        return fleet(self._store)
+
+    def run(self, name: str | None) -> Run:
+        """The run of this name, or the youngest one."""
+        return self._store.run(name)
+
+    def status(self, run: Run) -> Status:
+        """Without alarms."""
+        return self._statuses.get(run.id, lambda: status(self._store, run))
+
+    def whole_status(self, run: Run) -> Status:
+        """With all alarms, those of its history too."""
+
+        def read() -> Status:
+            found = with_alarms(self._store, self.status(run))
+            return replace(found, alarms=(*found.alarms, *of_history(self.history(run))))
+
+        return self._whole_statuses.get(run.id, read)
+
+    def history(self, run: Run) -> RunHistory:
+        points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
+        return self._histories.get(run.id, lambda: history(self._store, run, points, last=LAST))
+
+    def parameter(self, run: Run, name: str) -> ParameterView:
+        tuned = next((p for p in parameters(run) if p.name == name), None)
+        if tuned is None:
+            raise NothingToDo(f"run {run.name} has no parameter {name!r}")
+        found = self.history(run)
+        at = next((i for i, path in enumerate(found.parameters) if path.name == name), None)
+        if at is None:
+            return ParameterView(tuned=tuned, path=None, effect=None)
+        steps = np.array([[v / p.step for v in p.theta] for p in found.parameters]).T
+        effect = gain_of_parameter(run, steps, at)
+        return ParameterView(tuned=tuned, path=found.parameters[at], effect=effect)
+
+    def workers(self, run: Run) -> Sequence[WorkerView]:
+        """Those heard of last first."""
+        shares = {share.worker: share for share in self.history(run).workers}
+        return [
+            WorkerView(member=member, share=shares.get(member.worker.name))
+            for member in self.fleet()
+        ]
+
+    def iterations(self, run: Run, before: int | None, limit: int) -> Sequence[IterationLine]:
+        """The newest first."""
+        return self._store.iteration_lines(run.id, before=before, last=limit)[::-1]
+
+    def iteration(self, run: Run, number: int) -> IterationView:
+        found = self._store.find_iteration(run.id, number)
+        if found is None:
+            raise NothingToDo(f"run {run.name} has no iteration {number}")
+        return IterationView(iteration=found, batches=self._store.batch_lines(found.id))
+
+    def events(self, run: Run, limit: int) -> Sequence[Event]:
+        """The newest first."""
+        return self._store.events(run.id, limit)[::-1]

@@ -1,0 +1,65 @@
+"""Templates to HTML: every name is text on one line, and no password of a URL is in it."""
+
+from datetime import datetime
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from spsa import __version__
+from spsa.dashboard.plain import without_passwords
+from spsa.report.text import duration, elo_text, estimated, number, unless_zero
+from spsa.text import LINE_LENGTH, printable
+
+REFRESH_SECONDS = 5
+
+
+def render(template: str, **values: Any) -> str:
+    """The page of this template."""
+    html: str = _environment().get_template(f"{template}.html.jinja").render(values)
+    return html
+
+
+def link(path: str, **query: object) -> str:
+    """A path with its query, without what is None."""
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("spsa.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": lambda value: "-" if value is None else number(value),
+        "duration": lambda seconds: "-" if seconds is None else duration(seconds),
+        "elo": elo_text,
+        "unless_zero": unless_zero,
+        "time": _time,
+        "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
+    }
+    environment.globals |= {
+        "link": link,
+        "estimated": estimated,
+        "refresh_seconds": REFRESH_SECONDS,
+        "version": __version__,
+    }
+    return environment
+
+
+def _time(at: datetime | None) -> str:
+    return "-" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _shown(value: Any) -> Any:
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return printable(without_passwords(value), LINE_LENGTH)

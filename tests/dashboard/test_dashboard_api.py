@@ -1,0 +1,116 @@
+"""The JSON behind the pages and the metrics, on both databases."""
+
+import json
+import re
+
+import pytest
+from builders import Stage
+from dashboards import HOSTILE, client_of, space
+from starlette.testclient import TestClient
+from tuned import tuned
+
+from spsa.db.store import Store
+from spsa.report.history import history
+from spsa.report.status import status
+
+ADDRESSES = (
+    "/api/runs",
+    "/api/run",
+    "/api/history",
+    "/api/parameter?name=margin",
+    "/api/workers",
+    "/api/iterations",
+    "/api/iteration?number=8",
+    "/api/events",
+)
+SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
+
+
+def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/run?run=first").json()
+    expected = json.loads(json.dumps(status(played.store, played.now()).to_json()))
+    for changing in ("games_per_second", "seconds_left", "workers"):
+        found.pop(changing), expected.pop(changing)
+    assert found == expected
+    assert found["iterations_applied"] == 6
+
+
+def test_the_history_is_that_of_the_pictures(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/history").json()
+    expected = history(played.store, played.now())
+    assert tuple(found["k"]) == expected.ks == tuple(range(7))
+    assert tuple(found["games"]) == expected.games
+    assert tuple(found["parameters"][0]["theta"]) == expected.parameters[0].theta
+    assert [one["tally"]["games"] for one in found["results"]] == [8] * 6
+    assert found["validations"][0]["tally"]["games"] == 40
+    assert expected.gain is not None and tuple(found["gain"]["elo"]) == expected.gain.elo
+
+
+def test_the_effects_of_all_parameters_are_the_gain(browser: TestClient, played: Stage) -> None:
+    names = [p["name"] for p in browser.get("/api/history").json()["parameters"]]
+    effects = [
+        browser.get("/api/parameter", params={"name": name}).json()["effect"]["elo"]
+        for name in names
+    ]
+    gain = browser.get("/api/history").json()["gain"]["elo"]
+    assert [sum(parts) for parts in zip(*effects, strict=True)] == pytest.approx(gain)
+    assert any(gain)
+
+
+def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:
+    workers = {one["name"]: one for one in browser.get("/api/workers").json()["workers"]}
+    assert workers["box-1"]["of_run"]["tally"]["games"] == 48
+    assert workers["box-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
+    hostile = workers[HOSTILE]["of_run"]
+    assert (hostile["void_games"], hostile["time_losses"]) == (2, 1)
+
+
+def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/iteration?number=8").json()
+    assert found["status"] == "in_progress" and found["games_played"] == 4
+    first, second = found["batches"]
+    assert (first["worker"], first["status"], first["voids"]) == (HOSTILE, "done", {HOSTILE: 2})
+    assert (second["worker"], second["status"]) == (None, "ready")
+    numbers = [
+        i["iteration_number"] for i in browser.get("/api/iterations?before=4").json()["iterations"]
+    ]
+    assert numbers == [3, 2, 1]
+
+
+def test_events_are_in_order(browser: TestClient, played: Stage) -> None:
+    events = browser.get("/api/events?last=2").json()["events"]
+    assert [event["kind"] for event in events] == ["running", "paused"]
+    assert events[1]["actor"] == HOSTILE
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "/metrics"])
+def test_no_answer_holds_secrets(address: str, browser: TestClient, played: Stage) -> None:
+    answer = browser.get(address)
+    assert answer.status_code == 200
+    for secret in ("geheim", "hostile-claim", "claim_id", "secret", "NaN", "Infinity"):
+        assert secret not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) -> None:
+    answer = browser.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    samples = {}
+    for line in answer.text.splitlines():
+        if not line.startswith("# "):
+            found = SAMPLE.fullmatch(line)
+            assert found is not None, line
+            samples[found[1], found[2]] = float(found[3])
+    assert samples["spsa_run_iterations_applied", 'run="first"'] == 6
+    assert samples["spsa_run_games", 'run="first"'] == 48 + 4
+    assert samples["spsa_run_status", 'run="first",status="running"'] == 1
+    assert samples["spsa_run_status", 'run="first",status="paused"'] == 0
+    assert samples["spsa_worker_games", 'worker="box-1",machine="box"'] == 88
+    escaped = HOSTILE.replace('"', r"\"")
+    assert samples["spsa_worker_void_games", f'worker="{escaped}",machine="evil"'] == 2
+
+
+def test_names_are_escaped_in_metrics(store: Store) -> None:
+    tuned(store, space(), 0, name='a"b\\c\nd')
+    answer = client_of(store).get("/metrics").text
+    assert 'spsa_run_iterations_applied{run="a\\"b\\\\c\\nd"} 0\n' in answer
