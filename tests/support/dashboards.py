@@ -7,13 +7,12 @@ from threading import Thread
 
 import uvicorn
 from builders import Stage, new_worker, result_of
-from spsa.core.params.location import Location
 from starlette.testclient import TestClient
 from tuned import tuned, validated
 
 from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
-from spsa.core.params.placement import Constant
+from spsa.core.params.placement import Constant, Location
 from spsa.dashboard.app import application
 from spsa.dashboard.guard import Token
 from spsa.db.store import Store
