@@ -15,6 +15,8 @@ import pytest
 from spsa.algorithms import Outcome, Problem, Vector, create
 from spsa.core.scoring import ELO_PER_SCORE, score_of_elo
 
+pytestmark = pytest.mark.slow
+
 REACH = 8.0  # bounds, in steps from the optimum
 
 
@@ -146,7 +148,6 @@ def text(table: Mapping[tuple[str, str], float]) -> str:
     return "\n".join(rows)
 
 
-@pytest.mark.slow
 def test_the_derived_gains_recover_most_of_what_is_at_stake(
     table: Mapping[tuple[str, str], float], capsys: pytest.CaptureFixture[str]
 ) -> None:

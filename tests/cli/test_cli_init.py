@@ -42,6 +42,7 @@ def test_what_it_writes_loads(
     assert "margin" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_in_the_engines_own_folder(engine: Path) -> None:
     assert call(master("init", "."), engine).returncode == 0
     assert call(master("params", "show"), engine).returncode == 0

@@ -103,6 +103,7 @@ def test_assumptions_out_of_range_are_refused(project: Path, option: str, value:
     assert option in done.stderr
 
 
+@pytest.mark.slow
 def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> None:
     refused = asked("plan", "--precision", "1")
     assert refused.returncode == 2

@@ -77,6 +77,7 @@ def no_constant(word: str) -> NoReturn:
     raise AssertionError(f"{word} is no JSON")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_a_run_in_any_state_is_shown(
     state: str, staged: Stage, capsys: pytest.CaptureFixture[str]
@@ -130,6 +131,7 @@ def test_names_are_shown_as_they_are(project: Path, staged: Stage) -> None:
     assert "[/bold] :smile: box" in call(master("status"), project).stdout
 
 
+@pytest.mark.slow
 def test_a_watch_ends_with_its_run(project: Path, staged: Stage) -> None:
     finish(staged)
     watched = call(master("watch"), project)
@@ -170,6 +172,7 @@ def test_a_watch_outlives_the_master_that_it_looks_at(project: Path, staged: Sta
     assert watching.wait(120) == 0 and "because: enough" in rest
 
 
+@pytest.mark.slow
 def test_on_a_terminal_colours_are_left_out_when_asked(project: Path, staged: Stage) -> None:
     staged.open()
     coloured = on_terminal(master("status"), project, 100)

@@ -73,6 +73,7 @@ def tuned(fresh: Stage) -> Stage:
     return fresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "margin", "depth"),
     [
@@ -239,6 +240,7 @@ def test_an_estimate_has_the_digits_that_mean_something(
     assert estimated(value, deviation) == said
 
 
+@pytest.mark.slow
 def test_the_state_of_another_rule_ends_in_a_sentence(project: Path, fresh: Stage) -> None:
     space = load_space(project / "params.toml")
     other = tuning(space, "mixture", {}, iterations=3, pairs=4, seed=1)

@@ -124,6 +124,7 @@ def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
     assert staged.store.report(held, result_of(held)) == "accepted"
 
 
+@pytest.mark.slow
 def test_the_commands_work_as_a_program(staged: Stage, database_url: str, tmp_path: Path) -> None:
     done = call(master("workers", "list"), tmp_path, DATABASE_URL=database_url)
     assert done.returncode == 0, done.stderr

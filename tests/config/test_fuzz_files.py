@@ -343,6 +343,7 @@ def test_a_space_is_sound_or_refused(folder: Path, text: str) -> None:
                 render(space, values, {"c.rs": SOURCE})
 
 
+@pytest.mark.slow
 @fuzz()
 @example(text="const")
 @given(text=made(source))

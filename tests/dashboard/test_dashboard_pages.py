@@ -162,7 +162,7 @@ def test_what_is_not_there_is_told(
 def test_a_defect_is_told_without_its_details(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(store, "standings", lambda: 1 // 0)
+    monkeypatch.setattr(store, "run_overviews", lambda: 1 // 0)
     browser = TestClient(client_of(store).app, "http://localhost", raise_server_exceptions=False)
     answer = browser.get("/")
     assert answer.status_code == 500 and "this page has a defect" in answer.text
@@ -175,7 +175,7 @@ def test_a_database_that_is_away_is_asked_again(
     def away() -> None:
         raise DatabaseUnreachable("postgresql://spsa@10.0.0.1/spsa: no answer")
 
-    monkeypatch.setattr(store, "standings", away)
+    monkeypatch.setattr(store, "run_overviews", away)
     answer = client_of(store).get("/")
     assert answer.status_code == 503 and answer.headers["refresh"] == "5"
     assert "the database does not answer" in answer.text and "10.0.0.1" not in answer.text

@@ -69,6 +69,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_file_is_copied_while_the_run_goes_on(sqlite_url: str, project: Path) -> None:
     def copy() -> None:
         done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=sqlite_url)

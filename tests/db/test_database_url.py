@@ -157,6 +157,7 @@ def test_what_is_wrong_is_refused_and_not_quoted(text: str) -> None:
     assert len(line) < 350
 
 
+@pytest.mark.slow
 @given(text=st.text())
 def test_any_text_is_a_url_or_refused(text: str) -> None:
     for written in (

@@ -343,6 +343,7 @@ def _reading_and_writing() -> Iterator[str]:
     yield "DELETE FROM alembic_version"
 
 
+@pytest.mark.slow
 def test_a_hostile_workers_login_tries_everything(logins: Logins) -> None:
     """What it may is to call the functions of a worker, with values that games can have."""
     tried = {text: logins.outcome("worker", text) for text in _reading_and_writing()}
@@ -361,6 +362,7 @@ def test_a_hostile_workers_login_tries_everything(logins: Logins) -> None:
     assert set(functions()) - set(allowed) > {"spsa_note_failure", "spsa_count", "spsa_next_run"}
 
 
+@pytest.mark.slow
 def test_values_that_no_games_have_are_refused_by_their_column(logins: Logins) -> None:
     with open_store(logins.url_of("worker"), durable=False) as store:
         me = store.register_worker(new_worker("odd", host="odd", secret="mine"))
@@ -490,6 +492,7 @@ def test_a_login_or_machine_that_cannot_be_is_refused(
     assert words in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_file_has_no_logins(tmp_path: Path, sqlite_url: str) -> None:
     done = _with_config(["grant", "--role", "worker"], tmp_path, sqlite_url)
     assert done.returncode == 2

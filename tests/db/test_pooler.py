@@ -45,6 +45,7 @@ def settings_of(url: str) -> dict[str, str]:
         }
 
 
+@pytest.mark.slow
 def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figures) -> None:
     began = time.monotonic()
     with working(pooler.url, of_six(Post(pooler.url))) as works:
@@ -58,6 +59,7 @@ def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figu
     figures(games=games, seconds=time.monotonic() - began)
 
 
+@pytest.mark.slow
 def test_a_pooler_that_is_killed_and_started_again(pooler: Pooler) -> None:
     with working(pooler.url, of_six(Post(pooler.url))) as works:
         for _ in range(RESTARTS):

@@ -58,6 +58,7 @@ def test_a_run_that_nobody_plays_can_be_looked_at(project: Path) -> None:
     assert [file.name for file in project.glob("spsa.db*")] == ["spsa.db"]
 
 
+@pytest.mark.slow
 def test_a_run_that_somebody_else_plays_can_be_looked_at(project: Path) -> None:
     with begin(project) as store:
         lock_up(project)

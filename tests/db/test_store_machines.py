@@ -191,6 +191,7 @@ def test_a_batch_that_another_one_plays_after_all_counts(fleet):
     assert (failed.played, failed.played_by_others) == (0, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sha256", [None, PLUS, MINUS])
 def test_a_machine_that_is_set_aside_is_given_nothing_until_it_is_released(fleet, sha256):
     held = fleet.claim("a")
@@ -241,6 +242,7 @@ def test_a_machine_that_is_not_there_cannot_be_set_aside(fleet):
             call()
 
 
+@pytest.mark.slow
 def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store, sql):
     """What a master decides from its tick, until the bad machine is given nothing more."""
     on = stage(store)

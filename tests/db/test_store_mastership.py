@@ -128,6 +128,7 @@ def test_several_iterations_may_be_open_and_are_played_in_order(store):
     assert [claim.iteration_number for claim in run.play()] == [1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.slow
 def test_pairs_are_numbered_through_the_whole_run_without_gaps(store):
     run = stage(store)
     for games in (8, 6, 12):
@@ -160,6 +161,7 @@ def test_a_batch_of_odd_size_or_an_odd_target_never_gets_in(store):
     assert iterations(run) == []
 
 
+@pytest.mark.slow
 def test_applying_moves_theta_and_logs_it_at_once(store):
     run = stage(store)
     run.open()
@@ -185,6 +187,7 @@ def test_applying_moves_theta_and_logs_it_at_once(store):
     assert store.totals(run.run.id).bounded_steps == 1
 
 
+@pytest.mark.slow
 def test_a_result_is_applied_once(store):
     run = stage(store)
     run.open()
@@ -222,6 +225,7 @@ def test_a_step_from_another_theta_is_refused(store):
     assert store.steps(run.run.id) == []
 
 
+@pytest.mark.slow
 def test_an_iteration_that_lacks_games_is_not_applied(store):
     run = stage(store)
     run.open()
@@ -284,6 +288,7 @@ def test_the_view_tells_what_games_have_lasted_lately(store):
     assert store.tick(run.master, LEASE).game_seconds == 1.5
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_all_its_iterations_are_applied(store, expire):
     run = stage(store, max_iterations=2)
     run.whole_iteration()
@@ -326,6 +331,7 @@ def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
     assert not store.work_left()
 
 
+@pytest.mark.slow
 def test_a_stop_abandons_what_is_open_and_keeps_what_was_applied(store):
     run = stage(store)
     run.whole_iteration()

@@ -136,6 +136,7 @@ def test_every_float_comes_back_to_the_bit(store):
         assert bits(run.now().estimates.by_name()[name]) == bits(theta)
 
 
+@pytest.mark.slow
 def test_estimates_are_those_of_the_last_step(store):
     run = stage(store)
     assert run.now().estimates == NOTHING_KNOWN

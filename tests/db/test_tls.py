@@ -186,6 +186,7 @@ def reached(url: str) -> str:
         engine.dispose()
 
 
+@pytest.mark.slow
 def test_the_right_name_and_authority_are_accepted(secure: Secured) -> None:
     assert reached(secure.url(f"sslrootcert={secure.ca}")).startswith("TLS")
 

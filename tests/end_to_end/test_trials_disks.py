@@ -118,6 +118,7 @@ def test_a_file_that_can_only_be_read_in_the_middle_of_a_run(frozen: Path, tmp_p
         assert_all_is_well(tuner)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 def test_a_worker_that_came_while_the_file_could_only_be_read(tmp_path: Path) -> None:
     """It says so, and plays when the file can be written: it does not keep what it opened."""
@@ -181,6 +182,7 @@ def test_an_engine_that_fills_its_folder_spoils_its_game_only(
         assert not list(temporary.iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_no_folders(
     sqlite_url: str, tmp_path: Path, temporary: Path
 ) -> None:

@@ -29,6 +29,7 @@ def test_a_run_that_took_notes_from_the_start_has_them_in_every_state(house):
     assert states[0] == house.tuning.start()[1]
 
 
+@pytest.mark.slow
 def test_a_run_of_an_older_program_has_none(house):
     run = house.now()
     results = results_of(house.store, run, run.applied)

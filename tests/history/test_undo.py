@@ -156,6 +156,7 @@ def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
         sql.close()
 
 
+@pytest.mark.slow
 def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
     house = House(store, algorithm="mixture", iterations=4)
     before = moved(house)
@@ -174,6 +175,7 @@ def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
     healthy(house, sql)
 
 
+@pytest.mark.slow
 def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_corrected(store, sql):
     house = House(store, iterations=6)
     before = moved(house)
@@ -196,6 +198,7 @@ def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_correc
     assert event.detail["of"] == {"worker": BAD}
 
 
+@pytest.mark.slow
 def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
     house = House(store, iterations=6)
     before = moved(house, rests=4)

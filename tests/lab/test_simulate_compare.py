@@ -51,6 +51,7 @@ def test_json_has_every_cell_and_repeats_itself() -> None:
     assert answer(*QUICK) == found
 
 
+@pytest.mark.slow
 def test_other_processes_make_no_difference_and_other_halves_and_seeds_do() -> None:
     usual = answer(*QUICK)["contests"]
     assert answer(*QUICK, "-j", "2")["contests"] == usual
@@ -65,6 +66,7 @@ def test_all_can_perturb_by_their_own_defaults() -> None:
     assert own["rules"][1]["cells"] != usual["rules"][1]["cells"]
 
 
+@pytest.mark.slow
 def test_what_rules_recover_by_the_budget_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     file = tmp_path / "rules.svg"

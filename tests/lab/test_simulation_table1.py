@@ -112,6 +112,7 @@ def test_told_the_truth_bspsa_is_at_the_limit() -> None:
         assert other.expected is not None and other.expected > 1.5 * other.limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [Row.SPSA, Row.BSPSAS, Row.BSPSA])
 def test_the_rules_themselves_lose_as_much_as_the_blocks(row: Row) -> None:
     cell = Table1Cell(row=row, n=4, iterations=800)
@@ -120,6 +121,7 @@ def test_the_rules_themselves_lose_as_much_as_the_blocks(row: Row) -> None:
     assert losses.mean() == pytest.approx(cell.expected, abs=3.5 * losses.std() / sqrt(250))
 
 
+@pytest.mark.slow
 def test_the_mixture_is_told_nothing_and_gains() -> None:
     cell = Table1Cell(row=Row.MIXTURE, n=4, iterations=800)
     assert cell.expected is None

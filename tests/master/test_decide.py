@@ -231,6 +231,7 @@ class Rehearsal:
 LENGTHS, CHANCE = st.integers(1, 30), st.randoms(use_true_random=False)
 
 
+@pytest.mark.slow
 @given(in_flight=st.integers(1, 8), most=LENGTHS, order=CHANCE)
 def test_in_order_iteration_k_is_always_opened_on_the_results_through_k_minus_m(
     in_flight: int, most: int, order: Any

@@ -163,6 +163,7 @@ def test_a_pause_is_kept_and_ended(store):
     assert check_run(store, house.now(), house.tuning) == []
 
 
+@pytest.mark.slow
 def test_a_stop_ends_it_and_keeps_what_was_applied(store):
     house = House(store, iterations=9)
     rests = Rests(lambda: play(store) if rests.count < 3 else _stopped(house))
@@ -179,6 +180,7 @@ def _stopped(house):
         house.store.stop(house.name, "anna", "enough")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["stop", "pause"])
 def test_what_is_told_during_a_build_holds(store, act):
     """The engines are ready when their run is halted: nothing is opened."""
@@ -219,6 +221,7 @@ def test_a_run_is_extended_when_all_is_open_or_applied(store):
     assert check_run(store, house.now(), house.tuning) == []
 
 
+@pytest.mark.slow
 def test_a_run_is_shortened_to_what_is_open(store):
     house = House(store, iterations=9)
     rests = Rests(lambda: (store.extend(house.name, "anna", 2), play(store)))
@@ -285,6 +288,7 @@ def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
     assert second.run() is RunStatus.FINISHED
 
 
+@pytest.mark.slow
 def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
     """It fails all that it is given, until it is given nothing; nobody pauses the run."""
     alone = House(store, name="without the bad one", iterations=6)
@@ -332,6 +336,7 @@ def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
     assert store.totals(house.run.id).void_games == ATTEMPTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["saw", "opened", "applied"])
 def test_a_watcher_that_is_gone_ends_no_run(store, method):
     house = House(store, iterations=2)
@@ -369,6 +374,7 @@ def test_engines_of_old_results_are_given_up(store, monkeypatch):
     assert set(house.delivery.discarded) == old - kept
 
 
+@pytest.mark.slow
 def test_binaries_that_cannot_be_removed_end_no_run(store, monkeypatch, caplog):
     monkeypatch.setattr(loop, "KEPT_ITERATIONS", 1)
     house = House(store, iterations=3)

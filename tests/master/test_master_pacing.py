@@ -33,6 +33,7 @@ def play_some(store, batches=1):
             store.report(claim, result_of(claim, seconds=4.0))
 
 
+@pytest.mark.slow
 def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(store, sql):
     house = House(store, in_flight=AUTO, iterations=8)
     master = house.master(Rests(lambda: play_some(store)), settings=long_run())

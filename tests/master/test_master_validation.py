@@ -144,6 +144,7 @@ def test_a_match_is_not_opened_for_a_paused_run(store):
     assert (matches(house), delivery.prepared) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_tune_does_not_cost_the_match(store):
     """Only the games of the match itself say whether it can be played."""
     house = House(store, in_flight=1)
@@ -176,6 +177,7 @@ def test_a_match_of_a_stopped_run_is_played(store):
     assert validated(house).status is IterationStatus.COMPLETE
 
 
+@pytest.mark.slow
 def test_engines_that_cannot_be_built_open_nothing(house):
     delivery = FixedDelivery(trouble=BuildFailed("expected `;`"))
     with pytest.raises(BuildFailed):

@@ -113,6 +113,7 @@ numbers = st.integers(0, 2**53) | st.floats(0, 1e300)
 texts = st.dictionaries(st.text(), st.text())
 
 
+@pytest.mark.slow
 @given(low=numbers, high=numbers, options=texts, common=texts, run=st.text())
 def test_a_trip_through_json_changes_no_byte(
     low: float, high: float, options: dict[str, str], common: dict[str, str], run: str
@@ -252,6 +253,7 @@ def work(store: Store, folder: Path, key: TrustKey | None, batches: int = 1) -> 
         return Worker(client, pool, cache, options, Interrupts()).run()
 
 
+@pytest.mark.slow
 def test_what_is_signed_is_played(
     staged: Stage, offer: Callable[..., None], played: Path, tmp_path: Path
 ) -> None:

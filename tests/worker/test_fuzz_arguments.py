@@ -99,6 +99,7 @@ def ready(typed: Sequence[str]) -> MatchCommand | Service | None:
     return cli.service(given) if given["spsa"] else MatchCommand.of(*engines, given)
 
 
+@pytest.mark.slow
 @given(typed=made(words))
 @example(typed=[*MATCH, "--sprt", "0", "1e308"])
 @example(typed=[*MATCH, "--sprt", "0", "1e-300"])
@@ -277,6 +278,7 @@ def spoilt(chance: Chance) -> str:
     return text
 
 
+@pytest.mark.slow
 @given(text=made(spoilt), is_pgn=st.booleans(), plies=st.none() | st.integers(1, 9))
 @example(text=PGN.replace("e5", "e9 e5"), is_pgn=True, plies=None)
 @example(text=PGN.replace("2. Nf3", "2. --"), is_pgn=True, plies=None)

@@ -178,6 +178,7 @@ def test_a_voided_pair_is_played_again_and_its_reason_reported(
     assert "crash" in voids
 
 
+@pytest.mark.slow
 def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Callable[..., list[Any]]
 ) -> None:

@@ -149,6 +149,7 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
     assert len(set(texts[0])) == 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "lines"), [(("--order", "sequential"), [0, 1]), (("--start", "3"), None)]
 )

@@ -90,6 +90,7 @@ def test_a_signal_is_named(start: Starts) -> None:
         start(fault="crash").search(START, IN_TIME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason"), [("crash-at-start", "crash"), ("no-uciok", "hang")])
 def test_an_engine_that_does_not_introduce_itself_is_reaped(
     tmp_path: Path, alarm: Alarm, fault: str, reason: str

@@ -228,6 +228,7 @@ def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
     assert pids and not any(map(alive, pids))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's affinity of a process")
 def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
     core = min(os.sched_getaffinity(0))
