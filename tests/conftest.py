@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from engines import zoo
+from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
@@ -80,9 +80,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def bystanders() -> None:
-    """Let `engines.zoo.children` count only what the test itself starts."""
-    zoo.BYSTANDERS.clear()
-    zoo.BYSTANDERS.update(zoo.all_children())
+    """Let `engines.faulty.children` count only what the test itself starts."""
+    faulty.BYSTANDERS.clear()
+    faulty.BYSTANDERS.update(faulty.all_children())
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
 from spsa.core.params.space import Space
@@ -47,7 +47,7 @@ SPACE = Space(
         for name, value in THETA.items()
     )
 )
-TERMS = Terms(time_control=TimeControl(low=0.05, high=0.1))
+TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))
 
 DONE = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'done'")
 _LEFT = sa.text("SELECT count(*) FROM spsa_batch WHERE status = 'ready'")

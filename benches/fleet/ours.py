@@ -12,7 +12,7 @@ from uuid import uuid4
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult, NewEngine, NewRun, Run, Store, WorkerInfo, open_store
@@ -25,7 +25,7 @@ _FIRST_RESULTS = 40
 _NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=3000)
 
 NAME, SEED, MANY = "fleet", 1, 100_000
-TERMS = Terms(time_control=TimeControl(low=0.1, high=0.1))
+TERMS = GameSettings(time_control=TimeControl(low=0.1, high=0.1))
 SPACE = Space(
     tuple(
         Parameter(

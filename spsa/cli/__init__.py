@@ -14,30 +14,36 @@ from spsa.output import PrintableLines, echo, echo_error, echo_usage_error, writ
 
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
-    "run": ("spsa.cli.run", "Tune: start a run, or go on with the one that was left."),
-    "status": ("spsa.cli.status", "How far, how good, who is playing."),
-    "watch": ("spsa.cli.status", "The status again and again, until Ctrl-C."),
-    "report": ("spsa.cli.report", "All that is known of a run, as one HTML page, JSON or CSV."),
-    "events": ("spsa.cli.events", "What was done to a run, by whom and when."),
+    "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
+    "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
+    "watch": ("spsa.cli.status", "Show the status repeatedly, until Ctrl-C."),
+    "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
+    "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
     "plot": ("spsa.cli.plot", "Draw a run: theta, Elo, results, workers."),
     "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
-    "plan": ("spsa.cli.plan", "How long a run takes, and what it will bring, before it is played."),
-    "simulate": ("spsa.cli.simulate", "Tune synthetic engines: the papers' figures, and your own."),
-    "params": ("spsa.cli.params", "The parameter space and what it does to the source."),
-    "validate": ("spsa.cli.validate", "Play the tuned values against those of the start."),
-    "workers": ("spsa.cli.workers", "Who has played, and which machines are set aside."),
-    "pause": ("spsa.cli.owner", "Hand out no more games of a run."),
-    "resume": ("spsa.cli.owner", "Go on with a paused run."),
-    "stop": ("spsa.cli.owner", "End a run early; what was applied stays."),
-    "extend": ("spsa.cli.owner", "Give a run another number of iterations."),
-    "prioritize": ("spsa.cli.owner", "Serve a run before others, or another share of it."),
-    "purge": ("spsa.cli.purge", "Strike out results; theta is what it is without them."),
-    "replay": ("spsa.cli.replay", "Theta of any past moment."),
-    "doctor": ("spsa.cli.doctor", "Check every invariant of the database, and theta by replay."),
-    "db": ("spsa.cli.db", "Create or upgrade the tables, or check them."),
-    "key": ("spsa.cli.key", "Make the key that signs what workers execute."),
-    "grant": ("spsa.cli.grant", "Logins that may do their part and nothing else."),
-    "demo": ("spsa.cli.demo", "A real tuning run of the bundled engine, start to result."),
+    "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),
+    "simulate": (
+        "spsa.cli.simulate",
+        "Tune synthetic engines, as in the papers or your run.",
+    ),
+    "params": (
+        "spsa.cli.params",
+        "Show the parameters, and the patch of the source that they make.",
+    ),
+    "validate": ("spsa.cli.validate", "Play a match of the tuned values against the start."),
+    "workers": ("spsa.cli.workers", "List workers; set machines aside and release them."),
+    "pause": ("spsa.cli.owner", "Pause a run: workers get no more games of it."),
+    "resume": ("spsa.cli.owner", "Continue a paused run."),
+    "stop": ("spsa.cli.owner", "End a run early; applied results stay."),
+    "extend": ("spsa.cli.owner", "Change the number of iterations of a run."),
+    "prioritize": ("spsa.cli.owner", "Set the priority and the share of a run."),
+    "purge": ("spsa.cli.purge", "Remove results and recompute theta without them."),
+    "replay": ("spsa.cli.replay", "Show theta after any result."),
+    "doctor": ("spsa.cli.doctor", "Check all invariants of the database, and theta by replay."),
+    "db": ("spsa.cli.db", "Create, upgrade, check or back up the tables."),
+    "key": ("spsa.cli.key", "Make the key that signs the engines of workers."),
+    "grant": ("spsa.cli.grant", "Create logins with limited rights."),
+    "demo": ("spsa.cli.demo", "Tune the bundled engine in a few minutes, start to result."),
 }
 
 
@@ -46,9 +52,9 @@ COMMANDS: Table = {
 )
 @click.version_option(__version__, package_name="spsa-tuner")
 def cli() -> None:
-    """Tunes the parameters of a chess engine by playing games: the master.
+    """Tune the parameters of a chess engine by playing games: the commands of the master.
 
-    Workers that play are started with `compete --spsa -c 8`, on any box that reaches the database.
+    `compete --spsa -c 8` starts a worker, on any machine that reaches the database.
     """
 
 

@@ -120,7 +120,7 @@ theta_option: Option = click.option(
 
 
 def actor() -> str:
-    """Who changed a run, for its events."""
+    """The name of the person who changes a run, for its events."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run as a number that has no name

@@ -126,7 +126,7 @@ def _first_line(file: TextIO) -> str:
 
 def _files_have_modes(where: str) -> InvalidInput:
     found = f"{where} is a file, which has no logins"
-    remedy = "whoever may write the file may do all: protect it by its mode, or use PostgreSQL"
+    remedy = "protect it by its file mode, or use PostgreSQL"
     return InvalidInput(
         [Fault(file="DATABASE_URL", line=None, name="database.url", found=found, remedy=remedy)]
     )

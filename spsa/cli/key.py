@@ -23,7 +23,7 @@ def new(file: Path) -> None:
 
     Prints the public half, which FILE.pub has too. Name FILE in config.toml as [trust]
     signing_key, and start every worker with --trust-key and what was printed. FILE itself stays on
-    the master's box.
+    the master's machine.
     """
     made = SigningKey.new()
     made.write(file)

@@ -1,4 +1,4 @@
-"""One sitting of a master: take the run, show it, move it, and leave it as it can be resumed."""
+"""One session of a master: lease the run, move it, show it, leave it resumable."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, MasterLease, Run, Store
@@ -158,7 +158,7 @@ def tuned_against_start(run: Run, theta: Theta = Theta.FINAL) -> PlayedValues:
 
 
 def play_match(
-    seat: HeldRun, run: Run, sides: PlayedValues, games: int, terms: Terms
+    seat: HeldRun, run: Run, sides: PlayedValues, games: int, terms: GameSettings
 ) -> Iteration | None:
     """Play any two points of a run's space against each other, or go on with the match left open.
 
@@ -198,7 +198,7 @@ def progress_of(store: Store, run: Run, console: Console) -> Progress:
     return Progress(console, sum(done, Tally()), steps)
 
 
-def validation_terms(config: Config, terms: Terms) -> Terms:
+def validation_terms(config: Config, terms: GameSettings) -> GameSettings:
     """A run's own terms, with the time control that [validation] may name."""
     own = config.validation.time_control
     return terms if own is None else replace(terms, time_control=own)

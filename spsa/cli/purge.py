@@ -1,4 +1,4 @@
-"""`spsa-master purge`: results are struck out, and theta is what it is without them."""
+"""`spsa-master purge`: removes results and recomputes theta without them."""
 
 import sys
 from datetime import datetime
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Reported before that.")
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be struck.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def purge(
@@ -64,43 +64,43 @@ def purge(
     dry_run: bool,
     yes: bool,
     as_json: bool,
-    **meant: Any,
+    **conditions: Any,
 ) -> None:
-    """Strike out results, as of a box with bad memory, and compute theta anew without them.
+    """Remove results, such as those of a machine with bad memory, and recompute theta.
 
-    A result has to meet all that is said. Nothing is deleted: what was struck stays on record and
-    counts nowhere. Games of open iterations are played again. A master may be at work meanwhile.
+    A result is removed if it meets all conditions. The rows stay in the database and count no more.
+    Games of open iterations are played again. The master of the run may keep running.
     """
-    _refuse_vague(meant, ask=not (dry_run or yes), as_json=as_json)
+    _refuse_vague(conditions, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
         chosen = store.run(run)
         try:
             tuning = tuning_of(chosen)
-            wanted = plan(store, chosen, tuning, _selection(store, **meant))
+            wanted = plan(store, chosen, tuning, _selection(store, **conditions))
         except NothingToDo:
             _repair(found, store, chosen)
             raise
         if not as_json:
             _show(wanted)
         if not (dry_run or yes):
-            click.confirm("strike them out?", abort=True, err=True)
+            click.confirm("remove them?", abort=True, err=True)
         done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
         if done is not None:
             _repair(found, store, chosen)
         if as_json:
             echo_json(to_json(wanted, done))
         elif done is not None:
-            echo(f"purge {done.number}: {done.games} games are struck out")
+            echo(f"purge {done.number}: {done.games} games are removed")
 
 
-def _refuse_vague(meant: dict[str, Any], *, ask: bool, as_json: bool) -> None:
-    if not any(value not in (None, ()) for value in meant.values()):
+def _refuse_vague(conditions: dict[str, Any], *, ask: bool, as_json: bool) -> None:
+    if not any(value not in (None, ()) for value in conditions.values()):
         raise click.UsageError(
-            "say what to strike: --worker, --host, --iteration, --batch, --since or --until"
+            "give a condition: --worker, --host, --iteration, --batch, --since or --until"
         )
     if ask and (as_json or not sys.stdin.isatty()):
-        raise click.UsageError("nobody is there to be asked: say --yes, or --dry-run to only look")
+        raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
 
 
 def _selection(
@@ -125,9 +125,9 @@ def _show(plan: "PurgePlan") -> None:
 
 
 def _repair(config: "Config", store: "Store", run: "Run") -> None:
-    """Theta written out again, into a file that says what it was before a purge of this run.
+    """Write theta into params.toml if the file still has a theta from before a purge of this run.
 
-    A master that is at work does the same; without one, this is the only one who knows.
+    A running master does the same.
     """
     try:
         path, now = config.params_path, store.run(run.name).theta

@@ -26,7 +26,7 @@ from spsa.report.text import parameters_table, terminal
 @click.option(
     "--as-applied",
     is_flag=True,
-    help="As it was at that time, with games that have been struck out since.",
+    help="As it was at that time, with games that were removed later.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def replay(

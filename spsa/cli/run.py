@@ -48,10 +48,10 @@ def run(
     priority: int | None,
     share: float | None,
 ) -> int:
-    """Tune: start a run, or go on with the one that was left.
+    """Tune: start a run, or continue an unfinished one.
 
-    Plays nothing itself: start `compete --spsa` on this box or on others. Ctrl-C leaves the run as
-    it can be resumed by the same command.
+    The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
+    same command resumes the run.
     """
 
     given = {"priority": priority, "share": share}

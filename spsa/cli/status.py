@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def status(
     config: str | None, database_url: str | None, run: str | None, every: bool, as_json: bool
 ) -> None:
-    """How far a run is, how good its theta, and who is playing."""
+    """Show the progress, the parameters and the workers of a run."""
 
     if every:
         _list(config, database_url, as_json)

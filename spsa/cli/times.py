@@ -44,7 +44,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 def resolved(moment: Moment | None, now: datetime) -> datetime | None:
-    """The time that is meant; `now` is by the database's clock.
+    """The moment as a time; `now` is by the database's clock.
 
     Raises:
         BadParameter: it is before all calendars.

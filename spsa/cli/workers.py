@@ -1,4 +1,4 @@
-"""`spsa-master workers`: who has played, and which machines are given no batches."""
+"""`spsa-master workers`: lists the workers, and the machines that get no batches."""
 
 from typing import TYPE_CHECKING
 

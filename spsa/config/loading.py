@@ -17,7 +17,7 @@ from spsa.config.tuning import (
     read_settings,
     read_validation,
 )
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.errors import Fault, InvalidInput
 
 PRIORITIES = 1000
@@ -68,7 +68,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
-    terms = Terms(
+    terms = GameSettings(
         time_control=read_time_control(root.section("time_control")),
         adjudication=read_adjudication(root.section("adjudication")),
         book=read_book(games, folder),

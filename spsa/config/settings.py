@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 
 
 class DeliveryKind(StrEnum):
@@ -95,7 +95,7 @@ class Config:
     priority: int = 0
     share: float = 1.0
     database_url: str
-    terms: Terms
+    terms: GameSettings
     games: GamesConfig
     algorithm: str
     max_iterations: int

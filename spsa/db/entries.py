@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Tally
 from spsa.lifecycle import Purpose
 
@@ -59,7 +59,7 @@ class NewRun:
     algorithm: str
     settings: Mapping[str, Any]
     space: Mapping[str, Any]
-    terms: Terms
+    terms: GameSettings
     source_sha256: str | None
     max_iterations: int
     theta: Values
@@ -98,7 +98,7 @@ class NewIteration:
     minus: NewEngine
     plus_options: Mapping[str, str]
     minus_options: Mapping[str, str]
-    terms: Terms
+    terms: GameSettings
     target_games: int
     batches: Sequence[int]
     max_attempts: int

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.core.game_settings import Terms, TimeKind
+from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.db.entries import NewEngine, NewIteration
 from spsa.db.schema import batches, engines, iterations
@@ -107,7 +107,7 @@ _COPIED = (
 )
 
 
-def _milliseconds(terms: Terms) -> dict[str, int]:
+def _milliseconds(terms: GameSettings) -> dict[str, int]:
     """The columns of the time range; 0 where the limit is not a time."""
     control = terms.time_control
     timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)

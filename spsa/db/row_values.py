@@ -3,7 +3,7 @@
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.stored_json import as_written, finite
 from spsa.db.database import tally_of
 from spsa.db.purge_values import Purge, PurgedBatch, PurgeMatch
@@ -19,7 +19,7 @@ def run_of(row: Any) -> Run:
             finite(theta)
     return Run(
         status=RunStatus(row.status),
-        terms=Terms.from_json(row.terms),
+        terms=GameSettings.from_json(row.terms),
         estimates=estimates_of(row),
         **values,
     )
@@ -62,7 +62,7 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
         minus=Engine(
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
-        terms=Terms.from_json(row.terms),
+        terms=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Tally
 from spsa.db.entries import Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
@@ -41,7 +41,7 @@ class Claim:
     seed: int
     plus: Engine
     minus: Engine
-    terms: Terms
+    terms: GameSettings
     lease_seconds: float
 
 
@@ -69,7 +69,7 @@ class Run:
     algorithm: str
     settings: Mapping[str, Any]
     space: Mapping[str, Any]
-    terms: Terms
+    terms: GameSettings
     source_sha256: str | None
     max_iterations: int
     start_theta: Values

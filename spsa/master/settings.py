@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Self
 
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.stored_json import as_written, built
 
 Auto = Literal["auto"]
@@ -26,7 +26,7 @@ class RunSettings:
     iterations_in_flight: int | Auto
     max_attempts: int
     delivery: Mapping[str, Any]
-    terms: Terms
+    terms: GameSettings
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have the column `terms`."""
@@ -35,7 +35,7 @@ class RunSettings:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], terms: Terms) -> Self:
+    def from_json(cls, data: Mapping[str, Any], terms: GameSettings) -> Self:
         """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `settings`"):
             return built(cls, data, terms=terms)

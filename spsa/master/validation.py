@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import elo
 from spsa.db.store import Iteration, MasterLease, NewIteration, Run, RunView, Store, Values
 from spsa.errors import NothingToDo, TuningError
@@ -25,7 +25,7 @@ class ValidationMatch:
     games: int
     batch_games: int
     max_attempts: int
-    terms: Terms
+    terms: GameSettings
 
 
 def validate(

@@ -14,7 +14,7 @@ _VISIBLE = 1e-6  # steps: below this, a drift is what another processor rounds
 
 
 def sentences(plan: PurgePlan) -> Iterator[str]:
-    """What a purge would strike, and what becomes of it."""
+    """The results that a purge would remove, and what happens to them."""
     run, matches = plan.run, plan.matches
     tally, count = _total(matches), len(_by_iteration(matches))
     yield (
@@ -27,7 +27,7 @@ def sentences(plan: PurgePlan) -> Iterator[str]:
     if again:
         yield f"  {plural(again, 'game')} of open iterations will be played again"
     if tally.games > again:
-        yield f"  {plural(tally.games - again, 'game')} of closed iterations are struck for good"
+        yield f"  {plural(tally.games - again, 'game')} of closed iterations are removed for good"
     yield from _on_theta(plan)
 
 

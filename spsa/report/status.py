@@ -1,4 +1,4 @@
-"""How a run stands, in one frozen value: how far, how good, who is playing."""
+"""The status of a run as one frozen value: progress, gain, workers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,7 +23,7 @@ PRESENT_SECONDS = 120.0
 
 AT_BOUND_STEPS = 0.5
 
-_NOTHING_STRUCK = PurgedTotals(games=0, played_again=0, emptied=0)
+_NOTHING_PURGED = PurgedTotals(games=0, played_again=0, emptied=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
-    struck: PurgedTotals = _NOTHING_STRUCK
+    struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
@@ -158,7 +158,7 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
-        struck=store.purged_totals(run.id) if run.purges else _NOTHING_STRUCK,
+        struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
     )

@@ -19,9 +19,9 @@ from spsa.report.trails import Trail, gauge
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
-"""Columns of what is written into a file or a pipe, where nobody's terminal sets them."""
+"""Columns of text in a file or a pipe, where no terminal sets them."""
 
-START_A_WORKER = "start `compete --spsa -c 8` here or on any box that reaches the database"
+START_A_WORKER = "start `compete --spsa -c 8` here or on any machine that reaches the database"
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -59,7 +59,7 @@ def sentence(text: str) -> Text:
 
 
 def headlines(status: Status) -> Iterator[str]:
-    """The sentences above the tables: how far, how good, who is playing, and what is odd."""
+    """The sentences above the tables: progress, gain, workers and warnings."""
     run, games = status.run, status.games
     yield (
         f"run {run.name}: {run.status}, {run.applied} of {run.max_iterations} iterations applied, "
@@ -76,7 +76,7 @@ def headlines(status: Status) -> Iterator[str]:
     if status.struck.games:
         again = f", {status.struck.played_again} of them given out again"
         yield (
-            f"  {plural(status.struck.games, 'game')} struck out by "
+            f"  {plural(status.struck.games, 'game')} removed by "
             f"{plural(run.purges, 'purge')}{again if status.struck.played_again else ''}"
         )
     if status.noted + status.struck.emptied < run.applied:
@@ -145,7 +145,7 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """A value without the digits nobody reads."""
+    """A value with the digits that matter."""
     return f"{value:.6g}"
 
 
@@ -264,7 +264,7 @@ def space_table(space: Space, *, over_uci: bool) -> FittedTable:
 
 
 def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
-    """Who plays, those heard of last first."""
+    """The workers, last seen first."""
     table = FittedTable(
         "workers",
         (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.lifecycle import Purpose
 
 FIRST_LINE = b"spsa-tuner order 1\n"
@@ -41,7 +41,7 @@ class SignedOrder:
     purpose: Purpose
     plus: SignedSide
     minus: SignedSide
-    terms: Terms
+    terms: GameSettings
 
     def to_bytes(self) -> bytes:
         """`FIRST_LINE`, then JSON in ASCII with sorted keys and no spaces; floats by repr."""

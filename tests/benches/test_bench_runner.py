@@ -5,7 +5,7 @@ from pathlib import Path
 import chess
 import pytest
 from click.testing import CliRunner
-from engines.zoo import LOSER, WINNER, engine, start_book
+from engines.faulty import LOSER, WINNER, engine, start_book
 
 from benches.runner.__main__ import main
 from benches.runner.agreement import chi_square, survival

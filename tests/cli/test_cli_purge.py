@@ -85,7 +85,7 @@ def test_what_would_be_struck_is_shown_and_nothing_is_done(house, project, capsy
 def test_struck_out_and_written_out(house, project, store, capsys):
     assert execute(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
     said = capsys.readouterr()
-    assert "purge 1: 24 games are struck out" in said.out
+    assert "purge 1: 24 games are removed" in said.out
     assert "params.toml has theta without them now" in said.err
     after = house.now()
     assert file_values(project) == pytest.approx(after.theta, abs=1e-3)
@@ -93,7 +93,7 @@ def test_struck_out_and_written_out(house, project, store, capsys):
     (event,) = (e for e in store.events(after.id) if e.kind == "purge")
     assert event.detail["reason"] == "ECC errors" and "@" in event.actor
     assert execute(["status"]) == 0
-    assert "24 games struck out by 1 purge, 8 of them given out again" in capsys.readouterr().out
+    assert "24 games removed by 1 purge, 8 of them given out again" in capsys.readouterr().out
     assert execute(["purge", "--host", "bad", "--yes"]) == 3
     assert "nothing to purge" in capsys.readouterr().err
 
@@ -153,9 +153,9 @@ def test_times_are_understood(house, store, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "say what to strike"),
-        (("--worker", "x"), "nobody is there to be asked"),
-        (("--worker", "x", "--json"), "nobody is there to be asked"),
+        ((), "give a condition"),
+        (("--worker", "x"), "there is no terminal to ask on"),
+        (("--worker", "x", "--json"), "there is no terminal to ask on"),
         (("--since", "yesterday"), "'yesterday' is no time"),
         (("--since", "9" * 30 + "d"), "is no time"),
         (("--since", "999999d", "--yes"), "there was no database"),

@@ -30,7 +30,7 @@ from spsa.builds.rust import (
 )
 from spsa.config import check_against_source, load_config, load_space, starter_params
 from spsa.config.proposals import propose
-from spsa.core.game_settings import Terms
+from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
 from spsa.db.database_url import parsed
 from spsa.errors import InvalidInput
@@ -239,7 +239,7 @@ def hold_config(path: Path) -> None:
     assert control.increment >= 0 <= control.margin
     assert config.share > 0 and 0 < config.max_iterations <= 10**7
     assert settings_faults(config.algorithm, config.settings) == []
-    assert Terms.from_json(json.loads(json.dumps(config.terms.to_json()))) == config.terms
+    assert GameSettings.from_json(json.loads(json.dumps(config.terms.to_json()))) == config.terms
     parsed(config.database_url)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.master.settings import RunSettings
 
 SETTINGS = RunSettings(
@@ -13,7 +13,7 @@ SETTINGS = RunSettings(
     iterations_in_flight=2,
     max_attempts=5,
     delivery={"kind": "build", "flags": ["--release"]},
-    terms=Terms(time_control=TimeControl(low=0.1, high=0.3), engine_options={"Hash": "16"}),
+    terms=GameSettings(time_control=TimeControl(low=0.1, high=0.3), engine_options={"Hash": "16"}),
 )
 
 

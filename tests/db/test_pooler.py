@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_worker, result_of, stage
-from crew import LONG, assert_undisturbed, of_six, working
 from fleet import Post
 from pooler import Pooler, pooling
+from processes import LONG, assert_undisturbed, of_six, working
 from shell import Shell
 from uci_tuner import uci_tuner
 

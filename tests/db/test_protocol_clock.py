@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from crew import LONG, Crew, assert_undisturbed, of_six, working
 from fleet import Post, lead, play
+from processes import LONG, Processes, assert_undisturbed, of_six, working
 from wrong_clock import WrongClock
 
 SECONDS = 30 if LONG else 2
@@ -36,19 +36,19 @@ def test_clocks_that_are_a_day_off_and_step(database_url, tmp_path, figures):
     ahead, behind = WrongClock(tmp_path / "ahead", "+1d"), WrongClock(tmp_path / "behind", "-1d")
     with working(database_url, of_six(post)) as works:
         with ahead.inside("Asia/Kolkata"):
-            others = [Crew([(play, (post,)), (lead, (post, "m3"))], spawn)]
+            others = [Processes([(play, (post,)), (lead, (post, "m3"))], spawn)]
         with behind.inside("America/New_York"):
-            others.append(Crew([(play, (post,))], spawn))
+            others.append(Processes([(play, (post,))], spawn))
         try:
             time.sleep(SECONDS / 2)
             ahead.step("-1d")
             behind.step("+1d")
             time.sleep(SECONDS / 2)
-            for crew in (works.crew, *others):
-                crew.check()
+            for processes in (works.processes, *others):
+                processes.check()
             works.finish()
             games = assert_undisturbed(works)
         finally:
-            for crew in others:
-                crew.end()
+            for processes in others:
+                processes.end()
     figures(games=games, seconds=time.monotonic() - began)

@@ -7,9 +7,9 @@ SPSA_TEST_SEED; SPSA_TEST_LONG=1 takes them all.
 
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, step_from
-from crew import LONG, SEED
 from cutting import cut_store, statement_cut_store
 from invariants import broken
+from processes import LONG, SEED
 
 from spsa.errors import DatabaseUnreachable, IllegalTransition
 from spsa.lifecycle import RunStatus

@@ -28,8 +28,8 @@ from builders import (
     step_from,
     tally_of_seed,
 )
-from crew import LONG, SEED
 from invariants import broken
+from processes import LONG, SEED
 from shell import Shell
 
 from spsa.core.seeds import derived_seed

@@ -6,8 +6,8 @@ SPSA_TEST_LONG=1 is a thousand deaths on each database, SPSA_TEST_SEED who is ki
 import time
 
 import pytest
-from crew import LONG, assert_undisturbed, of_six, working
 from fleet import LEASE_SECONDS, Post
+from processes import LONG, assert_undisturbed, of_six, working
 
 DEATHS = 1_000 if LONG else 20
 PAUSES = 60 if LONG else 2
@@ -21,7 +21,7 @@ def test_no_death_changes_theta(database_url, figures):
         works.kill_until(DEATHS)
         works.finish()
         games = assert_undisturbed(works)
-    figures(kills=works.crew.deaths, games=games, seconds=time.monotonic() - began)
+    figures(kills=works.processes.deaths, games=games, seconds=time.monotonic() - began)
 
 
 @pytest.mark.slow
@@ -31,11 +31,11 @@ def test_who_stands_still_for_three_leases_does_no_harm(database_url, figures):
     began = time.monotonic()
     with working(database_url, of_six(Post(database_url))) as works:
         for _ in range(PAUSES):
-            some = works.chance.sample(range(len(works.crew)), 3)
-            with works.crew.held_up(some):
+            some = works.chance.sample(range(len(works.processes)), 3)
+            with works.processes.held_up(some):
                 time.sleep(3 * LEASE_SECONDS)
             time.sleep(works.chance.uniform(0, LEASE_SECONDS))
-        works.crew.check()
+        works.processes.check()
         works.finish()
         games = assert_undisturbed(works)
     figures(stops=3 * PAUSES, games=games, seconds=time.monotonic() - began)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from crew import LONG, SEED, assert_undisturbed, entries, of_six, working
 from fleet import Post
+from processes import LONG, SEED, assert_undisturbed, entries, of_six, working
 from proxy import Proxy, Scissors
 
 from spsa.db import deadline
@@ -44,7 +44,7 @@ def test_answers_that_never_come_change_nothing(postgresql_url, proxy, scissors,
     began = time.monotonic()
     post = Post(behind(proxy, postgresql_url), journal=tmp_path)
     with working(postgresql_url, of_six(post)) as works:
-        while works.crew.deaths < DEATHS or scissors.commits < UNKNOWN:
+        while works.processes.deaths < DEATHS or scissors.commits < UNKNOWN:
             works.kill_somebody(0.2)
         works.finish()
         games = assert_undisturbed(works)
@@ -55,7 +55,7 @@ def test_answers_that_never_come_change_nothing(postgresql_url, proxy, scissors,
         unknown_commits=scissors.commits,
         calls_without_answer=sum(entry.outcome == "DatabaseUnreachable" for entry in written),
         calls=len(written),
-        kills=works.crew.deaths,
+        kills=works.processes.deaths,
         games=games,
         seconds=time.monotonic() - began,
     )

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from crew import (
+from disks import disk_of, fill, open_folder
+from fleet import LEASE_SECONDS, Post
+from postgres_server import CrashingServer, binaries
+from processes import (
     LONG,
     Entry,
     assert_undisturbed,
@@ -21,9 +24,6 @@ from crew import (
     of_six,
     working,
 )
-from disks import disk_of, fill, open_folder
-from fleet import LEASE_SECONDS, Post
-from postgres_server import CrashingServer, binaries
 from shell import Shell
 
 from spsa.db.connection import parse_url

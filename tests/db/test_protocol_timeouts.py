@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from builders import result_of, stage
-from crew import LONG, SEED, Works, assert_undisturbed
 from fleet import NAME, Leader, Player, is_over, start
+from processes import LONG, SEED, Works, assert_undisturbed
 
 from spsa.db.store import Store, open_store
 from spsa.errors import DatabaseUnreachable

@@ -69,10 +69,10 @@ class Chaos:
 
     def replace_missing(self) -> None:
         """Also those that left of themselves, as a master that found another one at work does."""
-        for crew, hire in ((self.masters, self.tuner.master), (self.workers, self._worker)):
-            for place, process in enumerate(crew):
+        for processes, hire in ((self.masters, self.tuner.master), (self.workers, self._worker)):
+            for place, process in enumerate(processes):
                 if process.poll() is not None:
-                    crew[place] = hire()
+                    processes[place] = hire()
 
 
 def say(text: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.zoo import wait_until
+from engines.faulty import wait_until
 from tuner import PARAMS, Tuner
 
 from spsa.db.store import Iteration, Run, open_store

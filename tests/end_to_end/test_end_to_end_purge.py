@@ -1,4 +1,4 @@
-"""Results are struck out while a master and two workers play on, and whoever does it is killed."""
+"""Results are purged while a master and two workers play on, and the purge is killed on the way."""
 
 import json
 import random

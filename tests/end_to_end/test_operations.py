@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import LEASE, evenly, new_engine, stage
-from engines.zoo import wait_until
+from engines.faulty import wait_until
 from tuner import Tuner
 from uci_tuner import engines_of, uci_tuner, wait_for_engines
 

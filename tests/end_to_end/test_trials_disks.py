@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from builders import new_engine
 from disks import disk_of, fill
-from engines.zoo import wait_until
+from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
 from test_read_only import WITHOUT_ROOTS_WAY, lock_up

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from engines.zoo import wait_until
+from engines.faulty import wait_until
 from tuner import CONFIG, Tuner
 
 from spsa.db.connection import parse_url

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, MachineFailures, Run, RunView
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
@@ -35,7 +35,7 @@ from spsa.master.machines import (
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-TERMS = Terms(time_control=TimeControl(low=0.1, high=0.1))
+TERMS = GameSettings(time_control=TimeControl(low=0.1, high=0.1))
 
 
 def iteration(k: int, games: int = 0, target: int = 10) -> Iteration:

@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import pytest
 from builders import new_worker
-from crew import LONG, SEED
 from cutting import CutStore
 from invariants import broken
 from masters import ATTEMPTS, GAMES, MOST_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
+from processes import LONG, SEED
 
 from spsa.algorithms import algorithms
 from spsa.db.store import open_store

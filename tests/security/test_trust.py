@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from builders import LEASE, Stage, new_engine, new_iteration, new_worker, stage
 from console import call, master, worker, write_project
-from engines.zoo import LOSER, PATIENT, WINNER, engine, start_book
+from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.builds.cargo.commands import Commands
-from spsa.core.game_settings import Adjudication, Book, Terms, TimeControl, TimeKind
+from spsa.core.game_settings import Adjudication, Book, GameSettings, TimeControl, TimeKind
 from spsa.db.signed_orders import order_of
 from spsa.db.store import NewEngine, Store
 from spsa.errors import InvalidInput, NotSigned, TuningError
@@ -43,7 +43,7 @@ def an_order(**over: Any) -> SignedOrder:
         "purpose": Purpose.TUNE,
         "plus": SignedSide(sha256="a" * 64, options={"Margin": "220", "Depth": "4"}),
         "minus": SignedSide(sha256="b" * 64, options={"Margin": "180"}),
-        "terms": Terms(time_control=TimeControl(low=0.1 + 0.2, high=1)),
+        "terms": GameSettings(time_control=TimeControl(low=0.1 + 0.2, high=1)),
     }
     return SignedOrder(**facts | over)
 
@@ -57,13 +57,15 @@ OTHERS = {
     "sides": an_order(plus=an_order().minus, minus=an_order().plus),
     "option": an_order(minus=SignedSide(sha256="b" * 64, options={"Margin": "181"})),
     "no option": an_order(minus=SignedSide(sha256="b" * 64)),
-    "book": an_order(terms=Terms(time_control=an_order().terms.time_control, book=Book(name="/x"))),
-    "time": an_order(terms=Terms(time_control=TimeControl(low=0.3, high=1))),
+    "book": an_order(
+        terms=GameSettings(time_control=an_order().terms.time_control, book=Book(name="/x"))
+    ),
+    "time": an_order(terms=GameSettings(time_control=TimeControl(low=0.3, high=1))),
     "common option": an_order(
-        terms=Terms(time_control=an_order().terms.time_control, engine_options={"Log": "/x"})
+        terms=GameSettings(time_control=an_order().terms.time_control, engine_options={"Log": "/x"})
     ),
     "draws": an_order(
-        terms=Terms(
+        terms=GameSettings(
             time_control=an_order().terms.time_control, adjudication=Adjudication(draw=None)
         )
     ),
@@ -93,7 +95,7 @@ def test_another_masters_signature_is_refused() -> None:
 
 def test_the_bytes_that_are_signed_are_these() -> None:
     """Spelled out: another program may have to check them."""
-    order = an_order(terms=Terms(time_control=NODES), minus=SignedSide(sha256="b" * 64))
+    order = an_order(terms=GameSettings(time_control=NODES), minus=SignedSide(sha256="b" * 64))
     head, _, text = order.to_bytes().partition(b"\n")
     assert head + b"\n" == FIRST_LINE == b"spsa-tuner order 1\n"
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")).encode()
@@ -118,9 +120,9 @@ texts = st.dictionaries(st.text(), st.text())
 def test_a_trip_through_json_changes_no_byte(
     low: float, high: float, options: dict[str, str], common: dict[str, str], run: str
 ) -> None:
-    terms = Terms(time_control=TimeControl(low=low, high=high), engine_options=common)
+    terms = GameSettings(time_control=TimeControl(low=low, high=high), engine_options=common)
     order = an_order(run=run, terms=terms, plus=SignedSide(sha256="a" * 64, options=options))
-    told = Terms.from_json(json.loads(json.dumps(terms.to_json())))
+    told = GameSettings.from_json(json.loads(json.dumps(terms.to_json())))
     back = an_order(
         run=run,
         terms=told,
@@ -233,7 +235,7 @@ def offer(staged: Stage, tmp_path: Path, played: Path) -> Callable[..., None]:
             name: published(engine(tmp_path, name, moves=moves, log=played))
             for name, moves in (("plus", WINNER), ("minus", LOSER))
         }
-        terms = Terms(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         new = new_iteration(**sides, plus_options={}, minus_options={}, terms=terms)
         staged.store.open_iteration(staged.master, new, sign)
 
@@ -285,7 +287,7 @@ def test_nothing_runs_that_somebody_changed_in_the_database(
     sql: Callable[..., list[Any]],
 ) -> None:
     offer()
-    terms = Terms(time_control=NODES, engine_options={"Debug Log File": "x.log"})
+    terms = GameSettings(time_control=NODES, engine_options={"Debug Log File": "x.log"})
     text = HOSTILE[change].replace("{terms}", json.dumps(terms.to_json()).replace(":", "\\:"))
     sql(text)
     with pytest.raises(NotSigned):

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 
-from spsa.core.game_settings import Terms, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.scoring import Tally
 from spsa.db.store import (
     BatchResult,
@@ -22,7 +22,7 @@ from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import Purpose
 
 THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}
-TERMS = Terms(time_control=TimeControl(low=0.05, high=0.1))
+TERMS = GameSettings(time_control=TimeControl(low=0.05, high=0.1))
 LEASE = 1000.0
 """Seconds that no test lasts; a lease that shall have run out is made so by `expire`."""
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from builders import Stage, stage
 from console import environment, worker
-from engines.zoo import LOSER, WINNER, engine, start_book, wait_until
+from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
 from invariants import broken
 from shell import Shell
 from test_worker_loop import published
 
-from spsa.core.game_settings import Book, Terms, TimeControl
+from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
@@ -83,7 +83,7 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
             minus=published(engine(folder, "minus", moves=LOSER)),
             plus_options={},
             minus_options={},
-            terms=Terms(time_control=UNHURRIED, book=Book(name=str(start_book(folder)))),
+            terms=GameSettings(time_control=UNHURRIED, book=Book(name=str(start_book(folder)))),
         )
         made = Trial(folder, url, staged)
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import chess
 import click
 import pytest
-from engines.zoo import engine
+from engines.faulty import engine
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -9,7 +9,7 @@ from typing import Any
 
 import chess.pgn
 import pytest
-from engines.zoo import LOSER, PATIENT, WINNER, engine, spec, start_book, started
+from engines.faulty import LOSER, PATIENT, WINNER, engine, spec, start_book, started
 from fuzzing import SUSPECT, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from builders import stage
 from console import ROOT, call, environment, worker, write_project
-from engines.zoo import LOSER, WINNER, alive, engine, start_book, wait_until
+from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
 from test_worker_loop import NODES, published
 
-from spsa.core.game_settings import Book, Terms
+from spsa.core.game_settings import Book, GameSettings
 from spsa.db.store import open_store
 from spsa.errors import EngineFault
 from worker.uci.isolation import Isolation, isolation
@@ -268,7 +268,7 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     write_project(tmp_path)
     sides = {"plus": WINNER, "minus": LOSER}
     with open_store(database_url) as store:
-        terms = Terms(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         engines = {
             name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
         }

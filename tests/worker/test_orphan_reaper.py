@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from console import ROOT, environment, worker
-from engines.zoo import (
+from engines.faulty import (
     LOSER,
     PATIENT,
     WINNER,

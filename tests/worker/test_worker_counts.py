@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from builders import stage
-from engines.zoo import PATIENT
+from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db.store import open_store

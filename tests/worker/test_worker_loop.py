@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
-from engines.zoo import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
+from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 
-from spsa.core.game_settings import Book, Terms, TimeControl, TimeKind
+from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.db.store import NewEngine, Store, open_store
 from spsa.errors import (
@@ -82,7 +82,7 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
             plus_options={},
             minus_options={},
             batch_games=batch_games,
-            terms=Terms(
+            terms=GameSettings(
                 time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
             ),
         )
@@ -435,7 +435,7 @@ def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None
 
 
 def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
-    terms = Terms(
+    terms = GameSettings(
         time_control=TimeControl(low=0.1, high=0.9), engine_options={"Hash": "1", "Margin": "0"}
     )
     staged.open(terms=terms)

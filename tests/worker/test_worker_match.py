@@ -14,10 +14,10 @@ from typing import Any
 import chess.pgn
 import pytest
 from builders import stage
-from engines.zoo import LOSER, WINNER, alive, engine, start_book, wait_until
+from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
 from test_worker_loop import published
 
-from spsa.core.game_settings import Book, Terms, TimeControl
+from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.db.store import open_store
 from spsa.lifecycle import BatchStatus
 from worker import address, machine
@@ -291,7 +291,7 @@ class Fleet:
                 minus=published(minus_path),
                 plus_options={},
                 minus_options={},
-                terms=Terms(
+                terms=GameSettings(
                     time_control=time_control, book=Book(name=str(start_book(self.folder)))
                 ),
             )

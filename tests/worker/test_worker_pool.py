@@ -5,7 +5,7 @@ from pathlib import Path
 
 import chess
 import pytest
-from engines.zoo import (
+from engines.faulty import (
     IMPATIENT,
     LOSER,
     PATIENT,

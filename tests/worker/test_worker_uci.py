@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from engines.zoo import IMPATIENT, PATIENT, alive, children, engine, open_files, spec, wait_until
-from engines.zoo import started as begun
+from engines.faulty import IMPATIENT, PATIENT, alive, children, engine, open_files, spec, wait_until
+from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
 from worker.uci import spawning
@@ -262,7 +262,7 @@ def test_a_program_still_open_for_writing_is_tried_again(
 
 OWNER = """
 import sys, threading, time
-from engines.zoo import PATIENT, spec, started as begun
+from engines.faulty import PATIENT, spec, started as begun
 from worker.uci.process import Alarm
 from pathlib import Path
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from builders import stage
 from console import call
-from engines.zoo import LOSER, WINNER, engine, start_book
+from engines.faulty import LOSER, WINNER, engine, start_book
 from test_worker_loop import NODES, published
 
-from spsa.core.game_settings import Book, Terms
+from spsa.core.game_settings import Book, GameSettings
 from spsa.db.store import open_store
 
 NEVER = frozenset(
@@ -51,7 +51,7 @@ def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
         engines = {
             side: published(engine(tmp_path, side, moves=moves)) for side, moves in sides.items()
         }
-        terms = Terms(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         stage(store).open(**engines, plus_options={}, minus_options={}, terms=terms)
     command = [sys.executable, "-c", START, "--spsa", "-c", "1", "--max-batches", "1"]
     done = call(command, tmp_path, DATABASE_URL=database_url, XDG_CACHE_HOME=str(tmp_path))

@@ -50,7 +50,7 @@ def _parts(text: str) -> list[str]:
 
 @click.command()
 @click.option(
-    "--rules", callback=_names, metavar="NAME,NAME...", help="Who takes part; default: all."
+    "--rules", callback=_names, metavar="NAME,NAME...", help="The rules to compare; default: all."
 )
 @click.option(
     "--batch",

@@ -104,7 +104,7 @@ def _leave_interrupts() -> None:
 
 
 def _pooled(pool: Executor, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
-    """Whoever leaves early, by Ctrl-C or an error, leaves no job behind, begun or not."""
+    """Leaving early, by Ctrl-C or an error, ends all jobs, started or not."""
     futures: dict[Any, Key] = {pool.submit(job): key for key, job in jobs.items()}
     left = dict(futures)
     try:

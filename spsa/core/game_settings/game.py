@@ -84,7 +84,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class GameSettings:
     """The game settings: all that decides a game besides the engines, the seed and the opening."""
 
     time_control: TimeControl

@@ -28,8 +28,8 @@ from spsa.lifecycle import RunStatus
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SEED = int(os.environ.get("SPSA_TEST_SEED", 1))
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["fleet", "pytest"])
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["fleet", "pytest"])
 
 Kind = tuple[Callable[..., None], tuple[Any, ...]]
 
@@ -50,10 +50,10 @@ def of_six(post: Post) -> list[Kind]:
     return [(play, (post,))] * 4 + [(lead, (post, "m1")), (lead, (post, "m2"))]
 
 
-class Crew:
+class Processes:
     """Whoever is killed is replaced by another; nobody dies but by our hand."""
 
-    def __init__(self, kinds: list[Kind], context: Any = processes) -> None:
+    def __init__(self, kinds: list[Kind], context: Any = context) -> None:
         _have_them_forked()
         self._context, self._kinds = context, kinds
         self._crew = [self._hired(kind) for kind in kinds]
@@ -106,25 +106,25 @@ class Works:
 
     store: Store
     sql: Shell
-    crew: Crew
+    processes: Processes
     chance: random.Random
 
     def somebody(self) -> int:
-        return self.chance.randrange(len(self.crew))
+        return self.chance.randrange(len(self.processes))
 
     def kill_somebody(self, within: float = 0.1) -> None:
         """After so many seconds at most."""
         time.sleep(self.chance.uniform(0, within))
-        self.crew.kill(self.somebody())
+        self.processes.kill(self.somebody())
 
     def kill_until(self, deaths: int) -> None:
-        while self.crew.deaths < deaths:
+        while self.processes.deaths < deaths:
             self.kill_somebody()
 
     def await_everybody(self, journal: Path, since: float) -> None:
         """Wait until each has had an answer after a moment; where nobody is ever replaced."""
-        while not all_answered_since(journal, since, len(self.crew)):
-            self.crew.check()
+        while not all_answered_since(journal, since, len(self.processes)):
+            self.processes.check()
             time.sleep(0.05)
 
     def finish(self) -> None:
@@ -132,7 +132,7 @@ class Works:
         while insist(lambda: self.store.run(NAME)).max_iterations == ENDLESS:
             insist(lambda: _shorten(self.store))
         while not insist(lambda: is_over(self.store)):
-            self.crew.check()
+            self.processes.check()
             time.sleep(0.02)
 
 
@@ -155,11 +155,11 @@ def working(url: str, kinds: list[Kind]) -> Iterator[Works]:
     """A run that has no end yet, and its fleet; nobody is left of it afterwards."""
     with open_store(url) as store, closing(Shell(url)) as sql:
         start(store)
-        crew = Crew(kinds)
+        processes = Processes(kinds)
         try:
-            yield Works(store, sql, crew, random.Random(SEED))
+            yield Works(store, sql, processes, random.Random(SEED))
         finally:
-            crew.end()
+            processes.end()
 
 
 def assert_undisturbed(works: Works) -> int:
@@ -195,10 +195,10 @@ def entries(journal: Path) -> list[Entry]:
     return [entry for path in journal.iterdir() for entry in _written(path.read_text())]
 
 
-def all_answered_since(journal: Path, moment: float, crew: int) -> bool:
+def all_answered_since(journal: Path, moment: float, processes: int) -> bool:
     """Whether so many have had an answer after a moment."""
     ends = [_written(path.read_text()[-2000:]) for path in journal.iterdir()]
-    return crew == sum(
+    return processes == sum(
         any(e.ended > moment and e.outcome != "DatabaseUnreachable" for e in end) for end in ends
     )
 

@@ -1,4 +1,4 @@
-"""The zoo: each way an engine can misbehave ends as defined, in time, and leaves nothing behind.
+"""Each way an engine can misbehave ends as defined, in time, and leaves nothing behind.
 
 SPSA_TEST_LONG=1 plays a thousand games of it.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import chess
 import pytest
-from engines.zoo import (
+from engines.faulty import (
     LOSER,
     PATIENT,
     WINNER,
@@ -206,7 +206,7 @@ def test_who_answers_twice_at_the_end_of_a_pair_spoils_that_pair(
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("SPSA_TEST_LONG"), reason="SPSA_TEST_LONG is not set")
 @pytest.mark.timeout(3600)
-def test_a_thousand_games_of_the_zoo_leave_nothing(tmp_path: Path) -> None:
+def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> None:
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
     quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
     files, pids = open_files(), list[int]()
