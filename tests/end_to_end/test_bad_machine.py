@@ -18,10 +18,10 @@ GOOD = ("one", "two", "three", "four")
 
 def prepared(folder: Path, url: str, name: str) -> Tuner:
     """A run in which what is played follows from the seeds alone; no engine starts in `bad`."""
-    tuner = uci_tuner(folder, url, name=name, iterations=4, think=0.02)
+    tuner = uci_tuner(folder, url, name=name, iterations=3, think=0.02)
     config = (folder / "config.toml").read_text()
     in_order = "batch_size = 2\niterations_in_flight = 1"
-    config = config.replace("games_per_iteration = 4", "games_per_iteration = 24")
+    config = config.replace("games_per_iteration = 4", "games_per_iteration = 16")
     (folder / "config.toml").write_text(config.replace("batch_size = 2", in_order))
     engine = folder / "optional"
     broken_in = '#!/bin/sh\ncase "$0" in */bad/*) exit 1;; esac\n'
