@@ -132,7 +132,6 @@ def test_a_database_without_a_run_is_nothing_to_do(
     "url",
     [
         f"postgresql://u:{SECRET}@127.0.0.1:1/x",
-        f"postgresql://u:{SECRET}@127.0.0.1:1/x?password={SECRET}",
         "sqlite:////nowhere/x/y.db",
         "sqlite:////",
     ],

@@ -1,8 +1,7 @@
 """Workers and a master whose clocks are a day off, and step: nothing is lost or doubled.
 
-On PostgreSQL times are the server's, so nothing at all may come of it. With an SQLite file whoever
-writes is the server: leases are then too long or have run out when they begin, which costs games
-played again and never a wrong count.
+On PostgreSQL times are the server's, so nothing at all may come of it. All processes of an SQLite
+file have the one clock of their machine; tests/end_to_end/test_trials_clocks.py steps that one.
 """
 
 import multiprocessing
@@ -30,11 +29,11 @@ def test_the_clock_is_really_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_clocks_that_are_a_day_off_and_step(database_url, tmp_path, figures):
-    began, post = time.monotonic(), Post(database_url)
+def test_clocks_that_are_a_day_off_and_step(postgresql_url, tmp_path, figures):
+    began, post = time.monotonic(), Post(postgresql_url)
     spawn = multiprocessing.get_context("spawn")
     ahead, behind = WrongClock(tmp_path / "ahead", "+1d"), WrongClock(tmp_path / "behind", "-1d")
-    with working(database_url, of_six(post)) as works:
+    with working(postgresql_url, of_six(post)) as works:
         with ahead.inside("Asia/Kolkata"):
             others = [Processes([(play, (post,)), (lead, (post, "m3"))], spawn)]
         with behind.inside("America/New_York"):

@@ -228,7 +228,7 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
         (("--spsa", "/bin/sh"), "from the database"),
         (("--spsa", "-c", "4096"), "--force"),
         (("--spsa",), "DATABASE_URL"),
-        (("--spsa", "--database-url", "nonsense"), "not a URL"),
+        (("--spsa", "--database-url", "nonsense"), "is not the URL of"),
     ],
 )
 def test_a_wrong_command_line_is_told_and_exits_2(
