@@ -2,25 +2,20 @@
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.cli.times import Moment, moment, places, resolved
-from spsa.config import project_theta, says
-from spsa.db.store import Selection, open_store
+from spsa.config import Config, project_theta, says
+from spsa.db.store import Run, Selection, Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.history.purge import carry_out, plan
+from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.purge import moves_table, sentences, to_json
 from spsa.report.text import terminal
-
-if TYPE_CHECKING:
-    from spsa.config import Config
-    from spsa.db.store import Run, Selection, Store
-    from spsa.history.purge import PurgePlan
 
 
 @click.command()
@@ -104,8 +99,8 @@ def _refuse_vague(conditions: dict[str, Any], *, ask: bool, as_json: bool) -> No
 
 
 def _selection(
-    store: "Store", *, since: Moment | None, until: Moment | None, **where: Any
-) -> "Selection":
+    store: Store, *, since: Moment | None, until: Moment | None, **where: Any
+) -> Selection:
     now = store.clock()
     first, last = resolved(since, now), resolved(until, now)
     if first is not None and last is not None and first >= last:
@@ -117,14 +112,14 @@ def _utc(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _show(plan: "PurgePlan") -> None:
+def _show(plan: PurgePlan) -> None:
     for sentence in sentences(plan):
         echo(sentence)
     if plan.last is not None:
         terminal().print(moves_table(plan))
 
 
-def _repair(config: "Config", store: "Store", run: "Run") -> None:
+def _repair(config: Config, store: Store, run: Run) -> None:
     """Write theta into params.toml if the file still has a theta from before a purge of this run.
 
     A running master does the same.

@@ -12,6 +12,7 @@ from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.db.store import Run
 from spsa.report.events import to_json as events_json
 from spsa.report.runs import to_json as runs_json
+from spsa.report.summary import history_json
 
 
 class Api:
@@ -27,7 +28,8 @@ class Api:
         return _json(self._reader.whole_status(self._run(request)).to_json())
 
     def history(self, request: Request) -> Response:
-        return _json(plain.history_json(self._reader.history(self._run(request))))
+        history = self._reader.history(self._run(request))
+        return _json({"run": history.run} | history_json(history))
 
     def parameter(self, request: Request) -> Response:
         run = self._run(request)

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from datetime import datetime
 from math import isfinite
 from typing import Any
 
 from spsa.dashboard.reading import IterationView, ParameterView, WorkerView
-from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
-from spsa.report.history import RunHistory, ValidationPoint
+from spsa.db.history_rows import IterationLine
 from spsa.report.status import tally_json
+from spsa.report.summary import counted_json, fields_json, share_json
 from spsa.report.workers import to_json as fleet_json
 
 # rather too much than too little: a password may hold a slash or an @
@@ -35,38 +34,23 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def history_json(history: RunHistory) -> dict[str, Any]:
-    return {
-        "run": history.run,
-        "k": history.ks,
-        "games": history.games,
-        "at": history.at,
-        "parameters": [
-            _fields(path) | {"steps_moved": path.steps_moved} for path in history.parameters
-        ],
-        "gain": None if history.gain is None else _fields(history.gain),
-        "results": [_counted(group) for group in history.results],
-        "validations": [_counted(match) for match in history.validations],
-    }
-
-
 def parameter_json(view: ParameterView) -> dict[str, Any]:
     return {
-        **_fields(view.tuned),
+        **fields_json(view.tuned),
         "steps_moved": view.tuned.steps_moved,
         "bound": view.tuned.bound,
-        "path": None if view.path is None else _fields(view.path),
-        "effect": None if view.effect is None else _fields(view.effect),
+        "path": None if view.path is None else fields_json(view.path),
+        "effect": None if view.effect is None else fields_json(view.effect),
     }
 
 
 def worker_json(view: WorkerView) -> dict[str, Any]:
     own: dict[str, Any] = fleet_json([view.member])["workers"][0]
-    return own | {"of_run": None if view.share is None else _share(view.share)}
+    return own | {"of_run": None if view.share is None else share_json(view.share)}
 
 
 def iteration_json(line: IterationLine) -> dict[str, Any]:
-    return _counted(line)
+    return counted_json(line)
 
 
 def iteration_view_json(view: IterationView) -> dict[str, Any]:
@@ -80,22 +64,5 @@ def iteration_view_json(view: IterationView) -> dict[str, Any]:
     return {
         **{name: getattr(one, name) for name in names},
         "tally": tally_json(one.tally),
-        "batches": [_counted(batch) for batch in view.batches],
+        "batches": [counted_json(batch) for batch in view.batches],
     }
-
-
-def _share(share: WorkerShare) -> dict[str, Any]:
-    speed = {"games_per_hour": share.games_per_hour, "nodes_per_second": share.nodes_per_second}
-    return _counted(share) | speed
-
-
-def _counted(
-    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine,
-) -> dict[str, Any]:
-    """Its fields, with Elo beside the counts."""
-    return _fields(value) | {"tally": tally_json(value.tally)}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """Of a dataclass; unlike `asdict` it copies no values, of which a path has thousands."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}

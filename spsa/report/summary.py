@@ -1,12 +1,12 @@
 """All that is known of a run in one frozen value: what `report` shows, writes and exports."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
 from spsa import __version__
-from spsa.db.history_rows import ResultGroup, WorkerShare
+from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, Run, Store
 from spsa.lifecycle import Purpose
 from spsa.report.alarms import with_alarms
@@ -83,7 +83,8 @@ class Report:
             "terms": self.run.terms.to_json(),
             "space": self.run.space,
             "source_sha256": self.run.source_sha256,
-            "history": _history(self.history),
+            "history": history_json(self.history)
+            | {"workers": [share_json(share) for share in self.history.workers]},
             "events": events_json(self.events),
         }
         return {name: finite(_plain(value)) for name, value in data.items()}
@@ -101,28 +102,37 @@ def report(store: Store, run: Run) -> Report:
     )
 
 
-def _history(found: RunHistory) -> dict[str, Any]:
+def history_json(found: RunHistory) -> dict[str, Any]:
+    """The paths, results and validations of a run as they go into JSON."""
     return {
         "k": found.ks,
         "games": found.games,
         "at": found.at,
         "parameters": [
-            asdict(path) | {"steps_moved": path.steps_moved} for path in found.parameters
+            fields_json(path) | {"steps_moved": path.steps_moved} for path in found.parameters
         ],
-        "gain": None if found.gain is None else asdict(found.gain),
-        "results": [_counted(group) for group in found.results],
-        "validations": [_counted(match) for match in found.validations],
-        "workers": [
-            _counted(share)
-            | {"games_per_hour": share.games_per_hour, "nodes_per_second": share.nodes_per_second}
-            for share in found.workers
-        ],
+        "gain": None if found.gain is None else fields_json(found.gain),
+        "results": [counted_json(group) for group in found.results],
+        "validations": [counted_json(match) for match in found.validations],
     }
 
 
-def _counted(value: ResultGroup | ValidationPoint | WorkerShare) -> dict[str, Any]:
+def share_json(share: WorkerShare) -> dict[str, Any]:
+    """What a worker has played, with its speed."""
+    speed = {"games_per_hour": share.games_per_hour, "nodes_per_second": share.nodes_per_second}
+    return counted_json(share) | speed
+
+
+def counted_json(
+    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine,
+) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
-    return asdict(value) | {"tally": tally_json(value.tally)}
+    return fields_json(value) | {"tally": tally_json(value.tally)}
+
+
+def fields_json(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass; unlike `asdict` it copies no values: a path has thousands."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _plain(value: Any) -> Any:
