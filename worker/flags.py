@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from spsa.core.game_settings.limits import (
+from spsa.core.game_settings.numbers import (
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
     MOST_IN_A_ROW,

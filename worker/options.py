@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
-from spsa.core.game_settings.limits import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
+from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
 from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.machine import memory, pinning_order
 from worker.uci.spawning import EngineLimits

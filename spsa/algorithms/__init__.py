@@ -3,10 +3,10 @@
 from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas
-from spsa.algorithms.method import Method
 from spsa.algorithms.registry import algorithms, create, method, settings_faults
 from spsa.algorithms.rule import (
     Belief,
+    Method,
     Outcome,
     Perturbation,
     Problem,

@@ -27,7 +27,6 @@ import numpy as np
 
 from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.gains import C_END, GAMMA, decayed
-from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,
     Outcome,
@@ -36,6 +35,7 @@ from spsa.algorithms.rule import (
     RuleUpdate,
     State,
     Vector,
+    signs,
     total,
 )
 from spsa.algorithms.settings import SMALL, Setting

@@ -24,8 +24,7 @@ import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
 from spsa.algorithms.memory import packed, restored, shapes
-from spsa.algorithms.method import Method
-from spsa.algorithms.rule import Outcome, Problem, State, Vector, total
+from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector, total
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

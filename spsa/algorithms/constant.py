@@ -27,9 +27,17 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms.evidence import reported
-from spsa.algorithms.method import Method
-from spsa.algorithms.perturbing import signs, unit
-from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State, Vector
+from spsa.algorithms.rule import (
+    Method,
+    Outcome,
+    Perturbation,
+    Problem,
+    RuleUpdate,
+    State,
+    Vector,
+    signs,
+    unit,
+)
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 

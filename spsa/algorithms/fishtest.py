@@ -23,9 +23,7 @@ import numpy as np
 
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
-from spsa.algorithms.method import Method
-from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State
+from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State, signs
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 

@@ -40,16 +40,16 @@ import numpy as np
 
 from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.memory import packed, restored, shapes
-from spsa.algorithms.method import Method
-from spsa.algorithms.perturbing import signs
 from spsa.algorithms.rule import (
     Belief,
+    Method,
     Outcome,
     Perturbation,
     Problem,
     RuleUpdate,
     State,
     Vector,
+    signs,
     total,
 )
 from spsa.algorithms.settings import Setting

@@ -10,11 +10,11 @@ the witness is far closer.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from spsa.algorithms.averaging import Average
+from spsa.algorithms.memory import packed, restored
 from spsa.algorithms.registry import create
 from spsa.algorithms.rule import (
     Belief,
@@ -27,6 +27,53 @@ from spsa.algorithms.rule import (
     Vector,
 )
 from spsa.errors import UnusableState
+
+_ETA = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Average:
+    """The average of `count` thetas; `mean` and `variance` have the shape of theta, (n,)."""
+
+    count: int
+    mean: Vector
+    variance: Vector
+
+    @classmethod
+    def of_nothing(cls, like: Vector) -> Self:
+        """The average of no thetas, with the shape of `like`."""
+        return cls(0, np.zeros_like(like), np.zeros_like(like))
+
+    def with_next(self, theta: Vector) -> Self:
+        """The average with one more theta."""
+        count = self.count + 1
+        weight = (_ETA + 1) / (count + _ETA)
+        change = theta - self.mean
+        return type(self)(
+            count,
+            self.mean + weight * change,
+            (1 - weight) * (self.variance + weight * change**2),
+        )
+
+    @property
+    def spread(self) -> Belief | None:
+        """The average and the deviation of theta; None for fewer than two thetas."""
+        return Belief(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "mean": packed(self.mean),
+            "variance": packed(self.variance),
+        }
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any], like: Vector) -> Self:
+        """The average that `dump` wrote. Raises UnusableState for anything else."""
+        needed = {"count": (), "mean": like.shape, "variance": like.shape}
+        saved = restored("the average", data, needed)
+        return cls(int(saved["count"]), saved["mean"], saved["variance"])
+
 
 WITNESS = "mixture"
 

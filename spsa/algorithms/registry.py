@@ -10,8 +10,7 @@ import spsa.algorithms.fishtest as fishtest
 import spsa.algorithms.kiiski as kiiski
 import spsa.algorithms.mixture as mixture
 import spsa.algorithms.spsa as spsa
-from spsa.algorithms.method import Method
-from spsa.algorithms.rule import Problem, Rule
+from spsa.algorithms.rule import Method, Problem, Rule
 from spsa.algorithms.settings import Found, faults, suggestion, values
 
 _METHODS: Mapping[str, Method] = MappingProxyType(

@@ -9,12 +9,14 @@ axes before it are independent runs of the same length. So simulations of thousa
 same rule as a real run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from spsa.algorithms.settings import Setting
 
 Vector = npt.NDArray[np.float64]
 
@@ -157,3 +159,30 @@ class Rule(Protocol):
     def load(self, data: Mapping[str, Any]) -> State:
         """The state that `dump` wrote. Raises UnusableState if it does not fit the rule."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A method. `build` gets a value for every setting, from `spsa.algorithms.settings.values`.
+
+    `iterations_per_depth` is how many planned iterations a run needs for each one in flight: in
+    shorter runs results come too late for the rule's steps, and part of the gain is lost.
+    """
+
+    name: str
+    summary: str
+    settings: tuple[Setting, ...]
+    build: Callable[[Problem, Mapping[str, Any]], Rule]
+    iterations_per_depth: int = 100  # `simulate compare --depth 1,8`: docs/methods.md
+
+
+def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
+    """delta: independent fair +1 and -1."""
+    return (2 * rng.integers(0, 2, size=shape) - 1).astype(np.float64)
+
+
+def unit(i: int, shape: tuple[int, ...]) -> Vector:
+    """e_j, j = i mod n: one parameter after the other, by 1."""
+    direction = np.zeros(shape)
+    direction[..., i % shape[-1]] = 1.0
+    return direction

@@ -35,9 +35,7 @@ import numpy as np
 
 from spsa.algorithms.evidence import bounded_elo, inverse
 from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
-from spsa.algorithms.method import Method
-from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleUpdate, State
+from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State, signs
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 from spsa.core.scoring import ELO_PER_SCORE

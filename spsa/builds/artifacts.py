@@ -15,7 +15,7 @@ from io import BufferedReader, BufferedWriter, BytesIO
 from pathlib import Path
 
 from spsa.errors import ArtifactMismatch, TuningError
-from spsa.security.private_folder import private_folder
+from spsa.security.files import private_folder
 
 _PROGRAM = 0o755
 _PRIVATE_PROGRAM = 0o700

@@ -17,9 +17,8 @@ from spsa.builds.artifacts import sha256_of, verify
 from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.cargo.commands import BuildCancelled, Commands
 from spsa.builds.cargo.compiler import Compiled, Compiler
-from spsa.builds.cargo.key import BuildEnvironment, Toolchain
+from spsa.builds.cargo.key import BuildEnvironment, BuildSettings, Rendered, Toolchain
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
-from spsa.builds.cargo.settings import BuildSettings, Rendered
 from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine
 from spsa.builds.cargo.tree import Entry, Tree, disk_faults_told
 from spsa.builds.cargo.work_copy import WorkCopy

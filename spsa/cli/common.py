@@ -13,10 +13,9 @@ from click.core import ParameterSource
 
 from spsa.config import load_config
 from spsa.config.loading import LEAST_SHARE, MOST_SHARE
-from spsa.db.database_url import parsed
+from spsa.db.database_url import command_line_warning, parsed, url_in
 from spsa.db.store import open_store
 from spsa.db.tls import tls_warnings
-from spsa.db.url_source import command_line_warning, url_in
 from spsa.output import echo
 from spsa.report.theta import Theta
 

@@ -9,7 +9,7 @@ import click
 from spsa.cli.common import config_option, database_option, opened
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.output import echo
-from spsa.security.regular_file import MOST_TEXT, content
+from spsa.security.files import MOST_TEXT, content
 
 if TYPE_CHECKING:
     from spsa.dashboard.guard import Token
@@ -55,8 +55,8 @@ def dashboard(
     """
     if any(find_spec(name) is None for name in _NEEDED):
         raise NoServer
+    from spsa.dashboard.app import serve
     from spsa.dashboard.guard import is_loopback
-    from spsa.dashboard.server import serve
 
     token = None if token_file is None else _token(token_file)
     if token is None and not is_loopback(host):

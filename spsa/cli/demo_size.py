@@ -19,7 +19,7 @@ from spsa.config import Config
 from spsa.core.params import Space
 from spsa.errors import TuningError
 from spsa.lab.planning.question import Fleet, Shape, pace
-from spsa.master.build_threads import BuildThreads
+from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery_setup import delivery_of, delivery_settings
 
 _GAMES_A_SLOT = 4

@@ -18,7 +18,6 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.rust import element, parse
-from spsa.cli.demo_report import leave_report
 from spsa.cli.demo_size import chosen_size, measured_speed, write_size
 from spsa.cli.master_session import (
     HeldRun,
@@ -36,8 +35,13 @@ from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import Prepared, checked_space, prepare
+from spsa.report.drawing import Kind
+from spsa.report.page import WITHOUT_PICTURES, page
+from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.status import parameters
+from spsa.report.summary import report
 from spsa.report.text import duration, elo_text, number, score, terminal
+from spsa.security.files import write_whole
 
 MARK = ".spsa-demo"
 DRAIN_SECONDS = 20.0
@@ -243,3 +247,17 @@ def _program() -> str:
     """How this program was called, so that what is shown can be pasted."""
     called = Path(sys.argv[0])
     return str(called) if called.name == "spsa-master" else "spsa-master"
+
+
+def leave_report(folder: Path, run: str, console: Console) -> None:
+    """Write report.html and run.png into the demo's folder, and say where they are."""
+    with open_store(load_config(folder / "config.toml", {}).database_url) as store:
+        found = report(store, store.run(run))
+    write_whole(folder / "report.html", page(found).encode())
+    console.print(f"\nthe report, to open in a browser or to send: {folder / 'report.html'}")
+    if not can_draw():
+        console.print(WITHOUT_PICTURES)
+        return
+    paths = chosen(found.history.parameters)
+    write_whole(folder / "run.png", drawn(found.history, list(Kind), "png", paths=paths))
+    console.print(f"the same run as a picture: {folder / 'run.png'}")

@@ -1,16 +1,232 @@
-"""`spsa-master plan`."""
+"""`spsa-master plan`: from a user's files and past measurements to a plan."""
 
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
+from spsa.algorithms import method
+from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import config_option, database_option, settings
-from spsa.cli.planning import Assumed, assumption_options, known, precision_asked
+from spsa.config import Config
+from spsa.core.game_settings import TimeKind
+from spsa.core.params import Space
+from spsa.core.scoring import Tally, null_variance
+from spsa.db.store import Costs, open_store
+from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.plan import plan as planned
+from spsa.lab.planning.precision import Precise, precise
+from spsa.lab.planning.prospect import RunDesign, coarser
+from spsa.lab.planning.question import (
+    ASSUMED_ELO_TO_GAIN,
+    USUAL_PLIES,
+    Fleet,
+    Question,
+    Shape,
+    demand_of,
+    game_seconds,
+)
+from spsa.lab.planning.supply import depth_limit
+from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.report.plan import planned_json, planned_text
 from spsa.report.text import terminal
+
+_MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
+_USUAL_DRAWS = 0.6
+_USUAL_NPS = 1e6
+_BUILD_SECONDS = 30.0
+_FEWEST_GAMES = 50  # below, assumptions are better than what was measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What the command line says of things that only playing tells; None where it says nothing."""
+
+    concurrency: int | None
+    elo: float | None
+    draws: float | None
+    game_seconds: float | None
+    build_seconds: float | None
+    nps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The question, where its figures come from, and how many iterations were simulated as one."""
+
+    question: Question
+    sources: tuple[str, ...]
+    merged: int
+
+
+def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options whose values `Assumed` holds."""
+    positive = click.FloatRange(min=0.0, min_open=True)
+    for option in (
+        click.option(
+            "--nps", type=positive, help="Nodes per second, for kind = nodes; default: a million."
+        ),
+        click.option(
+            "--build-seconds",
+            type=click.FloatRange(min=0.0),
+            help=f"Of the two builds of an iteration; default: {_BUILD_SECONDS:g}.",
+        ),
+        click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
+        click.option(
+            "--draws",
+            type=click.FloatRange(0.0, 1.0, max_open=True),
+            help=f"Draw rate, 0..1; default: as measured, else {_USUAL_DRAWS:g}.",
+        ),
+        click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
+        click.option(
+            "-c",
+            "--concurrency",
+            type=click.IntRange(1, 100_000),
+            help="Games at a time, on all machines.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
+    """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
+    costs = _measured(config)
+    seconds, time_source = _seconds(config, assumed, costs)
+    draws, draws_source = _draws(assumed, costs)
+    concurrency = assumed.concurrency or os.cpu_count() or 1
+    builds = _BUILD_SECONDS if assumed.build_seconds is None else assumed.build_seconds
+    built = config.delivery.engine is None
+    fleet = Fleet(
+        concurrency=concurrency,
+        build_seconds=builds if built else 0.0,
+        builders=config.build.at_once or usual_builds(),
+    )
+    shape = _shape(config, fleet, seconds)
+    design, merged = _design(config, space, shape)
+    return Known(
+        question=Question(
+            space=space,
+            design=design,
+            shape=shape,
+            fleet=fleet,
+            seconds=seconds,
+            draw_rate=draws,
+            elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
+            replicas=replicas,
+            seed=seed,
+        ),
+        sources=tuple(_told(time_source, draws_source, built=built, builds=assumed.build_seconds)),
+        merged=merged,
+    )
+
+
+def precision_asked(
+    question: Question, precision: float | None, confidence: float
+) -> tuple[Precise, ...]:
+    """The designs of the theory, for the rule it is about; none for any other."""
+    if question.design.algorithm == "constant":
+        return tuple(precise(question, precision, confidence))
+    if precision is not None:
+        raise click.UsageError(
+            '--precision goes with [spsa] algorithm = "constant", '
+            f'not with "{question.design.algorithm}"'
+        )
+    return ()
+
+
+def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterator[str]:
+    yield time
+    yield draws
+    yield "the best values lie 0.4 to 2.5 steps from the start: assumed"
+    if built and builds is None:
+        yield f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds)"
+
+
+def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
+    """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
+    games, depth = config.games, config.games.iterations_in_flight
+    shape = Shape(
+        iterations=config.max_iterations,
+        games=games.per_iteration,
+        batch_games=games.batch_size,
+        depth=1 if depth == "auto" else depth,
+        adapts=depth == "auto",
+    )
+    if not shape.adapts:
+        return shape
+    bearable = depth_limit(shape.iterations, method(config.algorithm).iterations_per_depth)
+    needed = bearable if seconds is None else demand_of(shape, fleet, seconds).depth
+    return replace(shape, depth=min(needed, bearable))
+
+
+def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
+    """The design to simulate: of a long run, a shorter one of as many games."""
+    problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
+    shorter, merged = coarser(problem, _MOST_ITERATIONS)
+    if _gains_are_given(config):
+        shorter, merged = problem, 1
+    design = RunDesign(
+        algorithm=config.algorithm,
+        settings=config.settings,
+        problem=shorter,
+        depth=max(1, round(shape.depth / merged)),
+        grows=shape.adapts,
+    )
+    return design, merged
+
+
+def _gains_are_given(config: Config) -> bool:
+    """Gains written for so many iterations mean something else for fewer."""
+    return not {"a", "c", "A"}.isdisjoint(config.settings)
+
+
+def _measured(config: Config) -> Costs | None:
+    """What games under the same terms have cost, of the youngest run that had any."""
+    try:
+        with open_store(config.database_url) as store:
+            for run in reversed(store.runs()):
+                if run.terms.time_control == config.terms.time_control:
+                    costs = store.costs(run.id)
+                    return costs if costs.games >= _FEWEST_GAMES else None
+    except InvalidInput:
+        raise
+    except TuningError:
+        pass  # no database yet is the usual case before the first run
+    return None
+
+
+def _seconds(config: Config, assumed: Assumed, costs: Costs | None) -> tuple[float | None, str]:
+    if assumed.game_seconds is not None:
+        return assumed.game_seconds, f"a game takes {assumed.game_seconds:g} s: as you say"
+    if costs is not None:
+        seconds = costs.seconds / costs.games
+        return seconds, f"a game takes {seconds:.3g} s: measured over {costs.games} games"
+    speed = assumed.nps or _USUAL_NPS
+    guessed = game_seconds(config.terms.time_control, USUAL_PLIES, speed)
+    if guessed is None:
+        return None, "how long a game by depth takes is not known: say --game-seconds"
+    by_nodes = config.terms.time_control.kind is TimeKind.NODES
+    at = f" at {speed:,.0f} nodes a second" if by_nodes else ""
+    return guessed, f"a game takes {guessed:.3g} s: {USUAL_PLIES:g} plies{at} assumed"
+
+
+def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
+    if assumed.draws is not None:
+        return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
+    if costs is None:
+        return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
+    draws = _draw_rate(costs.tally)
+    return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+
+
+def _draw_rate(tally: Tally) -> float:
+    """The d of tau^2 = 2 (1 - d) that the pairs show, which is what the noise depends on."""
+    return min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
 
 
 @click.command()

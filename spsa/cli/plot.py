@@ -7,10 +7,10 @@ import click
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
 from spsa.output import echo
 from spsa.report.drawing import Kind
-from spsa.report.files import write_whole
 from spsa.report.history import history
 from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
 from spsa.report.text import terminal
+from spsa.security.files import write_whole
 
 ENDINGS = (".png", ".svg")
 

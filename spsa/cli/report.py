@@ -9,9 +9,9 @@ import click
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
 from spsa.output import echo, echo_json
 from spsa.report.csv_files import csv_files
-from spsa.report.files import write_whole
 from spsa.report.summary import report as look
 from spsa.report.text import sentence, terminal
+from spsa.security.files import write_whole
 
 if TYPE_CHECKING:
     from spsa.report.summary import Report

@@ -1,6 +1,5 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
-from spsa.config.engine import check_against_engine
 from spsa.config.loading import check_files, load_config
 from spsa.config.projection import project_theta, says
 from spsa.config.settings import (
@@ -12,7 +11,7 @@ from spsa.config.settings import (
     GamesConfig,
     Validation,
 )
-from spsa.config.source import check_against_source, read_sources
+from spsa.config.source import check_against_engine, check_against_source, read_sources
 from spsa.config.space import load_space
 from spsa.config.starter import starter_config, starter_params, starter_uci_config
 

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from spsa.config.database import read_url
 from spsa.config.document import Document, read_document
 from spsa.config.play import read_adjudication, read_book, read_options, read_time_control
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
-from spsa.config.trust import read_signing_key
 from spsa.config.tuning import (
     read_algorithm,
     read_build,
@@ -18,6 +16,7 @@ from spsa.config.tuning import (
     read_validation,
 )
 from spsa.core.game_settings import GameSettings
+from spsa.db.database_url import anchored, parsed, url_beside
 from spsa.errors import Fault, InvalidInput
 
 PRIORITIES = 1000
@@ -116,3 +115,41 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
             ("build.constants_file", constants, "name the file, relative to source_path"),
         ]
     return needed
+
+
+def read_url(section: Section, folder: Path, variable: str) -> str:
+    """`variable` (DATABASE_URL's value, "" when unset) or the section's url, driver named.
+
+    In config.toml, a relative SQLite path is relative to `folder`, the folder of config.toml, so
+    that programs started in different folders use the same database. In the variable it is
+    relative to the current folder, as users of a shell expect.
+    """
+    written = section.get("url")
+    section.close()
+    if not isinstance(written, str | None):
+        section.fault("url", "url is not a text", 'write url = "sqlite:///spsa.db"')
+        return ""
+    url = anchored(variable.strip(), Path.cwd()) if variable else url_beside(folder, written)
+    if (fault := _fault(variable or written or url)) is None:
+        return url
+    if variable:
+        section.fault_elsewhere("DATABASE_URL or --database-url", fault.found, fault.remedy)
+    else:
+        section.fault("url", f"url {fault.found}", fault.remedy)
+    return ""
+
+
+def _fault(url: str) -> Fault | None:
+    """What is wrong with a URL; the text quotes nothing of it, as it may hold a password."""
+    try:
+        parsed(url.strip())
+    except InvalidInput as error:
+        return error.faults[0]
+    return None
+
+
+def read_signing_key(section: Section, folder: Path) -> Path | None:
+    """The file of the key that signs binaries and commands; None if nothing is signed."""
+    named = section.text("signing_key")
+    section.close()
+    return section.path("signing_key", folder) if named else None

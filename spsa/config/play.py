@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spsa.config.section import Section, as_number, shown
 from spsa.core.game_settings import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
-from spsa.core.game_settings.limits import (
+from spsa.core.game_settings.numbers import (
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
     MOST_IN_A_ROW,
@@ -16,7 +16,7 @@ from spsa.core.game_settings.limits import (
     MOST_PLIES,
     MOST_SECONDS,
 )
-from spsa.security.regular_file import MOST_BOOK, content
+from spsa.security.files import MOST_BOOK, content
 from spsa.text import is_printable
 
 BUILTIN = "builtin"

@@ -1,8 +1,5 @@
 """Writes theta back into params.toml and keeps the layout and comments."""
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from math import floor, log10
 from pathlib import Path
@@ -14,6 +11,7 @@ from spsa.config.document import read_document
 from spsa.config.space import load_space
 from spsa.core.params import Parameter
 from spsa.errors import Fault, InvalidInput
+from spsa.security.files import write_whole
 
 
 def project_theta(path: Path, values: Mapping[str, float]) -> bool:
@@ -36,7 +34,7 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     if after == before:
         return False
     try:
-        _replace(real, after)
+        write_whole(real, after.encode("utf-8"))
     except OSError as error:
         raise _unwritable(path, error) from None
     return True
@@ -65,32 +63,6 @@ def _write(table: Any, parameter: Parameter, value: float) -> None:
 def _readable(parameter: Parameter, value: float) -> float:
     digits = 4 - floor(log10(parameter.step))
     return min(max(round(float(value), digits), float(parameter.minimum)), float(parameter.maximum))
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename durable, on systems that can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:

@@ -1,4 +1,4 @@
-"""Checks params.toml against the engine's source, before cargo would fail on it."""
+"""Checks params.toml against the engine: its source, or the options that it declares."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
@@ -6,6 +6,9 @@ from pathlib import Path
 
 from spsa.builds.rust import ConstantRefused, Element, RustFile, elements, parse, sources_of
 from spsa.builds.rust import element as element_at
+from spsa.config.document import read_document
+from spsa.config.settings import Config
+from spsa.core.game_settings import Declarations
 from spsa.core.params import (
     ArrayKnob,
     Constant,
@@ -16,7 +19,7 @@ from spsa.core.params import (
     target,
 )
 from spsa.errors import MOST_FAULTS, Fault, InvalidInput
-from spsa.security.regular_file import content
+from spsa.security.files import content
 
 MOST_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
@@ -134,3 +137,48 @@ def _corners(knobs: tuple[Parameter, ...]) -> Iterator[dict[str, float]]:
 def extremes(knob: Parameter) -> tuple[float, ...]:
     """The bounds of a parameter; only its value if it is frozen."""
     return (knob.minimum, knob.maximum) if knob.active else (knob.nearest(knob.value),)
+
+
+def check_against_engine(
+    space: Space, declarations: Declarations, config: Config
+) -> tuple[Fault, ...]:
+    """The faults of the delivery over UCI: an unknown option, or a value outside its range.
+
+    Checks every parameter at both ends of its range.
+    """
+    return (
+        *_of_options(config, declarations),
+        *_of_parameters(space, declarations, str(config.params_path)),
+    )
+
+
+def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
+    lines: Mapping[tuple[str, ...], int] = read_document(config.path).lines
+    for name, value in config.terms.engine_options.items():
+        if objection := declarations.objection(name, value):
+            yield Fault(
+                file=str(config.path),
+                line=lines.get(("engine", "options", name)),
+                name="engine.options",
+                found=f"the engine would not accept it: {objection}",
+                remedy="write the option as the engine declares it in its reply to `uci`",
+            )
+
+
+def _of_parameters(space: Space, declarations: Declarations, file: str) -> Iterator[Fault]:
+    for parameter in space.parameters:
+        if objection := next(_objections(parameter, declarations), None):
+            yield Fault(
+                file=file,
+                line=parameter.line,
+                name=parameter.name,
+                found=f"the engine would not accept it: {objection}",
+                remedy="correct `option`, or keep min and max inside the option's range",
+            )
+
+
+def _objections(parameter: Parameter, declarations: Declarations) -> Iterator[str]:
+    for value in extremes(parameter):
+        objection = declarations.objection(parameter.option, str(parameter.to_engine(value)))
+        if objection is not None:
+            yield objection

@@ -1,9 +1,13 @@
 """The web application: which address is answered by what, and how a failure is told."""
 
 import logging
-from collections.abc import AsyncIterator
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import uvicorn
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -98,3 +102,38 @@ def _told(request: Request, status: int, sentence: str) -> Response:
         return JSONResponse({"error": sentence}, status)
     again = {"Refresh": str(REFRESH_SECONDS)} if status == 503 else None
     return HTMLResponse(render("error", status=status, sentence=sentence), status, again)
+
+
+def serve(
+    store: Store, host: str, port: int, token: Token | None, announce: Callable[[str], None]
+) -> None:
+    """Answer requests; `announce` is told the address, in which port 0 has become a real one.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    logging.getLogger("uvicorn.error").setLevel(
+        logging.CRITICAL
+    )  # the application tells of its own
+    with _listening(host, port) as listener:
+        config = uvicorn.Config(
+            application(store, token),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=3,
+        )
+        shown = f"[{host}]" if ":" in host else host
+        # uvicorn hands a signal on when it has closed its connections; this one ends well
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        announce(f"http://{shown}:{listener.getsockname()[1]}/")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), f"{host}:{port}") from None

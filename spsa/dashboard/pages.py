@@ -1,6 +1,7 @@
 """The HTML pages."""
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -10,10 +11,10 @@ from starlette.responses import HTMLResponse, Response
 from spsa.dashboard import charts, queries
 from spsa.dashboard.reading import LAST, MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
-from spsa.dashboard.tables import SORTS, Wanted, chosen_rows, parameter_rows
 from spsa.db.store import Run
 from spsa.report.events import leaves
 from spsa.report.pictures import chosen
+from spsa.report.status import Status, Tuned
 from spsa.report.text import headlines
 
 EVENTS = 100
@@ -121,3 +122,58 @@ def _page(request: Request, template: str, **values: Any) -> Response:
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
     return HTMLResponse(html, headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """A parameter as it stands; `signal_to_noise` is None before it has moved."""
+
+    tuned: Tuned
+    signal_to_noise: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A filter, and a key of `SORTS`; unknown keys leave the order of params.toml."""
+
+    text: str = ""
+    group: str = ""
+    sort: str = ""
+    descending: bool = False
+
+
+SORTS: Mapping[str, Callable[[ParameterRow], float | str | None]] = {
+    "name": lambda row: row.tuned.name,
+    "group": lambda row: row.tuned.group,
+    "start": lambda row: row.tuned.start,
+    "value": lambda row: row.tuned.value,
+    "averaged": lambda row: row.tuned.averaged,
+    "supported": lambda row: row.tuned.supported,
+    "moved": lambda row: abs(row.tuned.steps_moved),
+    "signal": lambda row: row.signal_to_noise,
+    "bound": lambda row: row.tuned.bound,
+}
+
+
+def parameter_rows(status: Status) -> list[ParameterRow]:
+    """All parameters of a run, in the order of params.toml."""
+    return [
+        ParameterRow(p, status.trails[p.name].signal_to_noise if p.active else None)
+        for p in status.parameters
+    ]
+
+
+def chosen_rows(rows: Sequence[ParameterRow], wanted: Wanted) -> list[ParameterRow]:
+    """Those whose name holds the text in any case, and of the group; unknown values come last."""
+    text = wanted.text.casefold()
+    found = [
+        row
+        for row in rows
+        if text in row.tuned.name.casefold() and wanted.group in ("", row.tuned.group)
+    ]
+    key = SORTS.get(wanted.sort)
+    if key is None:
+        return found
+    known = [row for row in found if key(row) is not None]
+    known.sort(key=key, reverse=wanted.descending)  # type: ignore[arg-type]
+    return known + [row for row in found if key(row) is None]

@@ -16,9 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy import select, update
 
 from spsa.db.database import COUNTS, may_become
-from spsa.db.purge_records import PurgeRecordQueries, counted, reported_within, selected
+from spsa.db.purge_records import (
+    PurgeRecordQueries,
+    counted,
+    reported_within,
+    selected,
+    write_verdicts,
+)
 from spsa.db.purge_values import NewPurge, Purge, Selection
-from spsa.db.purge_verdicts import write_verdicts
 from spsa.db.row_values import columns_of, purge_of
 from spsa.db.run_status import write_event
 from spsa.db.schema import IS_OPEN, batches, iterations, purged, purges, runs, seconds_from_now

@@ -52,9 +52,8 @@ from spsa.db.rows import (
     Totals,
     WorkerRow,
 )
-from spsa.db.run_overview import RunOverviewQueries
 from spsa.db.run_queries import RunQueries
-from spsa.db.run_view import RunViewQueries
+from spsa.db.run_view import RunOverviewQueries, RunViewQueries
 from spsa.db.worker_functions import WorkerFunctions
 from spsa.db.worker_queries import WorkerQueries
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
-from spsa.db.store import Iteration, MasterLease, Run, RunView, Store
+from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, RunView, Store
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
-from spsa.lifecycle import RunStatus
-from spsa.master.build_queue import BuildQueue, QueuedBuild
-from spsa.master.build_threads import BuildThreads
+from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
     Apply,
     Decision,
@@ -29,7 +28,6 @@ from spsa.master.decide import (
     next_decision,
 )
 from spsa.master.delivery import Delivery
-from spsa.master.entries import new_iteration, new_step
 from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
@@ -167,3 +165,47 @@ class Master:
         if shortage is not None and not self._warned_of_shortage:
             log.warning(shortage)
             self._warned_of_shortage = True
+
+
+def new_iteration(
+    build: QueuedBuild, settings: RunSettings, pacer: Pacer, view: RunView
+) -> NewIteration:
+    """The iteration of a finished build; BuildFailed if the build failed."""
+    proposal, sides = build.proposal, build.sides.result()
+    return NewIteration(
+        purpose=Purpose.TUNE,
+        k=proposal.k,
+        opened_on=build.opened_on,
+        opened_purges=build.purges,
+        in_flight=pacer.in_flight(proposal.k, build.opened_on),
+        a_k=proposal.a_k,
+        c_k=proposal.c_k,
+        plus=sides.plus,
+        minus=sides.minus,
+        plus_options=sides.plus_options,
+        minus_options=sides.minus_options,
+        terms=settings.terms,
+        target_games=settings.games_per_iteration,
+        batches=pacer.batches(view),
+        max_attempts=settings.max_attempts,
+        base_parameters=proposal.base,
+        plus_parameters=proposal.played.plus,
+        minus_parameters=proposal.played.minus,
+        perturbation_signs=proposal.signs,
+    )
+
+
+def new_step(run: Run, update: Update) -> NewStep:
+    """The step that an update causes in a run."""
+    return NewStep(
+        k=run.applied + 1,
+        theta_before=run.theta,
+        delta=update.delta,
+        theta_after=update.theta,
+        estimates=update.estimates,
+        state=update.state,
+        gradient=update.gradient,
+        elo=update.elo,
+        bounded=update.bounded,
+        purges=run.purges,
+    )

@@ -6,7 +6,7 @@ from spsa.algorithms import method
 from spsa.db.store import RunView
 from spsa.lab.planning.question import USUAL_PLIES, game_seconds
 from spsa.lab.planning.supply import Demand, cut, depth_after, depth_limit, evenly
-from spsa.master.build_threads import BuildThreads
+from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
 

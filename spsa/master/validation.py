@@ -10,7 +10,7 @@ from spsa.db.store import Iteration, MasterLease, NewIteration, Run, RunView, St
 from spsa.errors import NothingToDo, TuningError
 from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.build_threads import BuildThreads
+from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
 from spsa.security.signing import Sign

@@ -176,7 +176,7 @@ def _with_own_end(
 
 
 def averages(ks: Sequence[int], theta: Vector) -> tuple[Vector, Vector]:
-    """The polynomial-decay average of `spsa.algorithms.averaging` after each k, and its deviation.
+    """The polynomial-decay average of `spsa.algorithms.observing` after each k, and its deviation.
 
     Both have the shape of theta, (points, n). Exact where every k is given; where some are left
     out, each theta stands for the results since the one before it. At k = 0 it is the start.

@@ -1,5 +1,6 @@
 """A report as one HTML file: no network, no script, and every name is text."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,17 +9,17 @@ from hashlib import sha256
 from importlib.resources import files
 from shlex import quote
 from typing import Any
+from xml.etree import ElementTree
 
+import tomli_w
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.core.params import Space
+from spsa.core.params import Parameter, Space
 from spsa.report.drawing import TITLES, Kind
 from spsa.report.events import events_table
 from spsa.report.history import RunHistory
-from spsa.report.inline_svg import inline_svg
-from spsa.report.params_file import params_file
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.summary import Report
 from spsa.report.table import Column, FittedTable
@@ -96,3 +97,74 @@ def _printable(value: Any) -> Any:
 
 def _text(name: str) -> str:
     return files("spsa.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def params_file(space: Space) -> str:
+    """TOML that `load_space` reads as the same space."""
+    constraints = [str(constraint) for constraint in space.constraints]
+    tables: dict[str, Any] = {p.name: _table(p) for p in space.parameters}
+    return tomli_w.dumps(({"constraints": constraints} if constraints else {}) | tables)
+
+
+def _table(p: Parameter) -> dict[str, Any]:
+    data = p.to_json()
+    keys = {
+        "value": p.value,
+        "min": p.minimum,
+        "max": p.maximum,
+        "step": p.step,
+        "type": "int" if p.integral else "float",
+        "scale": p.scale,
+        "option": p.option if p.option != p.name else None,
+        "group": p.group or None,
+        "note": p.note or None,
+        "active": None if p.active else False,
+        **data["place"],
+    }
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_HREF = f"{{{_XLINK}}}href"
+_DROPPED = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"}
+
+
+def inline_svg(svg: bytes, name: str, label: str) -> str:
+    """The element `<svg>`; `name` begins all its ids, `label` is read out in its place.
+
+    What stands in `style="..."` becomes attributes, which say the same and are no inline styles.
+    """
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        for child in [child for child in element if child.tag in _DROPPED]:
+            element.remove(child)
+        _rename(element, name)
+        _restyle(element)
+    for size in ("width", "height"):
+        root.attrib.pop(size, None)
+    root.attrib |= {"role": "img", "aria-label": label, "stroke-linejoin": "round"}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _rename(element: ElementTree.Element, name: str) -> None:
+    """Several pictures of a page share no id."""
+    for key, value in element.attrib.items():
+        if key == "id":
+            element.set(key, f"{name}-{value}")
+        elif key == _HREF:
+            element.set(key, value.replace("#", f"#{name}-", 1))
+        elif key == "clip-path":
+            element.set(key, re.sub(r"#", f"#{name}-", value, count=1))
+
+
+def _restyle(element: ElementTree.Element) -> None:
+    for style in element.attrib.pop("style", "").split(";"):
+        key, _, value = (part.strip() for part in style.partition(":"))
+        if key == "font":  # how older versions write both
+            size, _, family = value.partition(" ")
+            element.attrib |= {"font-size": size, "font-family": family}
+        elif key:
+            element.set(key, value)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from spsa.errors import Fault, InvalidInput, NotSigned, TuningError
-from spsa.security.regular_file import MOST_TEXT, content
+from spsa.security.files import MOST_TEXT, content
 from spsa.security.signing import SignedOrder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.algorithms import Vector
-from spsa.algorithms.averaging import Average
+from spsa.algorithms.observing import Average
 from spsa.errors import UnusableState
 
 unhurried = settings(deadline=None)  # the machine may be busy with games

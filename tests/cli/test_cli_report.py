@@ -10,7 +10,7 @@ from builders import new_worker
 from console import PARAMS, write_project
 from tuned import play, space_from, tuned, validated
 
-from spsa.cli import demo_report, execute
+from spsa.cli import demonstration, execute
 from spsa.db.store import open_store
 from spsa.report import page as page_module
 from spsa.report.text import terminal
@@ -164,9 +164,9 @@ def test_a_demo_leaves_its_report(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for module in (demo_report, page_module):
+    for module in (demonstration, page_module):
         monkeypatch.setattr(module, "can_draw", lambda: draws)
-    demo_report.leave_report(project, "first", terminal())
+    demonstration.leave_report(project, "first", terminal())
     said = capsys.readouterr().out
     assert str(project / "report.html") in said
     assert "Tuning run first" in (project / "report.html").read_text()

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.db.connection import parse_url
-from spsa.db.database_url import displayed, parsed
-from spsa.db.url_source import command_line_warning, url_in
+from spsa.db.database_url import command_line_warning, displayed, parsed, url_in
 from spsa.errors import InvalidInput
 
 SECRET = "s3cret"

@@ -9,8 +9,7 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
-from spsa.lab.planning.depth import busy_depth, depth_warnings
-from spsa.lab.planning.plan import plan
+from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lab.planning.precision import alternatives, precise
 from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, RuleUpdate, State, Vector
-from spsa.core.params.perturbation import Grid, straddle
+from spsa.core.params.space import Grid, straddle
 from spsa.lab.simulation.race import Engine, Quadratic, Race, SimulatedGames, final
 
 DRAWS = 20_000

@@ -13,7 +13,7 @@ from test_master_loop import Killed, MortalStore
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.master.build_threads import ASSUMED_SECONDS, BuildThreads
+from spsa.master.build_queue import ASSUMED_SECONDS, BuildThreads
 from spsa.master.pacing import Pacer
 from spsa.master.settings import AUTO
 

@@ -30,8 +30,7 @@ CODE_STRIDES: Mapping[str, int] = {
     "spsa.db.exhausted_batches": 13,
     "spsa.db.machine_queries": 9,
     "spsa.db.purge_queries": 9,
-    "spsa.db.purge_verdicts": 4,
-    "spsa.db.purge_records": 13,
+    "spsa.db.purge_records": 4,
     "spsa.db.master_queries": 9,
     "spsa.db.master_lease": 6,
     "spsa.db.iteration_rows": 13,
@@ -45,7 +44,6 @@ CODE_STRIDES: Mapping[str, int] = {
     "worker.batches.database_client": 4,
     "worker.runner.count": 6,
     "worker.batches.active_batch": 5,
-    "worker.batches.job": 4,
 }
 
 _BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them

@@ -16,9 +16,7 @@ from tuned import iterate, space_from, tuned, validated
 
 from spsa.db.store import Event, open_store
 from spsa.report import page as page_module
-from spsa.report.inline_svg import inline_svg
-from spsa.report.page import page
-from spsa.report.params_file import params_file
+from spsa.report.page import inline_svg, page, params_file
 from spsa.report.summary import Report, report
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'

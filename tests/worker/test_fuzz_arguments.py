@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_worker_match import compete as run_compete
 
 from spsa.core.game_settings import Book, TimeControl, TimeKind
-from spsa.core.game_settings.limits import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
+from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.text import NAME_LENGTH

@@ -9,10 +9,9 @@ from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db.store import open_store
-from worker.batches.active_batch import ActiveBatch
+from worker.batches.active_batch import ActiveBatch, job_of
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries
-from worker.batches.job import job_of
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.openings import OpeningBook, drawn_time

@@ -17,11 +17,10 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.active_batch import ActiveBatch
+from worker.batches.active_batch import ActiveBatch, JobMaker
 from worker.batches.backoff import FAILURE, POLL, Backoff, BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 from worker.batches.engine_cache import EngineCache
-from worker.batches.job import JobMaker
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 

@@ -7,20 +7,20 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from secrets import token_hex
 from socket import gethostname
 from uuid import uuid4
 
 from spsa import __version__
 from spsa.db.store import Store, WorkerInfo, open_store
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
+from spsa.security.files import private_folder
 from spsa.security.keys import TrustKey
-from spsa.security.private_folder import private_folder
 from spsa.text import NAME_LENGTH, printable
 from worker.batches.backoff import RECONNECT, Backoff
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
 from worker.batches.loop import Worker, WorkerOptions
-from worker.batches.machine_secret import machine_secret
 from worker.machine import cache_folder, usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
@@ -28,6 +28,39 @@ from worker.uci.engine import UciTimeouts
 from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
+
+_FILE = "machine-secret"
+
+
+def machine_secret(folder: Path) -> str:
+    """The secret in this folder, made by the first call; 64 hexadecimal digits.
+
+    Where the folder cannot be used, the secret lasts as long as this process, and the database
+    takes the process for another machine.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _stored(folder / _FILE)
+    except OSError as error:
+        place = printable(str(folder), NAME_LENGTH)
+        log.warning("cannot keep this machine's secret in %s: %s", place, error.strerror)
+        return token_hex(32)
+
+
+def _stored(file: Path) -> str:
+    """Write it under another name and link it, so that no process reads half of it."""
+    if not file.exists():
+        fresh = file.with_name(f"{_FILE}.{os.getpid()}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(token_hex(32))
+        try:
+            os.link(fresh, file)
+        except FileExistsError:
+            pass  # another process of this machine was faster
+        finally:
+            fresh.unlink()
+    return file.read_text(encoding="ascii").strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.cargo.commands import Commands, Output
-from spsa.builds.cargo.settings import BuildSettings
+from spsa.builds.cargo.key import BuildSettings
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
 _SHOWN_LINES = 60

@@ -14,8 +14,7 @@ from spsa.builds.rust.lookup import (
     path_of,
     written,
 )
-from spsa.builds.rust.patch import unified_patch
-from spsa.builds.rust.rewriting import RewriteDiffers, render, rewrite, sources_of
+from spsa.builds.rust.rewriting import RewriteDiffers, render, rewrite, sources_of, unified_patch
 from spsa.builds.rust.shape import Group, Opaque, Shape, literals
 from spsa.builds.rust.syntax import Comment, Kind, RustConstant, RustFile, parse
 from spsa.builds.rust.types import INTEGERS

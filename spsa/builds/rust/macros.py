@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from spsa.builds.rust.shape import DEEPEST, Opaque, Shape, text_of
-from spsa.builds.rust.tokens import shape_of_tokens, split
 from spsa.builds.rust.types import INTEGERS, REALS, UNKNOWN, Named, RustType
+from spsa.builds.rust.values import shape_of_tokens, split
 
 _NAMES = ("identifier", "type_identifier")
 _MARKS = ("=", ":", ",", "=>")

@@ -1,6 +1,7 @@
 """Writes numbers into a source, and verifies that nothing else changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
 
 import spsa.builds.rust.literal as literal
 from spsa.builds.rust.lookup import Element, element, elements
@@ -101,3 +102,20 @@ def _compare_constant(
     same = (old.name, old.scope, old.type) == (new.name, new.scope, new.type)
     if not same or [n.number for n in news] != expected or (kept and old.text != new.text):
         raise RewriteDiffers(f"{file}: {old.name} reads back as {new.text!r} after rewriting")
+
+
+def unified_patch(before: str, after: str, name: str) -> str:
+    """A unified diff of the file `name` (relative to the tree); "" when nothing changed."""
+    lines = unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="\n")
+    return "".join(_marked(lines))
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends. Not splitlines, which also splits at form feeds and the like."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def _marked(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -2,7 +2,7 @@
 
 import click
 
-from spsa.cli.lazy import LazyGroup
+from spsa.cli import LazyGroup
 
 _COMMANDS = {
     "table1": ("spsa.cli.simulate.table1", "Table 1 of Ivec and Vojnovic 2022, beside ours."),

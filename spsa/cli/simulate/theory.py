@@ -1,6 +1,6 @@
 """`spsa-master simulate theory`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from spsa.cli.simulate.experiment import Asked, checks
+from spsa.cli.simulate.experiment import Asked, Check, Experiment, checks
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
-from spsa.cli.simulate.theory_tables import findings_json, findings_lines, findings_table
 from spsa.core.seeds import derived_seed
 from spsa.output import echo_json
+from spsa.report.table import Column, FittedTable
 from spsa.report.text import terminal
 
 if TYPE_CHECKING:
@@ -192,3 +192,74 @@ def _points(found: "list[Check]", name: str) -> Curve:
         error=[check.error for check in checks],
         style="points",
     )
+
+
+def findings_lines(experiment: Experiment) -> Iterator[str]:
+    """The design, and where it leads."""
+    design, goal, process = experiment.design, experiment.goal, experiment.process
+    way = "one at a time" if experiment.in_turn else "all at once"
+    yield (
+        f"{len(experiment.c)} parameters {way}, {experiment.draw_rate:.0%} drawn, to be within "
+        f"{goal.precision:g} Elo with {goal.confidence:.1%} confidence:"
+    )
+    yield f"  r = {design.r:.6f}, c = {experiment.c[0]:.6f} of the range, {design.games} games"
+    low, high = process.half_lives.min(), process.half_lives.max()
+    yield f"  the loss halves in {low:.6f} games" + (f" to {high:.6f}" if low < high else "")
+    yield (
+        f"  in the end it loses {process.mean_loss:.6f} Elo on average, "
+        f"less than {process.loss_quantile(0.5):.6f} in half of all runs "
+        f"and than {process.loss_quantile(goal.confidence):.6f} in {goal.confidence:.1%}"
+    )
+    scale = process.scale(experiment.start, design.games)
+    yield f"  after the games it loses {scale:.6f} times as much"
+
+
+def findings_table(found: Sequence[Check], replicas: int) -> FittedTable:
+    """Formula beside simulation."""
+    table = FittedTable(
+        f"{replicas} runs; theta in ranges, off the best",
+        (
+            Column("games"),
+            Column("quantity", is_number=False),
+            Column("formula"),
+            Column("simulated"),
+            Column("+-"),
+            Column("z"),
+        ),
+    )
+    for check in found:
+        table.add(
+            str(check.games),
+            check.quantity,
+            f"{check.formula:.6f}",
+            f"{check.simulated:.6f}",
+            f"{check.error:.6f}",
+            f"{check.z:+.1f}",
+        )
+    return table
+
+
+def findings_json(experiment: Experiment, found: Sequence[Check]) -> dict[str, Any]:
+    """The same, unrounded."""
+    design, process = experiment.design, experiment.process
+    return {
+        "r": design.r,
+        "c": experiment.c.tolist(),
+        "games": design.games,
+        "half_lives": process.half_lives.tolist(),
+        "mean_loss_in_the_end": process.mean_loss,
+        "loss_quantile_in_the_end": process.loss_quantile(experiment.goal.confidence),
+        "scale": process.scale(experiment.start, design.games),
+        "success": experiment.losses(design.games).cdf(experiment.goal.precision),
+        "checks": [
+            {
+                "games": check.games,
+                "quantity": check.quantity,
+                "formula": check.formula,
+                "simulated": check.simulated,
+                "error": check.error,
+                "z": check.z,
+            }
+            for check in found
+        ],
+    }

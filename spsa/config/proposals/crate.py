@@ -9,7 +9,7 @@ from pathlib import Path
 from posixpath import normpath
 
 from spsa.errors import Fault, InvalidInput
-from spsa.security.regular_file import content
+from spsa.security.files import content
 
 _MOST_BYTES = 2**19
 """Bytes of one file: a person does not write a longer one, and its tree takes seconds."""

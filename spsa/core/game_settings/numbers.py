@@ -1,4 +1,4 @@
-"""Reads the whole numbers that engines print, within bounds.
+"""The limits of game settings, and the whole numbers that engines print, read within bounds.
 
 An engine may print 18446744073709551615 (an unsigned -1), a negative count or 5,000 digits, which
 `int` refuses. A count outside its range is ignored, because a clamped one would enter speeds and
@@ -30,6 +30,32 @@ MOST_OPTION = 2**63
 """The least and the greatest value of a spin option lie within this."""
 
 _DIGITS = 19  # of 2**63; a number with more digits is larger
+
+MOST_SECONDS = 86_400.0
+"""Of a move, a clock, an increment or a margin."""
+
+MOST_NODES_TO_SEARCH = 10**12
+MOST_DEPTH_TO_SEARCH = MOST_DEPTH
+
+MOST_MOVES = 10_000
+"""Full moves of a game; the longest possible one has fewer than 6,000."""
+
+MOST_IN_A_ROW = 1_000
+"""Consecutive moves of an adjudication rule."""
+
+MOST_CENTIPAWNS = MOST_SCORE
+
+MOST_PLIES = 1_000
+"""Plies of an opening."""
+
+MOST_OPTION_LENGTH = 10_000
+"""Characters of the name or value of an engine's option."""
+
+MOST_NELO = 200.0
+"""Normalised Elo of a hypothesis; from about 230 on no distribution of results has so much."""
+
+LEAST_NELO_APART = 0.01
+"""Normalised Elo between two hypotheses; a test with less would never end."""
 
 
 def clamped(text: str | bytes, most: int) -> int:

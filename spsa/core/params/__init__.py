@@ -3,7 +3,6 @@
 from spsa.core.params.assignment import Elements, assignments, conflicts
 from spsa.core.params.constraint import Constraint, circle, feasible
 from spsa.core.params.parameter import Number, Parameter
-from spsa.core.params.perturbation import Vector
 from spsa.core.params.placement import (
     MOST_ACCESSES,
     MOST_SCOPES,
@@ -17,7 +16,7 @@ from spsa.core.params.placement import (
     TableRole,
     target,
 )
-from spsa.core.params.space import PlayedValues, Space, Values, differences
+from spsa.core.params.space import PlayedValues, Space, Values, Vector, differences
 
 __all__ = [
     "MOST_ACCESSES",

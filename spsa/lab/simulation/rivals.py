@@ -13,8 +13,7 @@ from spsa.algorithms.bayes import Seen
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.evidence import reported
 from spsa.algorithms.gains import decayed
-from spsa.algorithms.perturbing import signs
-from spsa.algorithms.rule import State, total
+from spsa.algorithms.rule import State, signs, total
 
 _GAMMA = 0.101
 _TINY = 1e-12  # instead of 0, below a root

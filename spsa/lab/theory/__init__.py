@@ -10,8 +10,7 @@ from spsa.lab.theory.design import (
     direct,
     guessed_loss,
 )
-from spsa.lab.theory.modes import Modes, modes
-from spsa.lab.theory.process import Process, at_once, in_turn, noise_of_game
+from spsa.lab.theory.process import Modes, Process, at_once, in_turn, modes, noise_of_game
 from spsa.lab.theory.squares import SumOfSquares
 
 __all__ = [

@@ -110,3 +110,41 @@ class Process:
     def scale(self, start: Vector, games: float) -> float:
         """The mean loss after `games`, divided by the final one; it scales quantiles too."""
         return self.losses(start, games).mean / self.mean_loss
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Modes:
+    """A process in axes y = `into` @ theta, in which its parameters are independent.
+
+    `into` and `back`, of shape (n, n), are inverse to each other.
+    """
+
+    process: Process
+    into: Vector
+    back: Vector
+
+    def mean(self, start: Vector, games: float) -> Vector:
+        """The expectation of theta after `games`, shape (n,)."""
+        mean: Vector = self.back @ self.process.mean(self.into @ start, games)
+        return mean
+
+    def covariance(self, games: float) -> Vector:
+        """The covariance of theta after `games`, shape (n, n)."""
+        covariance: Vector = (self.back * self.process.variance(games)) @ self.back.T
+        return covariance
+
+    @property
+    def slowest(self) -> float:
+        """(2.3): the time constant, in games, that bounds all others."""
+        return float(self.process.time_constants.max())
+
+
+def modes(hessian: Vector, moment: Vector, r: float, noise: float) -> Modes:
+    """The process with the Hessian of the loss (positive definite, Elo) and E(c c^t), (n, n) each.
+
+    Raises numpy's LinAlgError if `moment` is not positive definite.
+    """
+    lower = np.linalg.cholesky(moment)
+    eigenvalues, vectors = np.linalg.eigh(lower.T @ hessian @ lower)
+    process = Process(loss=eigenvalues / 2, moment=np.ones_like(eigenvalues), r=r, noise=noise)
+    return Modes(process, vectors.T @ np.linalg.inv(lower), lower @ vectors)

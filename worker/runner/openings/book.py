@@ -9,8 +9,7 @@ from pathlib import Path
 
 from spsa.core.game_settings import Book
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.security.private_folder import private_folder
-from spsa.security.regular_file import MOST_BOOK, content
+from spsa.security.files import MOST_BOOK, content, private_folder
 from worker.machine import cache_folder
 from worker.runner.openings.positions import MOST_OPENINGS, Opening, Positions
 from worker.runner.openings.seeding import opening_number

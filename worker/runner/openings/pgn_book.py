@@ -11,7 +11,7 @@ from itertools import islice
 
 import chess.pgn
 
-from spsa.core.game_settings.limits import MOST_PLIES
+from spsa.core.game_settings.numbers import MOST_PLIES
 from spsa.errors import InvalidInput
 from spsa.text import printable
 from worker.runner.openings.positions import MOST_FAULTS, Opening, check_playable, fault

@@ -8,7 +8,7 @@ from typing import overload
 
 import chess
 
-from spsa.core.game_settings.limits import MOST_MOVES
+from spsa.core.game_settings.numbers import MOST_MOVES
 from spsa.errors import Fault
 
 MOST_OPENINGS = 5_000_000
