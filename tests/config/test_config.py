@@ -7,7 +7,7 @@ import pytest
 from spsa.config import DeliveryKind, Distribution, check_files, load_config
 from spsa.core.game_settings import DrawRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
-from worker.cli import database_url as worker_url
+from worker.address import database_url as worker_url
 
 SEED = """
 [time_control]

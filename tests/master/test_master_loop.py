@@ -1,10 +1,8 @@
 """The master's loop on real stores: to the end, through every interruption, and never further."""
 
-from contextlib import contextmanager
-
 import pytest
 from builders import new_worker
-from cutting import CutStore
+from cutting import Killed, MortalStore
 from invariants import broken
 from masters import ATTEMPTS, GAMES, MOST_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
 from processes import LONG, SEED
@@ -13,7 +11,6 @@ from spsa.algorithms import algorithms
 from spsa.db.store import open_store
 from spsa.errors import (
     BuildFailed,
-    DatabaseUnreachable,
     Fault,
     InvalidInput,
     MasterLeaseLost,
@@ -87,27 +84,7 @@ def test_theta_is_written_out_at_the_start_and_after_every_result(store):
     assert [run.theta for run in house.projected] == thetas
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 EVERY_CALL = 1 if LONG else 3
-
-
-class MortalStore(CutStore):
-    """Where it `dies`, an answer that is lost is the end of the process that asked."""
-
-    dies = False
-
-    @contextmanager
-    def _write(self):
-        try:
-            with super()._write() as connection:
-                yield connection
-        except DatabaseUnreachable:
-            if self.dies:
-                raise Killed from None
-            raise
 
 
 def brought_to_an_end(house, queries):
