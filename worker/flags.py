@@ -144,6 +144,13 @@ WORKER = (
         help="Run only engines that the owner of this key signed: base64, or its .pub file.",
     ),
 )
+REPLAY = (
+    click.option(
+        "--replay",
+        metavar="[RUN/]ITERATION.BATCH[:PAIR]",
+        help="Play a batch of a run again, or one of its pairs, and compare the counts.",
+    ),
+)
 MATCH = (
     click.option("--games", type=click.IntRange(2, _MOST), help="Games to play; an even number."),
     click.option("--movetime", type=_SECONDS, help="Seconds per move.  [default: 0.1]"),
