@@ -120,7 +120,7 @@ class Reader:
         return fleet(self._store)
 
     def run(self, name: str | None) -> Run:
-        """The run of this name, or the youngest one."""
+        """The run of this name, or the newest one."""
         return self._store.run(name)
 
     def status(self, run: Run) -> Status:

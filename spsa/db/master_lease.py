@@ -1,4 +1,4 @@
-"""The master lease: at most one master moves a run at a time.
+"""The master lease: at most one master advances a run at a time.
 
 The lease is in the run's row, with an epoch that grows with every acquisition. Every write of a
 master checks it; if the lease has another holder, the write raises MasterLeaseLost.

@@ -103,7 +103,7 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterLease:
-    """The right to move a run; each acquisition has its own `epoch`."""
+    """The right to advance a run; each acquisition has its own `epoch`."""
 
     run_id: int
     master_id: str

@@ -58,14 +58,14 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
     """The first thing that is missing for games to be played."""
     run, here = status.run, plural(len(status.present), "worker")
     if run.master_id is None:
-        kind, found, advice = AlarmKind.NO_MASTER, "no master moves it", "start `spsa-master run`"
+        kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
     elif not status.open and run.applied < run.max_iterations:
         kind, found = AlarmKind.WAITING_FOR_BUILDS, f"no iteration is open for {here}"
         advice = "if engines are built all the time, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
-        kind, advice = AlarmKind.STALLED, "look at the workers' output"
+        kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
     else:
         return

@@ -103,10 +103,10 @@ def _strength(status: Status) -> str:
 
 def _pace(status: Status) -> str:
     if status.run.status is RunStatus.PAUSED:
-        return "paused: `spsa-master resume` goes on with it"
+        return "paused: `spsa-master resume` continues it"
     if status.run.master_id is None:
         command = "run" if status.run.finished_at is None else "validate"
-        return f"no master moves it: `spsa-master {command}` goes on with it"
+        return f"no master runs it: `spsa-master {command}` continues it"
     if not status.present:
         return f"no worker plays: {START_A_WORKER}"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"

@@ -57,8 +57,7 @@ def test_one_pair_is_the_same_pair_as_in_its_batch(played: OneIteration) -> None
 @pytest.mark.slow
 def test_a_replay_of_counts_that_cannot_be_right_fails(played: OneIteration, sql: Any) -> None:
     """The row says what these engines never played."""
-    swapped = "minus_wins = 4, plus_wins = 0, ptnml_4 = 0, ptnml_0 = 2"
-    sql(f"UPDATE spsa_batch SET {swapped} WHERE seq = 0")
+    sql("UPDATE spsa_batch SET plus_wins = 0, minus_wins = 4, ptnml_0 = 2, ptnml_4 = 0")
     done = again(played, "--replay", "first/1.0")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == (
