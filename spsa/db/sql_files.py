@@ -14,6 +14,11 @@ _NAME = re.compile(r"^-- name: (\S+)\n", re.MULTILINE)
 _FUNCTION = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)\(", re.MULTILINE)
 _STATEMENT = re.compile(r"^(?=DROP |CREATE )", re.MULTILINE)
 _TRIGGER = re.compile(r"^CREATE (?:CONSTRAINT )?TRIGGER (\w+)", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^CREATE OR REPLACE (?P<function>FUNCTION) (\w+)\(.*?\$\$.*?\$\$;"
+    r"|^CREATE (?:CONSTRAINT )?TRIGGER (\w+).*?(?:EXECUTE FUNCTION \w+\(\);|^END;)",
+    re.MULTILINE | re.DOTALL,
+)
 _INTERNAL = "-- Part 2"  # where the functions begin that workers do not call
 
 
@@ -40,6 +45,15 @@ def programs(dialect: str) -> Iterator[str]:
     else:
         # SQLite's driver executes one statement at a time, and a trigger has semicolons inside
         yield from _STATEMENT.split(text_of("counting.sqlite.sql"))[1:]
+
+
+def definitions(dialect: str) -> dict[tuple[str, str], str]:
+    """The definition of every function and trigger, by its kind and name."""
+    return {
+        ("function", match[2]) if match["function"] else ("trigger", match[3]): match[0]
+        for text in programs(dialect)
+        for match in _DEFINITION.finditer(text)
+    }
 
 
 def triggers() -> tuple[str, ...]:

@@ -139,7 +139,7 @@ def test_a_worker_asks_for_work_in_one_round_trip(proxy: Proxy, url: str) -> Non
 def test_the_server_itself_ends_a_long_call(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one of the owner, whose login has no limit of its own; nothing is left in its session."""
+    """Also one of the owner, whose login has no limit of its own; its session keeps none."""
     monkeypatch.setattr(deadline, "STATEMENT_SECONDS", 1)
     with open_store(postgresql_url) as store:
         with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._call() as call:
