@@ -6,9 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core.limits import COUNTS
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
-from spsa.db.database import COUNTS, Database, tally_of
+from spsa.db.database import Database, tally_of
 from spsa.db.entries import Values
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.row_values import claim_of, iteration_of

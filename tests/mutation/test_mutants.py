@@ -59,7 +59,7 @@ ON_POSTGRESQL = {
     "a lease is no lease": (
         picked(
             FUNCTIONS,
-            "spsa_claim",
+            "spsa_lease_batch",
             "b.lease_expires_at < statement_timestamp()",
             "b.lease_expires_at >= statement_timestamp()",
         ),
