@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
-from spsa.db.iteration_rows import insert_iteration, number_of, write_engine
+from spsa.db.iteration_rows import joined, number_of, open_one
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
 from spsa.db.rows import MasterLease
@@ -28,7 +28,12 @@ class MasterQueries(MasterLeaseQueries):
     """What a master may do with its run."""
 
     def open_iteration(
-        self, master_lease: MasterLease, new: NewIteration, sign: Sign | None = None
+        self,
+        master_lease: MasterLease,
+        new: NewIteration,
+        sign: Sign | None = None,
+        *,
+        beside: NewIteration | None = None,
     ) -> int:
         """Write an iteration with its engines and all its batches; returns its number.
 
@@ -36,6 +41,7 @@ class MasterQueries(MasterLeaseQueries):
 
         Args:
             sign: signs the iteration; None leaves it unsigned.
+            beside: a round of a background validation, which gets the number before it.
 
         Raises:
             MasterLeaseLost: another master holds this run.
@@ -49,9 +55,10 @@ class MasterQueries(MasterLeaseQueries):
                 return known
             if new.purpose is Purpose.TUNE:
                 _refuse_outdated(run, new)
-            for engine in (new.plus, new.minus):
-                write_engine(connection, engine)
-            return insert_iteration(connection, run, master_lease.epoch, new, sign)
+            if beside is not None:
+                beside = joined(connection, run.id, beside)
+                open_one(connection, run, master_lease.epoch, beside, sign)
+            return open_one(connection, run, master_lease.epoch, new, sign)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
@@ -64,7 +71,7 @@ class MasterQueries(MasterLeaseQueries):
             run = self._locked_run(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
-            _refuse_purged(run, step.purges)
+            _refuse_changed(run, step.purges, step.changes)
             _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
             connection.execute(
                 steps.insert().values(
@@ -89,7 +96,8 @@ class MasterQueries(MasterLeaseQueries):
         `purges` is how many the run had when its games were counted.
         """
         with self._write() as connection:
-            _refuse_purged(self._locked_run(connection, master_lease), purges)
+            run = self._locked_run(connection, master_lease)
+            _refuse_changed(run, purges, run.changes)
             _complete(connection, master_lease, iteration_id, None, None, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
@@ -162,13 +170,15 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run has {run.applied}"
         )
-    _refuse_purged(run, new.opened_purges)
+    _refuse_changed(run, new.opened_purges, new.opened_changes)
 
 
-def _refuse_purged(run: Any, purges: int) -> None:
-    """Refuse what was decided on results that have been purged since."""
+def _refuse_changed(run: Any, purges: int, changes: int) -> None:
+    """Refuse what was decided on results that were purged since, or on another space."""
     if run.purges != purges:
         raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
+    if run.changes != changes:
+        raise IllegalTransition(f"the parameters of run {run.name} have been changed meanwhile")
 
 
 def _run_columns(step: NewStep) -> dict[str, Any]:
