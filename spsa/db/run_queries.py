@@ -207,8 +207,8 @@ def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
     name = run.name
     if run.status == RunStatus.STOPPED:
         raise IllegalTransition(
-            f"run {name} is stopped, its open iterations were abandoned: `spsa-master fork` "
-            "starts another run from it"
+            f"run {name} is stopped: it cannot be extended, as its open iterations were abandoned; "
+            "`spsa-master fork` starts another run from it"
         )
     if opened > max_iterations:
         raise IllegalTransition(f"run {name} has already opened {opened} iterations")
