@@ -22,6 +22,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, MasterLease, Run, Store
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.start import Prepared, reopened, signer
 from spsa.master.validation import ValidationMatch, validate
@@ -142,6 +143,7 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
             project=project,
             stopping=seat.stopping,
             sign=sign,
+            background=_background(seat.config, prepared.run),
         ).run()
         project(store.run(name))
         return ended
@@ -189,6 +191,13 @@ def play_match(
         return validate(
             seat.store, seat.master_lease, prepared.delivery, match, shown, seat.stopping, sign
         )
+
+
+def _background(config: Config, run: Run) -> BackgroundPlan | None:
+    wanted, terms = config.validation, validation_terms(config, run.terms)
+    if not wanted.every:
+        return None
+    return BackgroundPlan(every=wanted.every, share=wanted.share, terms=terms)
 
 
 def progress_of(store: Store, run: Run, console: Console) -> Progress:

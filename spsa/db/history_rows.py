@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Values
+from spsa.db.entries import Compared, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 
@@ -74,6 +74,22 @@ class IterationLine:
     struck_games: int
     created_at: datetime
     completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchLine:
+    """A validation without its parameters: the theta after `k`, the sums over its rounds."""
+
+    match_number: int
+    k: int
+    compared: Compared | None
+    tally: Tally
+
+    @property
+    def is_of_strength(self) -> bool:
+        """Whether it measures theta against the start under the tuning's time control."""
+        told = self.compared or Compared()
+        return told.against == "start" and told.time_control is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

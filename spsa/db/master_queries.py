@@ -17,7 +17,15 @@ from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
 from spsa.db.rows import MasterLease
 from spsa.db.run_status import set_run_status
-from spsa.db.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
+from spsa.db.schema import (
+    IS_OPEN,
+    IS_VALIDATION,
+    engines,
+    iterations,
+    runs,
+    seconds_from_now,
+    steps,
+)
 from spsa.db.totals import add_to_workers, totals_with
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
@@ -137,8 +145,13 @@ class MasterQueries(MasterLeaseQueries):
         """
         with self._write() as connection:
             run = self._locked_run(connection, master_lease)
-            retired = sa.and_(iterations.c.run_id == run.id, iterations.c.k == k)
-            later = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
+            mine = iterations.c.run_id == run.id
+            number = select(iterations.c.iteration_number).where(mine, iterations.c.k == k)
+            at = number.scalar_subquery()
+            # the round of a validation that was opened with it has the number before it
+            beside = sa.and_(IS_VALIDATION, iterations.c.iteration_number == at - 1)
+            retired = sa.and_(mine, sa.or_(iterations.c.k == k, beside))
+            later = sa.and_(mine, iterations.c.iteration_number > at)
             rows = connection.execute(
                 update(engines)
                 .where(

@@ -7,6 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.db.database import COUNTS, Database, tally_of
+from spsa.db.entries import Compared
+from spsa.db.history_rows import MatchLine
 from spsa.db.row_values import iteration_of
 from spsa.db.rows import Iteration
 from spsa.db.schema import IS_VALIDATION, iterations
@@ -33,6 +35,26 @@ class MatchQueries(Database):
                 .order_by(iterations.c.iteration_number)
             )
             return [_match(iteration_of(row), one) for row, one in zip(rows, sums, strict=True)]
+
+    def match_lines(self, run_id: int) -> list[MatchLine]:
+        """The validations of a run in order, without their parameters; those that have games."""
+        sums = _match_sums(run_id).subquery()
+        statement = (
+            select(*sums.c, iterations.c.opened_on, iterations.c.compared)
+            .join(iterations, iterations.c.iteration_number == sums.c.number)
+            .where(iterations.c.run_id == run_id, sums.c.games_played > 0)
+            .order_by(sums.c.number)
+        )
+        with self._read() as connection:
+            return [
+                MatchLine(
+                    match_number=row.number,
+                    k=row.opened_on,
+                    compared=None if row.compared is None else Compared.from_json(row.compared),
+                    tally=tally_of(row),
+                )
+                for row in connection.execute(statement)
+            ]
 
     def rounds(self, run_id: int, match_number: int) -> list[Iteration]:
         """The rounds of one match in order, abandoned ones too."""

@@ -155,6 +155,11 @@ class Iteration:
     compared: Compared | None = None
 
     @property
+    def is_background(self) -> bool:
+        """Whether it is a round of a validation that is played while the run goes on."""
+        return self.compared is not None and self.compared.background
+
+    @property
     def is_played(self) -> bool:
         """Whether all its games have been reported."""
         return self.games_played + self.struck_games == self.target_games

@@ -17,6 +17,7 @@ from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, Ru
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.background import Background, BackgroundPlan, close_rounds
 from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
     Apply,
@@ -60,10 +61,12 @@ class Master:
     project: Callable[[Run], None]
     stopping: threading.Event
     sign: Sign | None = None
+    background: BackgroundPlan | None = None
     tick: float = TICK_SECONDS
     _session: MasterSession = field(init=False)
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
+    _background: Background = field(init=False)
     _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
     # results, purges and changes of the theta that was last written to params.toml
@@ -75,6 +78,7 @@ class Master:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
         self._build_threads = BuildThreads(self.delivery)
         self._pacer = Pacer(self.settings, self._build_threads)
+        self._background = Background(self.background, self.settings, self._build_threads)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; returns its status, or None when stopped before that.
@@ -101,6 +105,8 @@ class Master:
             self.tuning, self._changes = self.tuning.on(Space.from_json(run.space)), run.changes
         if (run.applied, run.purges, run.changes) != self._projected:
             self._follow_up(run)
+        close_rounds(self._session, view)
+        self._background.prepare(self.store, run)
         self._builds.drop_outdated(view)
         self._warn_of_shortage(view)
         set_machines_aside(self.store, view)
@@ -137,7 +143,8 @@ class Master:
     def _open(self, view: RunView) -> None:
         build = self._builds.first
         new = new_iteration(build, self.settings, self._pacer, view)
-        number = self.store.open_iteration(self.master_lease, new, self.sign)
+        beside = self._background.round_beside(view.run, build.proposal.k)
+        number = self.store.open_iteration(self.master_lease, new, self.sign, beside=beside)
         self._builds.remove_first()
         notify(self.watcher.opened, number, build.proposal)
 
