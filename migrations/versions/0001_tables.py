@@ -174,6 +174,7 @@ def upgrade() -> None:
         sa.Column("algorithm", sa.Text(), nullable=False),
         sa.Column("settings", Json, nullable=False),
         sa.Column("space", Json, nullable=False),
+        sa.Column("start_space", Json, nullable=True),
         sa.Column("terms", Json, nullable=False),
         sa.Column("source_sha256", sa.Text(), nullable=True),
         sa.Column("max_iterations", sa.Integer(), nullable=False),
@@ -184,6 +185,7 @@ def upgrade() -> None:
         sa.Column("theta_supported", Json, nullable=True),
         sa.Column("theta_supported_sd", Json, nullable=True),
         sa.Column("state", Json, nullable=False),
+        sa.Column("start_state", Json, nullable=True),
         sa.Column("applied", sa.Integer(), server_default="0", nullable=False),
         sa.Column("master_id", sa.Text(), nullable=True),
         sa.Column("epoch", sa.BigInteger(), server_default="0", nullable=False),
@@ -193,6 +195,7 @@ def upgrade() -> None:
         sa.Column("priority", sa.Integer(), server_default="0", nullable=False),
         sa.Column("share", sa.Double(), server_default="1", nullable=False),
         sa.Column("purges", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("changes", sa.Integer(), server_default="0", nullable=False),
         sa.Column("plus_wins", sa.Integer(), server_default="0", nullable=False),
         sa.Column("minus_wins", sa.Integer(), server_default="0", nullable=False),
         sa.Column("draws", sa.Integer(), server_default="0", nullable=False),
@@ -276,6 +279,9 @@ def upgrade() -> None:
         sa.Column("signature", sa.Text(), nullable=True),
         sa.Column("struck_games", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_purges", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("opened_changes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("match_number", sa.Integer(), nullable=True),
+        sa.Column("compared", Json, nullable=True),
         sa.CheckConstraint(
             "(purpose = 'tune') = (k IS NOT NULL)", name=op.f("ck_spsa_iteration_k")
         ),
@@ -360,6 +366,26 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["spsa_run.id"], name=op.f("fk_spsa_purge_run_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_purge")),
         sa.UniqueConstraint("run_id", "number", name=op.f("uq_spsa_purge_run_id_number")),
+    )
+    op.create_table(
+        "spsa_change",
+        sa.Column("id", Identity, nullable=False),
+        sa.Column("run_id", Identity, nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("applied", sa.Integer(), nullable=False),
+        sa.Column("purges", sa.Integer(), nullable=False),
+        sa.Column("space", Json, nullable=False),
+        sa.Column("theta_before", Json, nullable=False),
+        sa.Column("theta_after", Json, nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint(
+            "number > 0 AND applied >= 0 AND purges >= 0", name=op.f("ck_spsa_change_numbers")
+        ),
+        sa.ForeignKeyConstraint(["run_id"], ["spsa_run.id"], name=op.f("fk_spsa_change_run_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_change")),
+        sa.UniqueConstraint("run_id", "number", name=op.f("uq_spsa_change_run_id_number")),
     )
     op.create_table(
         "spsa_set_aside",

@@ -1,23 +1,35 @@
-"""`spsa-master params`: the space, and what it does to the source."""
+"""`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
 from collections.abc import Mapping
+from math import isfinite
 
 import click
 
 from spsa.builds.rust import render, unified_patch
-from spsa.cli.common import config_option, database_option, settings, theta_option
-from spsa.config import DeliveryKind, read_sources
+from spsa.cli.common import (
+    actor,
+    config_option,
+    database_option,
+    run_option,
+    settings,
+    theta_option,
+)
+from spsa.config import DeliveryKind, project_parameter, read_sources
+from spsa.core.params import Space, target
 from spsa.db.store import open_store
+from spsa.errors import InvalidInput
+from spsa.history.steering import Edit, change_space
 from spsa.master.delivery_setup import source_of
-from spsa.master.start import checked_space
-from spsa.output import echo_json, echo_raw
-from spsa.report.text import space_table, terminal
+from spsa.master.start import checked_space, tuning_of
+from spsa.output import echo, echo_json, echo_raw
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import number, terminal
 from spsa.report.theta import Theta, chosen_theta
 
 
 @click.group()
 def params() -> None:
-    """The parameter space and what it does to the source."""
+    """The parameter space: what it does to the source, and changes of it in a run."""
 
 
 @params.command()
@@ -35,7 +47,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
         echo_json(space.to_json())
     else:
         over_uci = found.delivery.kind is DeliveryKind.UCI
-        terminal().print(space_table(space, over_uci=over_uci))
+        terminal().print(_space_table(space, over_uci=over_uci))
 
 
 @params.command()
@@ -83,3 +95,88 @@ def _values_of(database_url: str, name: str, start: bool, theta: str | None) -> 
     with open_store(database_url) as store:
         run = store.run(name)
     return run.start_theta if start else chosen_theta(run, Theta(theta or Theta.FINAL))
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number")
+    return value
+
+
+@params.command("set")
+@config_option
+@database_option
+@run_option
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--min", "minimum", type=float, callback=_finite, metavar="X", help="Its least value."
+)
+@click.option(
+    "--max", "maximum", type=float, callback=_finite, metavar="X", help="Its greatest value."
+)
+@click.option("--step", type=float, callback=_finite, metavar="X", help="Its step.")
+@click.option(
+    "--freeze/--thaw",
+    "frozen",
+    default=None,
+    help="Keep it where it is, or tune it again.",
+)
+@click.option("--reason", default="by its owner", show_default=True, help="Shown in the events.")
+def set_(
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    name: str,
+    minimum: float | None,
+    maximum: float | None,
+    step: float | None,
+    frozen: bool | None,
+    reason: str,
+) -> None:
+    """Change a parameter of a run that goes on, from its next iteration on.
+
+    The run keeps all results, and theta moves only if it is outside the new bounds. The change is
+    written to params.toml, too.
+    """
+    if (minimum, maximum, step, frozen) == (None,) * 4:
+        raise click.UsageError("give --min, --max, --step, --freeze or --thaw")
+    active = None if frozen is None else not frozen
+    edit = Edit(name=name, minimum=minimum, maximum=maximum, step=step, active=active)
+    found = settings(config, database_url)
+    with open_store(found.database_url) as store:
+        chosen = store.run(run)
+        changed = change_space(store, chosen, tuning_of, edit, actor(), reason)
+        now = store.run(chosen.name)
+    for key, values in changed.items():
+        if key != "parameter":
+            echo(f"{chosen.name}: {name}: {key} was {values['was']} and is {values['is']}")
+    try:
+        project_parameter(found.params_path, Space.from_json(now.space), name)
+    except InvalidInput as error:
+        echo(f"note: params.toml keeps what it says: {error}", err=True)
+
+
+def _space_table(space: Space, *, over_uci: bool) -> FittedTable:
+    """What params.toml would tune, and where in the engine each value goes."""
+    table = FittedTable(
+        "parameters",
+        (
+            Column("name", is_number=False),
+            Column("value"),
+            Column("min"),
+            Column("max"),
+            Column("step"),
+            Column("option" if over_uci else "place", 2, is_number=False),
+            Column("group", 3, is_number=False),
+            Column("", 1, is_number=False),
+        ),
+    )
+    for p in space.parameters:
+        table.add(
+            p.name,
+            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
+            p.option if over_uci else str(target(p.place)),
+            p.group,
+            "" if p.active else "frozen",
+        )
+    return table

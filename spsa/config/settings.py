@@ -72,10 +72,13 @@ class DeliveryConfig:
 class Validation:
     """The match of the tuned values against the first ones; with 0 games none is played.
 
-    `time_control` is None to use that of the run.
+    With `every` above 0, theta after every so many iterations is measured while the run goes on, by
+    `share` games for each game of the tuning. `time_control` is None to use that of the run.
     """
 
     games: int = 0
+    every: int = 0
+    share: float = 0.05
     time_control: TimeControl | None = None
 
 

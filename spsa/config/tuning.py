@@ -20,6 +20,7 @@ DEFAULT_ALGORITHM = "mixture"
 
 _USUAL = GamesConfig()
 _MOST_GAMES = 1_000_000
+_LEAST_PART = 1e-3
 _MOST_IN_FLIGHT = 1000
 _MOST_ATTEMPTS = 1000
 _MOST_SECONDS = 7 * 86_400
@@ -142,8 +143,13 @@ def read_delivery(section: Section, folder: Path) -> DeliveryConfig:
 
 def read_validation(section: Section) -> Validation:
     """[validation] and, where it has one, [validation.time_control]."""
+    usual = Validation()
     games = _even(section, "games", 0, least=0)
+    every = section.whole("every", usual.every, most=_MOST_GAMES)
+    share = section.number("share", usual.share, above=0.0, least=_LEAST_PART, most=1.0)
+    if section.sound and "share" in section and not every:
+        section.fault("share", "share is that of validations in the background", "add every = 100")
     own = "time_control" in section
     time_control = read_time_control(section.section("time_control")) if own else None
     section.close()
-    return Validation(games=games, time_control=time_control)
+    return Validation(games=games, every=every, share=share, time_control=time_control)

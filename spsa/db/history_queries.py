@@ -14,7 +14,7 @@ from spsa.db.entries import Values
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.row_values import claim_of, iteration_of
 from spsa.db.rows import Claim, Iteration
-from spsa.db.schema import batches, iterations, purges, runs, steps, workers
+from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
@@ -46,7 +46,7 @@ class HistoryQueries(Database):
     def theta_path(self, run_id: int, ks: Sequence[int]) -> list[ThetaPoint]:
         """Theta after each of these results, in their order; those not applied are left out.
 
-        Where a purge has changed theta after a result, it is theta after the purge.
+        Where a purge or a person has changed theta after a result, it is theta after that.
         """
         found: dict[int, ThetaPoint] = {}
         with self._read() as connection:
@@ -193,11 +193,12 @@ def _shares(run_id: int, after: int) -> sa.Select[Any]:
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
-    """By k; a later source replaces an earlier one: the start, the steps, the purges."""
+    """By k; what came later replaces what came earlier: start, steps, purges and changes."""
     found: dict[int, ThetaPoint] = {}
     for statement in _sources(run_id, ks):
         for k, theta, at in connection.execute(statement):
-            found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
+            if k not in found or at >= found[k].at:
+                found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
     return found
 
 
@@ -205,12 +206,16 @@ def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
     start = select(sa.literal(0), runs.c.start_theta, runs.c.created_at)
     applied = select(steps.c.k, steps.c.theta_after, steps.c.created_at)
     purged = select(purges.c.applied, purges.c.theta_after, purges.c.at)
+    changed = select(changes.c.applied, changes.c.theta_after, changes.c.at)
     return (
         *((start.where(runs.c.id == run_id),) if 0 in ks else ()),
         applied.where(steps.c.run_id == run_id, steps.c.k.in_(ks)),
         purged.where(
             purges.c.run_id == run_id, purges.c.applied > 0, purges.c.applied.in_(ks)
         ).order_by(purges.c.number),
+        changed.where(
+            changes.c.run_id == run_id, changes.c.applied > 0, changes.c.applied.in_(ks)
+        ).order_by(changes.c.number),
     )
 
 

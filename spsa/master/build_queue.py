@@ -22,6 +22,7 @@ class QueuedBuild:
     proposal: Proposal
     opened_on: int
     purges: int
+    changes: int
     sides: Future[Sides]
 
 
@@ -63,7 +64,8 @@ def _fits(view: RunView, placed: tuple[int, QueuedBuild]) -> bool:
     """Whether a build is for the k of its place, and was computed on results that still count."""
     (place, building), run = placed, view.run
     is_next = building.proposal.k == view.opened + place + 1 <= run.max_iterations
-    return is_next and building.purges == run.purges and building.opened_on <= run.applied
+    is_fresh = (building.purges, building.changes) == (run.purges, run.changes)
+    return is_next and is_fresh and building.opened_on <= run.applied
 
 
 ASSUMED_SECONDS = 30.0

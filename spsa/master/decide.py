@@ -119,4 +119,6 @@ def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> 
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
         return Apply(oldest) if oldest.is_played else Idle()
-    return Finish() if running and not in_build.count else Idle()
+    if not running or in_build.count or any(it.is_background for it in view.open):
+        return Idle()
+    return Finish()

@@ -148,7 +148,8 @@ class Progress:
 
     def _headline(self, view: RunView, tally: Tally) -> str:
         run = view.run
-        match = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
+        matches = (it for it in view.open if it.purpose is Purpose.VALIDATE)
+        match = next((it for it in matches if not it.is_background), None)
         if match is not None:
             what = f"validation, {match.target_games} games of the tuned values against the start"
             left = match.target_games - match.games_played

@@ -7,9 +7,11 @@ from typing import Any
 
 from spsa.algorithms.observing import noted
 from spsa.core.params import Parameter, Space
-from spsa.core.scoring import Estimate, Tally, elo
+from spsa.core.scoring import Estimate, Tally, elo, standard_error
 from spsa.core.stored_json import as_written
+from spsa.db.history_rows import MatchLine
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
+from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.lifecycle import Purpose
 from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
@@ -79,6 +81,7 @@ class Status:
     struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
+    strength: StrengthCurve | None = None  # where several thetas were measured
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -124,9 +127,10 @@ class Status:
             "seconds_left": self.seconds_left,
             "open": [_iteration(iteration) for iteration in self.open],
             "validations": [
-                _iteration(one) | {"theta": list(which)}
+                _iteration(one) | {"theta": list(which)} | _comparison(one)
                 for one, which in zip(self.validations, self.measured, strict=True)
             ],
+            "strength": None if self.strength is None else asdict(self.strength),
             "parameters": [
                 asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound} | self._trail(p.name)
                 for p in self.parameters
@@ -145,7 +149,7 @@ def status(store: Store, run: Run) -> Status:
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
-    validations = tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5))
+    validations = tuple(store.matches(run.id, last=5))
     return Status(
         run=run,
         games=totals.tally,
@@ -161,7 +165,22 @@ def status(store: Store, run: Run) -> Status:
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
+        strength=_several(store.match_lines(run.id)),
     )
+
+
+def pooled(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start; None without any."""
+    told = [match for match in matches if match.is_of_strength]
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
+
+
+def _several(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+    return pooled(matches) if len({match.k for match in matches if match.k}) > 1 else None
 
 
 def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
@@ -256,6 +275,12 @@ def tally_json(tally: Tally) -> dict[str, Any]:
         "elo": None if found is None else found.value,
         "elo_error": None if found is None else found.error,
     }
+
+
+def _comparison(match: Iteration) -> dict[str, Any]:
+    """What a validation compares; null where its row does not say."""
+    compared = None if match.compared is None else match.compared.to_json()
+    return {"opened_on": match.opened_on, "compared": compared}
 
 
 def _iteration(iteration: Iteration) -> dict[str, Any]:

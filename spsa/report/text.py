@@ -7,9 +7,8 @@ from types import MappingProxyType
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from spsa.core.params import Space, target
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, WorkerRow
+from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
 from spsa.report.runs import standings_table
@@ -43,8 +42,7 @@ def rendered(status: Status) -> RenderableType:
     if tuning := tuple(it for it in status.open if it.purpose is Purpose.TUNE):
         parts.append(iterations_table("open iterations: plus against minus", tuning))
     if status.validations:
-        title = "validations: theta against start"
-        parts.append(iterations_table(title, status.validations, status.measured))
+        parts.append(iterations_table("validations", status.validations, status.measured))
     parts.append(parameters_table(status.parameters, status.trails))
     if status.present:
         parts.append(workers_table(status.present))
@@ -93,6 +91,12 @@ def headlines(status: Status) -> Iterator[str]:
 
 def _strength(status: Status) -> str:
     """Only a validation measures it; plus against minus says which way to go, not how far."""
+    if status.strength is not None:
+        elo, deviation = status.strength.elo[-1], status.strength.deviation[-1]
+        return (
+            f"strength: Elo {elo:+.1f} ± {1.96 * deviation:.1f} over the start after "
+            f"{status.strength.ks[-1]} results, by all validations together"
+        )
     played = [it for it in status.validations if it.tally.pairs]
     if not played:
         return "strength: not measured; `spsa-master validate` plays the tuned values against start"
@@ -174,6 +178,7 @@ def iterations_table(
             Column("Elo ± 95%"),
             Column("void", 1),
             Column("theta", 1, is_number=False),
+            Column("against", 2, is_number=False),
         ),
     )
     for it, which in zip(iterations, thetas or ((),) * len(iterations), strict=True):
@@ -186,9 +191,20 @@ def iterations_table(
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
             unless_zero(it.void_games),
-            ", ".join(which),
+            ", ".join(which) or (it.compared.theta if it.compared else ""),
+            _against(it),
         )
     return table
+
+
+def _against(it: Iteration) -> str:
+    """What a validation compares with, under which other time control, and its hypotheses."""
+    if it.purpose is not Purpose.VALIDATE:
+        return ""
+    told = it.compared or Compared()
+    control = "" if told.time_control is None else f" at {told.time_control}"
+    test = "" if told.sprt is None else f", test {told.sprt[0]:+g} {told.sprt[1]:+g}"
+    return f"{told.against}{control}{test}"
 
 
 def parameters_table(
@@ -234,32 +250,6 @@ def parameters_table(
                 number(p.maximum),
                 f"at {p.bound}" if p.bound else "",
             )
-    return table
-
-
-def space_table(space: Space, *, over_uci: bool) -> FittedTable:
-    """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
-    )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
-            p.group,
-            "" if p.active else "frozen",
-        )
     return table
 
 

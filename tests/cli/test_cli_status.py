@@ -99,7 +99,7 @@ def test_a_run_in_any_state_is_shown(
         ("paused", "`spsa-master resume` continues it"),
         ("without a master", "`spsa-master run` continues it"),
         ("finished", "strength: not measured; `spsa-master validate`"),
-        ("in validation", "validations: theta against start"),
+        ("in validation", "validations"),
     ],
 )
 def test_the_status_says_what_to_do(
