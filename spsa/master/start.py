@@ -239,4 +239,5 @@ def _settings(config: Config, planned_iterations: int) -> RunSettings:
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         terms=config.terms,
+        stop_when=config.stop_when,
     )
