@@ -11,7 +11,8 @@ from spsa.db.store import open_store
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo_json, echo_raw
-from spsa.report.text import space_table, terminal
+from spsa.report.plan import space_table
+from spsa.report.text import terminal
 from spsa.report.theta import Theta, chosen_theta
 
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from spsa.core.params import Space, target
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
@@ -16,6 +15,7 @@ from spsa.report.runs import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
+from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
@@ -68,6 +68,7 @@ def headlines(status: Status) -> Iterator[str]:
     if run.reason:
         yield f"  because: {run.reason}"
     yield f"  {_strength(status)}"
+    yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
         yield f"  {_pace(status)}"
     if status.absent:
@@ -234,32 +235,6 @@ def parameters_table(
                 number(p.maximum),
                 f"at {p.bound}" if p.bound else "",
             )
-    return table
-
-
-def space_table(space: Space, *, over_uci: bool) -> FittedTable:
-    """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
-    )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
-            p.group,
-            "" if p.active else "frozen",
-        )
     return table
 
 
