@@ -15,15 +15,15 @@ from spsa.cli.common import (
     theta_option,
 )
 from spsa.config import DeliveryKind, project_parameter, read_sources
-from spsa.core.params import Space, target
+from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from spsa.history.steering import Edit, change_space
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space, tuning_of
 from spsa.output import echo, echo_json, echo_raw
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import number, terminal
+from spsa.report.plan import space_table
+from spsa.report.text import terminal
 from spsa.report.theta import Theta, chosen_theta
 
 
@@ -47,7 +47,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
         echo_json(space.to_json())
     else:
         over_uci = found.delivery.kind is DeliveryKind.UCI
-        terminal().print(_space_table(space, over_uci=over_uci))
+        terminal().print(space_table(space, over_uci=over_uci))
 
 
 @params.command()
@@ -154,29 +154,3 @@ def set_(
         project_parameter(found.params_path, Space.from_json(now.space), name)
     except InvalidInput as error:
         echo(f"note: params.toml keeps what it says: {error}", err=True)
-
-
-def _space_table(space: Space, *, over_uci: bool) -> FittedTable:
-    """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
-    )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
-            p.group,
-            "" if p.active else "frozen",
-        )
-    return table

@@ -8,10 +8,12 @@ from spsa.config.play import read_adjudication, read_book, read_options, read_ti
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
 from spsa.config.tuning import (
+    read_alarms,
     read_algorithm,
     read_build,
     read_delivery,
     read_games,
+    read_sets_aside,
     read_settings,
     read_validation,
 )
@@ -25,7 +27,8 @@ PRIORITIES = 1000
 LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
 MOST_ITERATIONS = 10_000_000
 
-_SPSA_KEYS = ("algorithm", "max_iterations")
+_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
+_MOST_ELO = 1000.0
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
@@ -88,15 +91,24 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         games=read_games(games),
         algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
+        stop_when=_stop_when(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,
         validation=read_validation(root.section("validation")),
+        alarms=read_alarms(root.section("alarms")),
+        sets_aside=read_sets_aside(root.section("fleet")),
         signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):
         section.close()
     return config
+
+
+def _stop_when(rule: Section) -> float | None:
+    if rule.get("stop_when") is None:
+        return None
+    return rule.number("stop_when", above=0.0, most=_MOST_ELO)
 
 
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:

@@ -82,13 +82,36 @@ class Validation:
     time_control: TimeControl | None = None
 
 
+class MessageFormat(StrEnum):
+    """The body of a POST about alarms: plain text, or the JSON of Slack or Discord."""
+
+    TEXT = "text"
+    SLACK = "slack"
+    DISCORD = "discord"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmsConfig:
+    """Who is told of alarms; with no command and no URL, events are all there is.
+
+    An alarm is told after it has lasted `after` seconds, and is over when it is gone for as long.
+    The URL is a password of most services.
+    """
+
+    command: str = ""
+    url: str = field(default="", repr=False)
+    format: MessageFormat = MessageFormat.TEXT
+    after: float = 60.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One config.toml, overridden by the environment.
 
     `seed` is None if the master draws one, `signing_key` if nothing is signed. `priority` and
-    `share` decide how a new run is scheduled beside others. `settings` are the algorithm's own keys
-    of [spsa] as they are written; they are known keys with plain values.
+    `share` decide how a new run is scheduled beside others. With `sets_aside`, the master gives no
+    more batches to machines whose results stand out. `settings` are the algorithm's own keys
+    of [spsa] as they are written; they are known keys with plain values. `stop_when` is in Elo.
     """
 
     path: Path
@@ -102,10 +125,13 @@ class Config:
     games: GamesConfig
     algorithm: str
     max_iterations: int
+    stop_when: float | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig
     validation: Validation
+    alarms: AlarmsConfig = AlarmsConfig()
+    sets_aside: bool = False
     signing_key: Path | None = None
 
     @property

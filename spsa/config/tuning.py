@@ -1,24 +1,32 @@
-"""Reads the tables of config.toml about games, algorithm, build, delivery and validation."""
+"""Reads the tables of config.toml about games, algorithm, build, delivery, validation, alarms."""
 
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from spsa.algorithms import method, settings_faults
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
 from spsa.config.settings import (
+    AlarmsConfig,
     BuildConfig,
     DeliveryConfig,
     DeliveryKind,
     Distribution,
     GamesConfig,
+    MessageFormat,
     Validation,
 )
 
 DEFAULT_ALGORITHM = "mixture"
 
 _USUAL = GamesConfig()
+_FORMATS = {
+    "hooks.slack.com": MessageFormat.SLACK,
+    "discord.com": MessageFormat.DISCORD,
+    "discordapp.com": MessageFormat.DISCORD,
+}
 _MOST_GAMES = 1_000_000
 _LEAST_PART = 1e-3
 _MOST_IN_FLIGHT = 1000
@@ -153,3 +161,39 @@ def read_validation(section: Section) -> Validation:
     time_control = read_time_control(section.section("time_control")) if own else None
     section.close()
     return Validation(games=games, every=every, share=share, time_control=time_control)
+
+
+def read_alarms(section: Section) -> AlarmsConfig:
+    """[alarms]; the format is by default that of the URL's host."""
+    url = section.text("url")
+    host = _host(url)
+    if url and not host:
+        remedy = 'write url = "https://ntfy.sh/TOPIC", or the webhook of Slack or Discord'
+        section.fault("url", "url is no address of http or https", remedy)
+    format_ = section.choice("format", tuple(MessageFormat), _FORMATS.get(host, MessageFormat.TEXT))
+    alarms = AlarmsConfig(
+        command=section.text("command"),
+        url=url,
+        format=MessageFormat(format_),
+        after=section.number("after", AlarmsConfig().after, least=0.0, most=86_400.0),
+    )
+    section.close()
+    return alarms
+
+
+def _host(url: str) -> str:
+    """The host of an http URL, which any client can connect to; empty for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    is_http = parts.scheme in ("http", "https") and port != 0 and url.isascii() and " " not in url
+    return (parts.hostname or "") if is_http else ""
+
+
+def read_sets_aside(section: Section) -> bool:
+    """`set_aside` of [fleet]."""
+    sets_aside = section.flag("set_aside", default=False)
+    section.close()
+    return sets_aside

@@ -11,8 +11,8 @@ import numpy as np
 from spsa.db.history_rows import BatchLine, IterationLine, WorkerShare
 from spsa.db.store import Event, Iteration, Run, RunOverview, Store
 from spsa.errors import NothingToDo
+from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms
-from spsa.report.gain import EstimatedGain, gain_of_parameter
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, Tuned, parameters, status

@@ -25,6 +25,7 @@ from spsa.master.decide import (
     Finish,
     Idle,
     OpenIteration,
+    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -34,6 +35,7 @@ from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
 from spsa.master.settings import RunSettings
+from spsa.master.verdict import enough
 from spsa.security.signing import Sign
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
@@ -72,6 +74,8 @@ class Master:
     # results, purges and changes of the theta that was last written to params.toml
     _projected: tuple[int, int, int] | None = field(init=False, default=None)
     _changes: int = field(init=False, default=0)  # of the space of `tuning`
+    # whether `stop_when` ends the run, with its results, purges, changes and length
+    _judged: tuple[tuple[int, int, int, int], str | None] | None = field(init=False, default=None)
     _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +95,8 @@ class Master:
             while not self.stopping.is_set():
                 with self._session.surviving_outages():
                     view = self._view()
-                    decision = next_decision(view, self._pacer.pacing(view), self._builds.progress)
+                    pacing, enough = self._pacer.pacing(view), self._enough(view.run)
+                    decision = next_decision(view, pacing, self._builds.progress, enough)
                     if isinstance(decision, Stop):
                         return view.run.status
                     if not self._act(view, decision):
@@ -124,9 +129,19 @@ class Master:
                 self._apply(view.run, iteration)
             case Finish():
                 self.store.finish(self.master_lease)
+            case Shorten(k, reason):
+                self.store.shorten(self.master_lease, view.run, k, reason)
+                log.warning("no more iterations are opened: %s", reason)
             case Idle() | Stop():
                 return False
         return True
+
+    def _enough(self, run: Run) -> str | None:
+        """Why the run needs no more iterations, computed once after each result."""
+        results = (run.applied, run.purges, run.changes, run.max_iterations)
+        if self._judged is None or self._judged[0] != results:
+            self._judged = results, enough(run, self.settings)
+        return self._judged[1]
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""

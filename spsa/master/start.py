@@ -257,4 +257,5 @@ def settings_from(config: Config, planned_iterations: int | None = None) -> RunS
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         terms=config.terms,
+        stop_when=config.stop_when,
     )

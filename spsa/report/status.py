@@ -13,9 +13,11 @@ from spsa.db.history_rows import MatchLine
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.lifecycle import Purpose
+from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
+from spsa.report.verdict import verdict_json
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -78,6 +80,7 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
+    verdict: Verdict
     struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
@@ -139,6 +142,7 @@ class Status:
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "verdict": verdict_json(self.verdict),
             "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
@@ -162,6 +166,7 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+        verdict=verdict(run),
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),

@@ -15,6 +15,7 @@ from spsa.report.runs import standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
+from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
@@ -66,6 +67,7 @@ def headlines(status: Status) -> Iterator[str]:
     if run.reason:
         yield f"  because: {run.reason}"
     yield f"  {_strength(status)}"
+    yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
         yield f"  {_pace(status)}"
     if status.absent:

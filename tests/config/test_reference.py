@@ -23,7 +23,8 @@ CONFIGS = (
     f"[adjudication]\nmax_moves = 200\n[validation]\n{CLOCK.replace('[', '[validation.')}",
     f"{CLOCK}[delivery]\nkind = 'uci'\nengine = 'x'\n[build]\nat_once = 1\n"
     "[games]\niterations_in_flight = 2\n",
-    "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n",
+    "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n"
+    "[spsa]\nstop_when = 0.5\n",
     "[build]\nrusty_rival_path = 'engine'\n[trust]\nsigning_key = 'key'\n",
 )
 PARAMS = """
