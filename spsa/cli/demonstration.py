@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import spsa
-from spsa.builds.rust import element, parse
+from spsa.builds.sources import element, parse
 from spsa.cli.demo_size import chosen_size, measured_speed, write_size
 from spsa.cli.master_session import (
     HeldRun,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from spsa.builds.rust import render, unified_patch
+from spsa.builds.sources import render, unified_patch
 from spsa.cli.common import config_option, database_option, settings, theta_option
 from spsa.config import DeliveryKind, read_sources
 from spsa.db.store import open_store

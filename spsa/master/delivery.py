@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
-from spsa.builds.rust import render
+from spsa.builds.sources import render
 from spsa.core.params import Space
 from spsa.db.store import NewEngine
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.rust import (
+from spsa.builds.sources import (
     ConstantRefused,
     Kind,
     RewriteDiffers,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spsa.builds.cargo.tree import Entry, Tree, tree_at
 
-_AHEAD_NS = 2_000_000_000
+AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1
 
 
@@ -125,7 +125,7 @@ def _touch(draft: Path, present: Entry | None) -> None:
     resolution of a file system (FAT), and the wall clock may have been set back.
     """
     last = present.path.lstat().st_mtime_ns if present is not None else 0
-    date = max(time.time_ns(), last) + _AHEAD_NS
+    date = max(time.time_ns(), last) + AHEAD_NS
     os.utime(draft, ns=(date, date))
 
 

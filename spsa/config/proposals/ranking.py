@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from spsa.builds.rust import Literal
+from spsa.builds.sources import Literal
 from spsa.core.params import Number
 
 
