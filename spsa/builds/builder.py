@@ -1,7 +1,7 @@
 """From values to binaries: builds plus and minus from a pinned copy of the source, each key once.
 
-Nothing writes to the checkout. A recipe says how one engine is built: by cargo, or by a command that
-the engine's author declares.
+Nothing writes to the checkout. A recipe says how one engine is built: by cargo, or by a command
+that the engine's author declares.
 """
 
 import platform

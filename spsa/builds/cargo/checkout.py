@@ -33,7 +33,9 @@ _OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.prof
 class Checkout:
     """A directory with a Cargo.toml; `excluded` are paths in it that are no part of the engine.
 
-    Without `cargo` it needs none, and what an earlier make has left there is no part of it. Cargo's configuration files in the directories above belong to it too, because a build in the
+    Without `cargo` it needs none, and what an earlier make has left there is no part of it.
+
+    Cargo's configuration files in the directories above belong to it too, because a build in the
     checkout reads them. A copy keeps them in directories around the crate, so that cargo reads them
     in the same order.
     """

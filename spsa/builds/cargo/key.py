@@ -19,10 +19,10 @@ class BuildSettings:
 
     `flags` go to `cargo build` unchanged; they may include `--locked` and `--offline`. `binary` may
     be None if the crate, or the `package` of its workspace, has just one. With a `command`, that is
-    run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for each engine. `bench` says whether
-    the engine must have a `bench` command with a node count (True), may have one (None), or is not
-    asked for one (False). `at_once` pairs of engines are built at a time, each in its own work
-    copies. `smoke` limits the smoke test.
+    run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for
+    each engine. `bench` says whether the engine must have a `bench` command with a node count
+    (True), may have one (None), or is not asked for one (False). `at_once` pairs of engines are
+    built at a time, each in its own work copies. `smoke` limits the smoke test.
     """
 
     source_path: Path

@@ -71,9 +71,7 @@ def source_sha256(source: Path, exclude: Collection[Path] = (), *, cargo: bool =
         return tree.digest(tree.manifest(checkout(source, exclude, cargo=cargo).tree()))
 
 
-def pin(
-    source: Path, work: Path, exclude: Collection[Path] = (), *, cargo: bool = True
-) -> Pinned:
+def pin(source: Path, work: Path, exclude: Collection[Path] = (), *, cargo: bool = True) -> Pinned:
     """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
 
     `exclude` are paths inside the checkout that are no part of the engine: params.toml, the folder

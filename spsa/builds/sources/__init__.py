@@ -17,8 +17,7 @@ from spsa.builds.sources.lookup import (
     path_of,
     written,
 )
-from spsa.builds.sources.patch import unified_patch
-from spsa.builds.sources.rewriting import RewriteDiffers, render, rewrite, sources_of
+from spsa.builds.sources.rewriting import RewriteDiffers, render, rewrite, sources_of, unified_patch
 from spsa.builds.sources.shape import Comment, Group, Opaque, Shape, literals
 from spsa.builds.sources.types import INTEGERS
 
@@ -32,9 +31,9 @@ __all__ = [
     "Literal",
     "Opaque",
     "RewriteDiffers",
+    "Shape",
     "SourceConstant",
     "SourceFile",
-    "Shape",
     "constant",
     "element",
     "elements",

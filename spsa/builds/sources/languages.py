@@ -1,7 +1,6 @@
 """Which language a source file is written in, by the end of its name."""
 
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
 
 from spsa.builds.sources import c, rust
 from spsa.builds.sources.file import SourceFile
@@ -14,4 +13,4 @@ _PARSERS: Mapping[str, Callable[[str, str], SourceFile]] = {
 
 def parse(text: str, name: str = "the constants file") -> SourceFile:
     """Read a file, called `name` in messages; one whose name tells nothing is taken for Rust."""
-    return _PARSERS.get(PurePosixPath(name).suffix.removeprefix("."), rust.parse)(text, name)
+    return _PARSERS.get(name.rpartition(".")[2], rust.parse)(text, name)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
 
+from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
 from spsa.builds.sources.literal import Literal
 from spsa.builds.sources.shape import Group, Opaque, Shape
-from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
 from spsa.builds.sources.types import (
     INTEGERS,
     LARGEST_F32,
@@ -223,7 +223,9 @@ def _type_name(file: SourceFile, kind: ValueType, literal: Literal) -> str | Non
     return literal.type or (found.name if known and isinstance(found, Named) else None)
 
 
-def _absent(file: SourceFile, location: Location, found: Sequence[SourceConstant]) -> ConstantRefused:
+def _absent(
+    file: SourceFile, location: Location, found: Sequence[SourceConstant]
+) -> ConstantRefused:
     if found:
         return ConstantRefused(
             f"{location} is only in tests, {file.name}:{found[0].line}",

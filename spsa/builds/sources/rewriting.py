@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
 import spsa.builds.sources.literal as literal
-from spsa.builds.sources.lookup import Element, element, elements
-from spsa.builds.sources.shape import Opaque, literals
 from spsa.builds.sources.file import SourceConstant, SourceFile
 from spsa.builds.sources.languages import parse
+from spsa.builds.sources.lookup import Element, element, elements
+from spsa.builds.sources.shape import Opaque, literals
 from spsa.core.params import Location, Number, Space, assignments, target
 from spsa.errors import TuningError
 

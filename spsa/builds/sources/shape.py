@@ -47,6 +47,7 @@ class Comment:
     line: int
     text: str
 
+
 _WHAT = {
     "boolean_literal": "a bool",
     "true": "a bool",

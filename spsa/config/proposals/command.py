@@ -1,19 +1,17 @@
-"""How an engine of C or C++ is built, as far as its files tell: a guess that its author corrects."""
+"""How an engine of C or C++ is built, as far as its files tell; its author corrects the guess."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from spsa.security.regular_file import content
+from spsa.security.files import content
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source")
 _MOST_BYTES = 2**20
-_NAME = re.compile(
-    r"^[ \t]*(EXE|TARGET|BIN_NAME|BINARY|PROGRAM|BIN|NAME|ENGINE|OUT|OUTPUT)[ \t]*[:?]?=[ \t]*(\S+)",
-    re.MULTILINE,
-)
+_PROGRAM = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
+_NAME = re.compile(rf"^[ \t]*({'|'.join(_PROGRAM)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
 _EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
 _PROJECT = re.compile(r"project\s*\(\s*([\w.+-]+)")
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
@@ -45,8 +43,7 @@ def _make(root: Path) -> BuildCommand | None:
 def _made_by(makefile: str) -> str:
     """What a Makefile calls its program; with EXE, as test frameworks have it, first."""
     found = {name: value for name, value in reversed(_NAME.findall(makefile)) if "$" not in value}
-    order = _NAME.pattern.partition("(")[2].partition(")")[0].split("|")
-    return next((found[name] for name in order if name in found), "engine")
+    return next((found[name] for name in _PROGRAM if name in found), "engine")
 
 
 def _cmake(root: Path) -> BuildCommand | None:

@@ -1,4 +1,4 @@
-"""The files of an engine: of its crate, of the workspace around that, or of a folder of C or C++."""
+"""The files of an engine: of its crate or the workspace around that, or of a folder of C or C++."""
 
 import os
 import tomllib

@@ -15,10 +15,10 @@ from tree_sitter import Language, Node, Parser
 
 from spsa.builds.sources.c.values import moved, numbers_in, shape_of, type_of, value_of
 from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.literal import Literal
 from spsa.builds.sources.shape import (
     COMMENTS,
     Group,
-    Literal,
     Opaque,
     Shape,
     content,
@@ -175,20 +175,22 @@ def _declarators(declaration: Node) -> Iterator[_Declarator]:
     """The names with a value; pointers and references hold no number."""
     pending: Node | None = None
     for position, child in enumerate(declaration.children):
-        field = declaration.field_name_for_child(position)
-        node, value = child, None
-        if field == "declarator" and child.type == "init_declarator":
-            node, value = child.child_by_field_name("declarator"), child.child_by_field_name("value")
-        elif field == "declarator":
-            pending = child
-            continue
-        elif field == "default_value":
-            node, value = pending, child
-        arrays = 0
-        while node is not None and node.type == "array_declarator":
-            node, arrays = node.child_by_field_name("declarator"), arrays + 1
-        if node is not None and value is not None and node.type in _PLAIN:
-            yield _Declarator(declaration if field == "default_value" else child, node, value, arrays)
+        match declaration.field_name_for_child(position):
+            case "declarator" if child.type == "init_declarator":
+                name, value = (child.child_by_field_name(f) for f in ("declarator", "value"))
+                yield from _declarator(child, name, value)
+            case "declarator":
+                pending = child  # of a class, whose value is a sibling
+            case "default_value":
+                yield from _declarator(declaration, pending, child)
+
+
+def _declarator(whole: Node, name: Node | None, value: Node | None) -> Iterator[_Declarator]:
+    arrays = 0
+    while name is not None and name.type == "array_declarator":
+        name, arrays = name.child_by_field_name("declarator"), arrays + 1
+    if name is not None and value is not None and name.type in _PLAIN:
+        yield _Declarator(whole, name, value, arrays)
 
 
 _PLAIN = ("identifier", "field_identifier", "qualified_identifier")
@@ -197,9 +199,7 @@ _PLAIN = ("identifier", "field_identifier", "qualified_identifier")
 def _named_value(visit: _Visit, value: Node | None) -> Iterator[SourceConstant]:
     name = visit.node.child_by_field_name("name")
     if name is not None and value is not None:
-        yield _constant(
-            visit, Kind.CONSTANT, name, UNKNOWN, shape_of(value), text_of(visit.node)
-        )
+        yield _constant(visit, Kind.CONSTANT, name, UNKNOWN, shape_of(value), text_of(visit.node))
 
 
 def _defined(visit: _Visit) -> Iterator[SourceConstant]:
