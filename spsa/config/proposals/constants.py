@@ -18,7 +18,7 @@ from spsa.builds.sources import (
     written,
 )
 from spsa.config.proposals.ranges import Proposed
-from spsa.config.proposals.ranking import Objection, objection_to_name
+from spsa.config.proposals.ranking import Objection, objection_to_name, snake
 from spsa.config.proposals.tables import (
     MOST_ELEMENTS,
     MOST_NUMBERS,
@@ -142,7 +142,7 @@ def _of_value(
     numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
     if not numbers or (len(numbers) > MOST_NUMBERS and len(numbers) < len(found)):
         return
-    name = _name(one).lower()
+    name = snake(_name(one))
     if isinstance(one.value, Group) and not one.value.tuple_ and len(numbers) == len(found):
         yield from of_array(name, location, one.value, numbers)
     else:

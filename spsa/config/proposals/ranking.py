@@ -63,6 +63,11 @@ def words(name: str) -> list[str]:
     return [word for word in _CAMEL.sub("_", name).upper().split("_") if word]
 
 
+def snake(name: str) -> str:
+    """A name as parameters have it: MAX_DEPTH as max_depth, and PawnDoubled as pawn_doubled."""
+    return name.lower() if name.isupper() or name.islower() else "_".join(words(name)).lower()
+
+
 def rank_of_file(path: str) -> int:
     """1 for a file that may hold search or evaluation, -1 for one that does other work, else 0."""
     parts = PurePosixPath(path)

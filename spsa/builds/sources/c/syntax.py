@@ -110,6 +110,8 @@ def _condition(node: Node, above: str) -> str:
     match node.type:
         case "preproc_ifdef":
             name, negated = node.child_by_field_name("name"), text_of(node).startswith("#ifndef")
+            if negated and _defines(node, name):
+                return above  # it guards against being read twice
         case "preproc_if" | "preproc_elif":
             name, negated = node.child_by_field_name("condition"), False
         case "preproc_else":
@@ -118,6 +120,11 @@ def _condition(node: Node, above: str) -> str:
             return above
     words = "_".join(re.findall(r"\w+", text_of(name))) if name is not None else ""
     return f"not_{words}" if negated else words
+
+
+def _defines(node: Node, name: Node | None) -> bool:
+    names = (child.child_by_field_name("name") for child in node.children if child != name)
+    return any(one and name and text_of(one) == text_of(name) for one in names)
 
 
 def _constants(visit: _Visit) -> Iterator[SourceConstant]:
