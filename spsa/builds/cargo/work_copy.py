@@ -70,6 +70,10 @@ class WorkCopy:
         for name, entry in source.items():
             self._put(name, entry, rewritten.get(name), present.get(name))
 
+    @property
+    def _was_compiled(self) -> bool:
+        return any(self.home.glob("target-*"))
+
     def _put(self, name: str, entry: Entry, text: str | None, present: Entry | None) -> None:
         content = None if entry.link is not None else _content(entry, text)
         if present is not None and _equal(present, entry, content):
@@ -81,7 +85,8 @@ class WorkCopy:
         else:
             draft.write_bytes(content)
             draft.chmod(entry.mode)
-            _touch(draft, present)
+            if present is not None or self._was_compiled:
+                _touch(draft, present)
         target = self.tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(target)
