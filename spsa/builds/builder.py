@@ -73,6 +73,7 @@ class Builder:
             if settings.command
             else CargoRecipe(pinned, settings, self._commands, self._work)
         )
+        self._building: list[str] = []
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(settings.at_once):
             self._free_copies.put(number)
@@ -81,6 +82,11 @@ class Builder:
     def at_once(self) -> int:
         """How many threads can build at the same time; further ones wait in `build`."""
         return self._settings.at_once
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides that are being built."""
+        return tuple(sorted(set(self._building)))[::-1]
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
         """Build both engines in parallel, or once if their build keys are equal.
@@ -158,7 +164,7 @@ class Builder:
         return WorkCopy(self._work / (f"{side}-{number}" if number else side))
 
     def _make(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
-        with work_copy.locked(self._wait_for(work_copy)):
+        with self._told(work_copy), work_copy.locked(self._wait_for(work_copy)):
             # another builder may have published it while this one waited for the lock
             if found := self._artifact_store.find(key):
                 return found
@@ -168,6 +174,16 @@ class Builder:
             return self._artifact_store.put(
                 key, compiled.executable, compiled.target, self._examine
             )
+
+    @contextmanager
+    def _told(self, work_copy: WorkCopy) -> Iterator[None]:
+        """Count the side of this work copy among those that are being built."""
+        side = work_copy.home.name.partition("-")[0]
+        self._building.append(side)
+        try:
+            yield
+        finally:
+            self._building.remove(side)
 
     def _examine(self, binary: Path) -> int | None:
         return examine(binary, self._settings.bench, self._settings.smoke)

@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
+from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
@@ -143,6 +144,7 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
             project=project,
             stopping=seat.stopping,
             sign=sign,
+            usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
         project(store.run(name))
         return ended

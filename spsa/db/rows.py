@@ -79,6 +79,7 @@ class Run:
     applied: int
     purges: int = 0
     master_id: str | None
+    builds: Mapping[str, Any] | None = None
     epoch: int
     created_at: datetime
     finished_at: datetime | None

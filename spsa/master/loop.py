@@ -47,7 +47,7 @@ class Master:
     """Moves one run until it ends or `stopping` is set.
 
     `project` writes theta to params.toml. It is called at the start and after every commit that
-    moved theta.
+    moved theta. `usual_build` is what builds of the run took before, in seconds.
     """
 
     store: Store
@@ -60,6 +60,7 @@ class Master:
     stopping: threading.Event
     sign: Sign | None = None
     tick: float = TICK_SECONDS
+    usual_build: float | None = None
     _session: MasterSession = field(init=False)
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
@@ -71,7 +72,7 @@ class Master:
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
-        self._build_threads = BuildThreads(self.delivery)
+        self._build_threads = BuildThreads(self.delivery, self.usual_build)
         self._pacer = Pacer(self.settings, self._build_threads)
 
     def run(self) -> RunStatus | None:
@@ -93,7 +94,7 @@ class Master:
         return None
 
     def _view(self) -> RunView:
-        view = self._session.view()
+        view = self._session.view(self._build_threads.builds())
         if (view.run.applied, view.run.purges) != self._projected:
             self._follow_up(view.run)
         self._builds.drop_outdated(view)
@@ -126,7 +127,7 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus)
+        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
         self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from spsa.algorithms.observing import noted
+from spsa.core.builds import Builds
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
@@ -79,6 +80,7 @@ class Status:
     struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
+    builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -135,13 +137,15 @@ class Status:
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "building": self.builds.to_json(),
             "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
-    beside = live(store.run_overviews())
+    standings = store.run_overviews()
+    beside = live(standings)
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
@@ -161,7 +165,15 @@ def status(store: Store, run: Run) -> Status:
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
+        builds=_builds(run, standings),
     )
+
+
+def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
+    """What the master builds; one that was killed builds nothing."""
+    found = Builds.from_json(run.builds)
+    has_master = any(one.has_master for one in standings if one.name == run.name)
+    return found if has_master else Builds(usual=found.usual)
 
 
 def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
