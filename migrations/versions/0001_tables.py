@@ -190,6 +190,7 @@ def upgrade() -> None:
         sa.Column("master_id", sa.Text(), nullable=True),
         sa.Column("epoch", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("lease_expires_at", Utc, nullable=True),
+        sa.Column("builds", Json, nullable=True),
         sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.Column("finished_at", Utc, nullable=True),
         sa.Column("priority", sa.Integer(), server_default="0", nullable=False),

@@ -17,6 +17,7 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
+from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
@@ -164,6 +165,7 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
             stopping=seat.stopping,
             sign=sign,
             background=_background(seat.config, prepared.run),
+            usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
         project(store.run(name))
         return ended

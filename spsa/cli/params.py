@@ -5,7 +5,7 @@ from math import isfinite
 
 import click
 
-from spsa.builds.rust import render, unified_patch
+from spsa.builds.sources import render, unified_patch
 from spsa.cli.common import (
     actor,
     config_option,

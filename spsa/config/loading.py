@@ -121,9 +121,10 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
     ]
     if config.delivery.kind is DeliveryKind.BUILD and source is not None:
         constants = source / config.build.constants_file
-        manifest = source / "Cargo.toml"
+        manifest = source if config.build.command else source / "Cargo.toml"
+        remedy = "name the folder that holds the engine's Cargo.toml, or give a command"
         needed += [
-            ("build.source_path", manifest, "name the folder that holds the engine's Cargo.toml"),
+            ("build.source_path", manifest, remedy),
             ("build.constants_file", constants, "name the file, relative to source_path"),
         ]
     return needed

@@ -40,16 +40,20 @@ class GamesConfig:
 class BuildConfig:
     """How binaries are built, where they are kept and how workers get them.
 
-    `flags` go to `cargo build`. `binary` is None for cargo's only binary, `target` None for this
-    machine's triple. `timeout` is in seconds for each engine. `bench` says whether the engine must
-    have a `bench` command (True), may have one (None) or is not asked for one (False);
-    `bench_timeout` is in seconds. `at_once` is the number of iterations whose engines are built at
-    a time, None to follow the number of processors. `source_path` is None only if nothing is built.
+    `flags` go to `cargo build`. `package` is None if the crate is no workspace, `binary` for
+    cargo's only binary, `target` for this machine's triple. A `command` is run instead of cargo,
+    and `binary` is the path of what it makes, relative to `source_path`. `timeout` is in seconds
+    for each engine. `bench` says whether the engine must have a `bench` command (True), may have
+    one (None) or is not asked for one (False); `bench_timeout` is in seconds. `at_once` is the
+    number of iterations whose engines are built at a time, None to follow the number of processors.
+    `source_path` is None only if nothing is built.
     """
 
     source_path: Path | None = None
     constants_file: str = "src/engine_constants.rs"
     engines_path: Path
+    command: tuple[str, ...] = ()
+    package: str | None = None
     binary: str | None = None
     flags: tuple[str, ...] = ("--release",)
     target: str | None = None

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from pathlib import Path
 
-from spsa.builds.rust import ConstantRefused, Element, RustFile, elements, parse, sources_of
-from spsa.builds.rust import element as element_at
+from spsa.builds.sources import ConstantRefused, Element, SourceFile, elements, parse, sources_of
+from spsa.builds.sources import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.core.game_settings import Declarations
@@ -77,7 +77,7 @@ def _by_target(space: Space) -> list[tuple[Parameter, ...]]:
 
 
 def _refusals(
-    knobs: tuple[Parameter, ...], files: Mapping[str, RustFile], constants_file: str
+    knobs: tuple[Parameter, ...], files: Mapping[str, SourceFile], constants_file: str
 ) -> Iterator[tuple[str, str]]:
     """At most one refusal for each place: further ones would repeat it."""
     name = target(knobs[0].place).file or constants_file
@@ -92,7 +92,7 @@ def _refusals(
         yield f"{target(knobs[0].place)} overflows floating point", "keep min and max smaller"
 
 
-def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
+def _try_corners(knobs: tuple[Parameter, ...], file: SourceFile) -> None:
     """Try the extremes of every knob; formulas are linear, so no value lies beyond them."""
     place = knobs[0].place
     found = _elements(place.location, file) if isinstance(place, Constant) else None
@@ -113,7 +113,7 @@ def _check_step(knob: Parameter, element: Element) -> None:
         element.check_step(largest, knob.step * (knob.scale or 1))
 
 
-def _elements(location: Location, file: RustFile) -> dict[Location, Element]:
+def _elements(location: Location, file: SourceFile) -> dict[Location, Element]:
     return {location: element_at(file, location)}
 
 

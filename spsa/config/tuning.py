@@ -18,6 +18,7 @@ from spsa.config.settings import (
     MessageFormat,
     Validation,
 )
+from spsa.core.params import SOURCE_SUFFIXES
 
 DEFAULT_ALGORITHM = "mixture"
 
@@ -94,10 +95,15 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     """[build]; `needed` if engines are built, and not only stored."""
     usual = BuildConfig(engines_path=folder / "engines")
+    command = section.texts("command", ())
+    if command:
+        _check_command(section)
     build = BuildConfig(
         source_path=_source(section, folder, needed=needed),
         constants_file=_constants_file(section, usual.constants_file),
         engines_path=section.path("engines_path", folder, "engines"),
+        command=command,
+        package=section.text("package") or None,
         binary=section.text("binary") or None,
         flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
@@ -115,13 +121,32 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     return build
 
 
+def _check_command(section: Section) -> None:
+    """What cargo is told does not go with another command, which has to say what it makes."""
+    for key in ("flags", "package", "target"):
+        if section.get(key) is not None:
+            section.fault(key, f"{key} is for cargo, and command is given", f"remove {key}")
+    binary = section.text("binary")
+    if not binary:
+        remedy = 'write binary = "src/engine", the path from source_path of what it makes'
+        section.fault("binary", "command is given without binary", remedy)
+    elif not _is_inside(binary):
+        remedy = "write the path from source_path of what the command makes"
+        section.fault("binary", f"{shown(binary)} is not a path inside the source", remedy)
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path stays in the folder that it starts in."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
 def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
     """`source_path`, or its first name `rusty_rival_path`."""
     written, old = section.text("source_path"), section.text("rusty_rival_path")
     if written and old:
         section.fault("rusty_rival_path", "source_path is given too", "keep source_path")
     elif needed and section.sound and not written and not old:
-        remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml'
+        remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml or Makefile'
         section.fault("source_path", "source_path is missing", remedy)
     key = "source_path" if written else "rusty_rival_path"
     return section.path(key, folder) if written or old else None
@@ -129,11 +154,10 @@ def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
 
 def _constants_file(section: Section, usual: str) -> str:
     name = section.text("constants_file", usual)
-    if name.startswith("/") or ".." in name.split("/") or not name.endswith(".rs"):
-        remedy = f'write it relative to source_path, as "{usual}"'
-        section.fault(
-            "constants_file", f"{shown(name)} is not a Rust file inside the source", remedy
-        )
+    if not _is_inside(name) or name.rpartition(".")[2] not in SOURCE_SUFFIXES:
+        found = f"{shown(name)} is no file of Rust, C or C++ inside the source"
+        remedy = f'write it relative to source_path, as "{usual}" or "src/search.cpp"'
+        section.fault("constants_file", found, remedy)
     return name
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
+from spsa.core.builds import Builds
 from spsa.db.database import Database
 from spsa.db.rows import MasterLease
 from spsa.db.schema import runs, seconds_from_now
@@ -80,14 +81,17 @@ class MasterLeaseQueries(Database):
         master_lease: MasterLease,
         *,
         lease_seconds: float | None = None,
+        builds: Builds | None = None,
     ) -> Any:
         """The run's row, locked, if this lease is still valid; else MasterLeaseLost.
 
-        `lease_seconds` renews the lease.
+        `lease_seconds` renews the lease, `builds` tells what the master builds.
         """
         changed: dict[str, Any] = {"epoch": runs.c.epoch}
         if lease_seconds is not None:
             changed["lease_expires_at"] = seconds_from_now(lease_seconds)
+        if builds is not None:
+            changed["builds"] = builds.to_json()
         row = connection.execute(
             update(runs)
             .where(

@@ -84,6 +84,7 @@ class Run:
     start_space: Mapping[str, Any] | None = None
     start_state: Mapping[str, Any] | None = None
     master_id: str | None
+    builds: Mapping[str, Any] | None = None
     epoch: int
     created_at: datetime
     finished_at: datetime | None

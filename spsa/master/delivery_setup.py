@@ -30,6 +30,8 @@ def delivery_settings(config: Config) -> dict[str, Any]:
     return {
         "kind": DeliveryKind.BUILD.value,
         "constants_file": build.constants_file,
+        "command": list(build.command),
+        "package": build.package,
         "binary": build.binary,
         "flags": list(build.flags),
         "target": build.target,
@@ -69,7 +71,7 @@ def delivery_of(
     if wanted["kind"] == DeliveryKind.UCI:
         engine = adopt(Path(wanted["engine"]), config.build.engines_path)
         return UciDelivery(space, engine, keep_bytes), ()
-    pinned, notes = _pinned(config, source_sha256)
+    pinned, notes = _pinned(config, wanted, source_sha256)
     builder = Builder(
         pinned,
         _build_settings(config, wanted),
@@ -88,14 +90,19 @@ def delivery_of(
     return delivery, notes
 
 
-def _pinned(config: Config, source_sha256: str | None) -> tuple[Pinned, tuple[str, ...]]:
+def _pinned(
+    config: Config, wanted: Mapping[str, Any], source_sha256: str | None
+) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
     source, work = source_of(config), _work(config)
     # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.params_path, config.build.engines_path]
+    cargo = not wanted["command"]
+    if not cargo:
+        ours.append(source / wanted["binary"])  # which an earlier build may have left there
     if source_sha256 is None:
-        return pin(source, work, ours), ()
-    pinned = resume(source, work, source_sha256, ours)
+        return pin(source, work, ours, cargo=cargo), ()
+    pinned = resume(source, work, source_sha256, ours, cargo=cargo)
     drift = pinned.drift()
     if not drift:
         return pinned, ()
@@ -112,6 +119,8 @@ def _work(config: Config) -> Path:
 def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
+        command=tuple(wanted["command"]),
+        package=wanted["package"],
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],

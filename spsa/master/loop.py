@@ -51,7 +51,7 @@ class Master:
     """Moves one run until it ends or `stopping` is set.
 
     `project` writes theta to params.toml. It is called at the start and after every commit that
-    moved theta.
+    moved theta. `usual_build` is what builds of the run took before, in seconds.
     """
 
     store: Store
@@ -65,6 +65,7 @@ class Master:
     sign: Sign | None = None
     background: BackgroundPlan | None = None
     tick: float = TICK_SECONDS
+    usual_build: float | None = None
     _session: MasterSession = field(init=False)
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
@@ -80,7 +81,7 @@ class Master:
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
-        self._build_threads = BuildThreads(self.delivery)
+        self._build_threads = BuildThreads(self.delivery, self.usual_build)
         self._pacer = Pacer(self.settings, self._build_threads)
         self._background = Background(self.background, self.settings, self._build_threads)
 
@@ -104,7 +105,7 @@ class Master:
         return None
 
     def _view(self) -> RunView:
-        view = self._session.view()
+        view = self._session.view(self._build_threads.builds())
         run = view.run
         if run.changes != self._changes:
             self.tuning, self._changes = self.tuning.on(Space.from_json(run.space)), run.changes
@@ -152,7 +153,7 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus)
+        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
         self._builds.add(QueuedBuild(proposal, run.applied, run.purges, run.changes, sides))
 
     def _open(self, view: RunView) -> None:

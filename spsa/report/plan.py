@@ -11,8 +11,9 @@ from spsa.lab.planning.plan import Plan
 from spsa.lab.planning.precision import Precise
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question
+from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, number, plural, sentence
+from spsa.report.text import number, plural, sentence
 
 
 def planned_text(

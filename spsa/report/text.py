@@ -11,7 +11,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
-from spsa.report.runs import standings_table
+from spsa.report.runs import building, duration, standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
@@ -70,6 +70,8 @@ def headlines(status: Status) -> Iterator[str]:
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
         yield f"  {_pace(status)}"
+    if status.builds.iterations:
+        yield f"  {building(status.builds)}"
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
@@ -139,15 +141,6 @@ def elo_text(tally: Tally) -> str:
     """`14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
     found = estimate(tally)
     return "-" if found is None else f"{found.value:+.1f} ± {found.error:.1f}"
-
-
-def duration(seconds: float) -> str:
-    """`2d 3h`, `1h 20m`, `4m 10s`: two units are enough."""
-    whole = round(seconds)
-    for size, name, part, part_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
-        if whole >= size:
-            return f"{whole // size}{name} {whole % size // part}{part_name}"
-    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
 
 
 def number(value: float) -> str:
