@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -211,7 +211,12 @@ class Builder:
         return wait
 
 
-def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = None) -> BuiltEngine:
+def adopt(
+    engine: Path,
+    engines_path: Path,
+    timeouts: SmokeTimeouts | None = None,
+    arguments: Sequence[str] = (),
+) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
@@ -222,19 +227,21 @@ def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = Non
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, timeouts or SmokeTimeouts())
+        return examine(copy, None, timeouts or SmokeTimeouts(), arguments)
 
     with disk_faults_told(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
-def declared(engine: Path, timeouts: SmokeTimeouts | None = None) -> Declarations:
-    """Start a binary and return the options that it declares.
+def declared(
+    engine: Path, timeouts: SmokeTimeouts | None = None, arguments: Sequence[str] = ()
+) -> Declarations:
+    """Start a binary with these arguments and return the options that it declares.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine.absolute(), timeouts or SmokeTimeouts())
+        return declared_options(engine.absolute(), timeouts or SmokeTimeouts(), arguments)
 
 
 def _this_machine() -> str:

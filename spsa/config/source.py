@@ -154,12 +154,14 @@ def check_against_engine(
 
 def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
     lines: Mapping[tuple[str, ...], int] = read_document(config.path).lines
-    for name, value in config.terms.engine_options.items():
+    options = [("options", name, value) for name, value in config.terms.engine_options.items()]
+    files = [("files", name, file.path) for name, file in config.terms.engine_files.items()]
+    for table, name, value in (*options, *files):
         if objection := declarations.objection(name, value):
             yield Fault(
                 file=str(config.path),
-                line=lines.get(("engine", "options", name)),
-                name="engine.options",
+                line=lines.get(("engine", table, name)),
+                name=f"engine.{table}",
                 found=f"the engine would not accept it: {objection}",
                 remedy="write the option as the engine declares it in its reply to `uci`",
             )

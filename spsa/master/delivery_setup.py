@@ -67,7 +67,11 @@ def delivery_of(
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
     if wanted["kind"] == DeliveryKind.UCI:
-        engine = adopt(Path(wanted["engine"]), config.build.engines_path)
+        engine = adopt(
+            Path(wanted["engine"]),
+            config.build.engines_path,
+            arguments=config.terms.engine_arguments,
+        )
         return UciDelivery(space, engine, keep_bytes), ()
     pinned, notes = _pinned(config, source_sha256)
     builder = Builder(

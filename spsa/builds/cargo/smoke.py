@@ -105,26 +105,32 @@ class _Trial:
         return bool(chunk)
 
 
-def examine(binary: Path, bench: bool | None, timeouts: SmokeTimeouts) -> int | None:
+def examine(
+    binary: Path, bench: bool | None, timeouts: SmokeTimeouts, arguments: Sequence[str] = ()
+) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    _shake_hands(binary, timeouts.handshake)
+    command = [str(binary), *arguments]
+    _shake_hands(command, timeouts.handshake)
     if bench is False:
         return None
-    nodes, words = _bench(binary, timeouts.bench)
+    nodes, words = _bench(command, timeouts.bench)
     if nodes is None and bench:
         raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s\n{words}")
     return nodes
 
 
-def declared_options(binary: Path, timeouts: SmokeTimeouts) -> Declarations:
+def declared_options(
+    binary: Path, timeouts: SmokeTimeouts, arguments: Sequence[str] = ()
+) -> Declarations:
     """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
     declarations = Declarations()
     try:
-        _shake_hands(binary, timeouts.handshake, declarations.read_line)
+        command = [str(binary), *arguments]
+        _shake_hands(command, timeouts.handshake, declarations.read_line)
     except EngineFault as fault:
         raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
     return declarations
@@ -141,10 +147,10 @@ def node_count(output: str) -> int | None:
 
 
 def _shake_hands(
-    binary: Path, seconds: float, hear: Callable[[str], None] = lambda line: None
+    command: Sequence[str], seconds: float, hear: Callable[[str], None] = lambda line: None
 ) -> None:
     """Take the engine to `readyok`; `hear` gets each line that it says before `uciok`."""
-    with _trial([str(binary)], seconds) as trial:
+    with _trial(command, seconds) as trial:
         try:
             trial.send("uci")
             trial.expect("uciok", hear)
@@ -156,8 +162,8 @@ def _shake_hands(
             raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
 
 
-def _bench(binary: Path, seconds: float) -> tuple[int | None, str]:
-    with _trial([str(binary), "bench"], seconds) as trial, suppress(_Silent):
+def _bench(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    with _trial([*command, "bench"], seconds) as trial, suppress(_Silent):
         trial.read_out()
     output = trial.tail.decode(errors="replace")
     return node_count(output), _last_lines(trial.tail)
