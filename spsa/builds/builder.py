@@ -19,7 +19,7 @@ from spsa.builds.cargo.commands import BuildCancelled, Commands
 from spsa.builds.cargo.compiler import Compiled, Compiler
 from spsa.builds.cargo.key import BuildEnvironment, BuildSettings, Rendered, Toolchain
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
-from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
 from spsa.builds.cargo.tree import Entry, Tree, disk_faults_told
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.core.game_settings import Declarations
@@ -30,6 +30,7 @@ __all__ = [
     "BuildSettings",
     "Builder",
     "BuiltEngine",
+    "FirstSearch",
     "Pinned",
     "Rendered",
     "SmokeTimeouts",
@@ -173,7 +174,8 @@ class Builder:
             return self._compiler.build(binary, crate, target, work_copy.home / "log")
 
     def _examine(self, binary: Path) -> int | None:
-        return examine(binary, self._settings.bench, self._settings.smoke)
+        settings = self._settings
+        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}
@@ -216,6 +218,7 @@ def adopt(
     engines_path: Path,
     timeouts: SmokeTimeouts | None = None,
     arguments: Sequence[str] = (),
+    first_search: FirstSearch | None = None,
 ) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
@@ -227,7 +230,7 @@ def adopt(
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, timeouts or SmokeTimeouts(), arguments)
+        return examine(copy, None, timeouts or SmokeTimeouts(), arguments, first_search)
 
     with disk_faults_told(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)

@@ -1,4 +1,4 @@
-"""How an engine of a batch is started: arguments, side files, and as many options as a run may have."""
+"""How a batch starts its engines: arguments, side files, and as many options as may be."""
 
 import hashlib
 import sys

@@ -171,7 +171,9 @@ class UciEngine:
             return self._read_search(started + limit.seconds)
         except Overdue:
             if not limit.stop_seconds:
-                raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
+                asked = limit.go.decode().strip()
+                reason = f"no bestmove within {limit.seconds:.3g} s of `{asked}`"
+                raise EngineFault("hang", reason) from None
         return self._stopped_move(limit.stop_seconds)
 
     def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:
