@@ -1,9 +1,13 @@
-"""What an engine finds in a few positions: two engines that find the same are the same to a tune."""
+"""What an engine finds in a few positions, and where these positions come from.
+
+Two engines that find the same in all of them are the same to a tune.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from spsa.builds.cargo.smoke import FirstSearch, Silent, SmokeTimeouts, Trial, trial_of
 from spsa.core.game_settings import Declarations, clamped
@@ -12,9 +16,16 @@ from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.text import LINE_LENGTH, printable
 
 _MATE = MOST_CENTIPAWNS
-_CAP = 300
+_CAP = 100
 """Centipawns: a greater difference says no more than that the game is decided."""
 
+APART = 9
+"""Plies between two positions of a game: odd, so that both sides are to move."""
+
+A_GAME = 6
+"""Positions of one game."""
+
+_MOVE = re.compile(r"[a-h][1-8][a-h][1-8][nbrq]?")
 _CHUNK = 16_384  # bytes of options before the engine has to read them
 _REFUSAL = re.compile(r"no such option|unknown|unrecogni|invalid|illegal|no option", re.IGNORECASE)
 _SECONDS = SmokeTimeouts().handshake
@@ -54,19 +65,52 @@ class Searches:
 def search_all(
     command: Sequence[str], options: Mapping[str, str], positions: Sequence[str], nodes: int
 ) -> Searches:
-    """Search every position (a FEN) to so many nodes, each as the first move of a new game.
+    """Search every position to so many nodes, each as the first move of a new game.
 
-    Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
+    A position is what follows `position fen`. Raises SmokeTestFailed for an engine that ends,
+    hangs, or declares no such option.
     """
     first = FirstSearch.of_nodes(nodes)
+    with _engine(command) as trial:
+        objections = tuple(_configured(trial, options))
+        replies = tuple(_reply(trial, position, first) for position in positions)
+    return Searches(replies, objections)
+
+
+def positions_of_games(
+    command: Sequence[str], options: Mapping[str, str], openings: Sequence[str], nodes: int
+) -> tuple[str, ...]:
+    """Positions every `APART` plies of games that the engine plays against itself.
+
+    Positions of a book alone are too quiet: few parameters change a search there. `openings` are
+    FENs. Raises SmokeTestFailed as `search_all`.
+    """
+    first = FirstSearch.of_nodes(nodes)
+    with _engine(command) as trial:
+        tuple(_configured(trial, options))
+        return tuple(
+            position
+            for fen in openings
+            for position in islice(_game(trial, fen, first), 0, APART * A_GAME, APART)
+        )
+
+
+def _game(trial: Trial, fen: str, first: FirstSearch) -> Iterator[str]:
+    """Every position of one game until it ends."""
+    position = f"{fen} moves"
+    while _MOVE.fullmatch(move := _reply(trial, position, first).move):
+        position += f" {move}"
+        yield position
+
+
+@contextmanager
+def _engine(command: Sequence[str]) -> Iterator[Trial]:
     with trial_of(command, _SECONDS) as trial:
         try:
-            objections = tuple(_configured(trial, options))
-            replies = tuple(_reply(trial, fen, first) for fen in positions)
+            yield trial
             trial.send("quit")
         except (Silent, EngineFault) as fault:
             raise SmokeTestFailed(str(fault)) from fault
-    return Searches(replies, objections)
 
 
 def _configured(trial: Trial, options: Mapping[str, str]) -> Iterator[str]:
@@ -93,15 +137,17 @@ def _settled(trial: Trial, commands: bytes, heard: list[str]) -> None:
     trial.expect("readyok", heard.append)
 
 
-def _reply(trial: Trial, fen: str, first: FirstSearch) -> Search:
+def _reply(trial: Trial, position: str, first: FirstSearch) -> Search:
     infos: list[str] = []
     trial.give(_SECONDS)
     trial.send("ucinewgame\nisready")
     trial.expect("readyok")
-    move = trial.search(f"position fen {fen}", first, infos.append)
+    move = trial.search(f"position fen {position}", first, infos.append)
     told = [line.split() for line in infos if line.startswith("info ")]
     scores = [score for words in told if (score := _score(words)) is not None]
-    nodes = [int(count) for words in told for key, count in pairwise(words) if _is_nodes(key, count)]
+    nodes = [
+        int(count) for words in told for key, count in pairwise(words) if _is_nodes(key, count)
+    ]
     return Search(move, scores[-1] if scores else None, min(max(nodes, default=0), MOST_NODES))
 
 

@@ -105,7 +105,7 @@ def read_book(section: Section, folder: Path) -> Book:
     name = section.text("book", BUILTIN)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
-        return Book(name=name, sha256=_digest(_builtin()), plies=plies)
+        return Book(name=name, sha256=_digest(builtin_book()), plies=plies)
     path = section.path("book", folder)
     digest = _digest_of(path, section) if section.sound else ""
     return Book(name=str(path), sha256=digest, plies=plies)
@@ -123,7 +123,7 @@ def _digest_of(path: Path, section: Section) -> str:
         return ""
 
 
-def _builtin() -> Path:
+def builtin_book() -> Path:
     """The installation's own book; all machines of a run must have the same one."""
     found = find_spec("worker")
     assert found is not None and found.origin is not None

@@ -5,18 +5,18 @@ plus and minus find what the start finds, and clamped if a bound finds no more t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from spsa.builds.searches import Searches, search_all
+from spsa.builds.searches import Searches, positions_of_games, search_all
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Number, Parameter, Space, Values
 from spsa.db.store import NewEngine
 from spsa.errors import BuildFailed
-from spsa.master.delivery import Delivery, Sides
+from spsa.master.delivery import Delivery
 
+_QUICKER = 10  # moves of the games that positions come from have so many nodes less
 _FARTHEST = 4.0
 """A step is proposed at most so many times longer or shorter: the effect is not linear."""
 
@@ -66,13 +66,20 @@ class Probed:
 
     @property
     def is_dead(self) -> bool:
-        return bool(self._steps) and all(s.replies == base.replies for s, base in self._steps)
+        """Whether a step changes neither a search nor the bench."""
+        benches = {one.bench for one in self._sides} | {self.start.bench}
+        same = all(searches.replies == base.replies for searches, base in self._steps)
+        return bool(self._steps) and same and len(benches) == 1
+
+    @property
+    def _sides(self) -> list[Tried]:
+        both = (self.tried.get(Point.PLUS), self.tried.get(Point.MINUS))
+        return [one for one in both if one is not None and not one.failure]
 
     @property
     def _steps(self) -> list[tuple[Searches, Searches]]:
         base = self.start.searches
-        both = [self.tried.get(Point.PLUS), self.tried.get(Point.MINUS)]
-        found = [one.searches for one in both if one is not None and one.searches is not None]
+        found = [one.searches for one in self._sides if one.searches is not None]
         return [] if base is None else [(searches, base) for searches in found]
 
     def _mean(self, changes: Sequence[float]) -> float:
@@ -85,17 +92,12 @@ class Probed:
             if one.searches is not None:
                 yield from (f"at {point} = {one.value}: {said}" for said in one.searches.objections)
         if self.is_dead:
-            yield f"dead: plus and minus find what the start finds{self._binary()}"
+            differs = len({one.sha256 for one in self.tried.values()} - {""}) > 1
+            binary = ", although the binary differs" if differs else ""
+            yield f"dead: in no position does a step change anything{binary}"
         else:
             yield from self._clamped(Point.MIN, Point.MINUS)
             yield from self._clamped(Point.MAX, Point.PLUS)
-
-    def _binary(self) -> str:
-        """Whether the step is in the binary at all; nothing where one binary has all values."""
-        hashes = {one.sha256 for one in self.tried.values()} - {""}
-        if len(hashes) > 1:
-            return ", although the binary differs"
-        return ", and the binary is the same" if self.parameter.option == "" else ""
 
     def _clamped(self, bound: Point, step: Point) -> Iterator[str]:
         outer, inner = self.tried.get(bound), self.tried.get(step)
@@ -103,17 +105,6 @@ class Probed:
             return
         if outer.searches is not None and outer.searches == inner.searches:
             yield f"clamped: {bound} = {outer.value} finds what {inner.value} finds"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """All parameters; `reproducible` is whether the same engine finds the same twice."""
-
-    probed: tuple[Probed, ...]
-    positions: int
-    nodes: int
-    reproducible: bool
-    proposed: Mapping[str, Number] = field(default_factory=dict)
 
 
 class Prober:
@@ -124,24 +115,32 @@ class Prober:
         space: Space,
         delivery: Delivery,
         settings: GameSettings,
-        positions: Sequence[str],
+        openings: Sequence[str],
         nodes: int,
     ) -> None:
         self._space = space
         self._delivery = delivery
         self._settings = settings
-        self._positions = positions
+        self._openings = openings
+        self._positions: Sequence[str] = ()
         self._nodes = nodes
         self._start = space.rounded(space.start())
 
     def start(self) -> tuple[Tried, bool]:
         """The engine at the start of theta, and whether it finds the same twice.
 
+        It plays the games from which the positions come.
+
         Raises BuildFailed if it cannot be built or cannot search.
         """
         sides = self._delivery.prepare(self._start, self._start)
+        command, options = self._command(sides.plus), self._all_options(sides.plus_options)
+        quick = max(1, self._nodes // _QUICKER)
+        self._positions = positions_of_games(command, options, self._openings, quick)
         searches, again = (self._searches(sides.plus, sides.plus_options) for _ in range(2))
-        return Tried(value=0, searches=searches), searches == again
+        engine = sides.plus
+        start = Tried(value=0, sha256=engine.sha256, bench=engine.bench, searches=searches)
+        return start, searches == again
 
     def probed(self, parameter: Parameter, start: Tried, *, bounds: bool) -> Probed:
         """Try one parameter at plus and minus, and at its bounds."""
@@ -157,12 +156,10 @@ class Prober:
             sides = self._delivery.prepare(values[one], values[two])
         except BuildFailed:
             return {point: self._alone(parameter, values[point]) for point in (one, two)}
-        tried = {
+        return {
             one: self._tried(parameter, values[one], sides.plus, sides.plus_options),
             two: self._tried(parameter, values[two], sides.minus, sides.minus_options),
         }
-        self._discard(sides)
-        return tried
 
     def _alone(self, parameter: Parameter, values: Values) -> Tried:
         try:
@@ -179,18 +176,18 @@ class Prober:
             searches = self._searches(engine, options)
         except BuildFailed as failure:
             return Tried(value=found.value, sha256=found.sha256, failure=_reason(failure))
-        return Tried(
-            value=found.value, sha256=found.sha256, bench=found.bench, searches=searches
-        )
+        return Tried(value=found.value, sha256=found.sha256, bench=found.bench, searches=searches)
 
     def _searches(self, engine: NewEngine, options: Mapping[str, str]) -> Searches:
+        command, sent = self._command(engine), self._all_options(options)
+        return search_all(command, sent, self._positions, self._nodes)
+
+    def _command(self, engine: NewEngine) -> list[str]:
+        return [engine.path, *self._settings.engine_arguments]
+
+    def _all_options(self, options: Mapping[str, str]) -> dict[str, str]:
         files = {option: file.path for option, file in self._settings.engine_files.items()}
-        return search_all(
-            [engine.path, *self._settings.engine_arguments],
-            {**self._settings.engine_options, **files, **options},
-            self._positions,
-            self._nodes,
-        )
+        return {**self._settings.engine_options, **files, **options}
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {
@@ -200,10 +197,6 @@ class Prober:
             Point.MAX: parameter.maximum,
         }[point]
         return self._space.rounded(self._space.steps({**self._start, parameter.name: value}))
-
-    def _discard(self, sides: Sides) -> None:
-        with suppress(OSError):
-            self._delivery.discard({sides.plus.build_key, sides.minus.build_key})
 
 
 def _reason(failure: BuildFailed) -> str:
