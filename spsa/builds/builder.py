@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ from spsa.builds.cargo.commands import BuildCancelled, Commands
 from spsa.builds.cargo.key import BuildSettings, Rendered
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
-from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
 from spsa.builds.cargo.tree import disk_faults_told
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.builds.command import CommandRecipe
@@ -32,6 +32,7 @@ __all__ = [
     "BuildSettings",
     "Builder",
     "BuiltEngine",
+    "FirstSearch",
     "Pinned",
     "Rendered",
     "SmokeTimeouts",
@@ -186,7 +187,8 @@ class Builder:
             self._building.remove(side)
 
     def _examine(self, binary: Path) -> int | None:
-        return examine(binary, self._settings.bench, self._settings.smoke)
+        settings = self._settings
+        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}
@@ -205,7 +207,13 @@ class Builder:
         return wait
 
 
-def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = None) -> BuiltEngine:
+def adopt(
+    engine: Path,
+    engines_path: Path,
+    timeouts: SmokeTimeouts | None = None,
+    arguments: Sequence[str] = (),
+    first_search: FirstSearch | None = None,
+) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
@@ -216,19 +224,21 @@ def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = Non
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, timeouts or SmokeTimeouts())
+        return examine(copy, None, timeouts or SmokeTimeouts(), arguments, first_search)
 
     with disk_faults_told(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
-def declared(engine: Path, timeouts: SmokeTimeouts | None = None) -> Declarations:
-    """Start a binary and return the options that it declares.
+def declared(
+    engine: Path, timeouts: SmokeTimeouts | None = None, arguments: Sequence[str] = ()
+) -> Declarations:
+    """Start a binary with these arguments and return the options that it declares.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine.absolute(), timeouts or SmokeTimeouts())
+        return declared_options(engine.absolute(), timeouts or SmokeTimeouts(), arguments)
 
 
 def _this_machine() -> str:

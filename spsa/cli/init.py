@@ -33,12 +33,12 @@ class _Start:
 
 
 @click.command()
-@click.argument("source", type=click.Path(file_okay=False, path_type=Path), required=False)
+@click.argument("source", nargs=-1, metavar="SOURCE | ARGUMENTS...")
 @click.option(
     "--engine",
     metavar="BINARY",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="Tune the options of this UCI engine instead of a source; nothing is built.",
+    help="Tune the options of this UCI engine, started with ARGUMENTS; nothing is built.",
 )
 @click.option(
     "--constants-file",
@@ -55,7 +55,7 @@ class _Start:
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def init(
-    source: Path | None,
+    source: tuple[str, ...],
     engine: Path | None,
     constants_file: str | None,
     folder: Path,
@@ -63,20 +63,21 @@ def init(
 ) -> None:
     """Write config.toml and params.toml for the engine whose source is in SOURCE.
 
-    SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt.
+    SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. With
+    --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
+
     Every number that looks like a strength of play is proposed with a range and a step. Edit the
     proposals: they are guesses. What is not proposed is told on stderr, with the reason.
     """
-    if (source is None) == (engine is None):
-        raise click.UsageError("name either SOURCE, or --engine BINARY")
+    if engine is None and len(source) != 1:
+        raise click.UsageError("name either one SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
     existing = [] if force else [target for target in targets if target.exists()]
     _refuse_existing(existing)
     if engine is not None:
-        start = _of_engine(engine, folder)
+        start = _of_engine(engine, source, folder)
     else:
-        assert source is not None
-        start = _of_source(source, constants_file, folder)
+        start = _of_source(Path(source[0]), constants_file, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for target, text in zip(targets, (start.config, start.params), strict=True):
         target.write_text(text, encoding="utf-8")
@@ -88,15 +89,15 @@ def init(
     )
 
 
-def _of_engine(engine: Path, folder: Path) -> _Start:
-    proposals = propose_options(declared(engine))
+def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
+    proposals = propose_options(declared(engine, arguments=arguments))
     chosen = Selection("", {f"options of {engine.name}": proposals})
     if not chosen.active:
         raise NothingToDo(
             f"{engine} declares no spin option that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
-    config = starter_uci_config(_seen_from(engine, folder))
+    config = starter_uci_config(_seen_from(engine, folder), arguments)
     return _Start(config, starter_params(chosen.proposals, of_options=True), chosen)
 
 

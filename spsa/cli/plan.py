@@ -182,7 +182,7 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
 
 def _gains_are_given(config: Config) -> bool:
     """Gains written for so many iterations mean something else for fewer."""
-    return not {"a", "c", "A"}.isdisjoint(config.settings)
+    return not {"a", "c", "A", "played"}.isdisjoint(config.settings)
 
 
 def _measured(config: Config) -> Costs | None:

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spsa.config.document import Document, read_document
-from spsa.config.play import read_adjudication, read_book, read_options, read_time_control
+from spsa.config.play import (
+    read_adjudication,
+    read_book,
+    read_files,
+    read_options,
+    read_time_control,
+)
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
 from spsa.config.tuning import (
@@ -70,11 +76,14 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
+    options = read_options(engine.section("options"))
     terms = GameSettings(
         time_control=read_time_control(root.section("time_control")),
         adjudication=read_adjudication(root.section("adjudication")),
         book=read_book(games, folder),
-        engine_options=read_options(engine.section("options")),
+        engine_options=options,
+        engine_arguments=engine.texts("arguments"),
+        engine_files=read_files(engine.section("files"), folder, options),
     )
     engine.close()
     delivery = read_delivery(root.section("delivery"), folder)
@@ -118,6 +127,10 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
         ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
+        *(
+            ("engine.files", Path(file.path), f"name the file that {option} takes")
+            for option, file in config.terms.engine_files.items()
+        ),
     ]
     if config.delivery.kind is DeliveryKind.BUILD and source is not None:
         constants = source / config.build.constants_file

@@ -1,7 +1,7 @@
 """The texts of the first config.toml and params.toml, which `init` writes for an engine."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
@@ -136,12 +136,15 @@ def starter_config(
     return _config(build, per_iteration=150, batch=10)
 
 
-def starter_uci_config(engine: PurePath | str) -> str:
+def starter_uci_config(engine: PurePath | str, arguments: Sequence[str] = ()) -> str:
     """The text of a config.toml for a binary that takes its values by `setoption`.
 
     Without builds an iteration costs nothing but its games, so it has few of them.
     """
-    return _config(_UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} "), 32, 8)
+    text = _UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} ")
+    if arguments:
+        text += f"\n[engine]\narguments = {json.dumps(arguments, ensure_ascii=False)}\n"
+    return _config(text, 32, 8)
 
 
 def _config(engines: str, per_iteration: int, batch: int) -> str:

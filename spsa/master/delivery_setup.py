@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.builder import Builder, BuildSettings, Pinned, SmokeTimeouts, adopt, pin, resume
+from spsa.builds.builder import (
+    Builder,
+    BuildSettings,
+    FirstSearch,
+    Pinned,
+    SmokeTimeouts,
+    adopt,
+    pin,
+    resume,
+)
 from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
@@ -69,7 +78,12 @@ def delivery_of(
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
     if wanted["kind"] == DeliveryKind.UCI:
-        engine = adopt(Path(wanted["engine"]), config.build.engines_path)
+        engine = adopt(
+            Path(wanted["engine"]),
+            config.build.engines_path,
+            arguments=config.terms.engine_arguments,
+            first_search=FirstSearch.of(config.terms.time_control),
+        )
         return UciDelivery(space, engine, keep_bytes), ()
     pinned, notes = _pinned(config, wanted, source_sha256)
     builder = Builder(
@@ -128,6 +142,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
         bench=config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
+        first_search=FirstSearch.of(config.terms.time_control),
     )
 
 

@@ -151,7 +151,7 @@ def documented() -> dict[str, Asked]:
     }
 
 
-SECTIONS = {"time_control", "draw", "resign", "options", "constraints"}
+SECTIONS = {"time_control", "draw", "resign", "options", "files", "constraints"}
 IN_WORDS = {  # what a table of the page says of a default that follows something else
     "run.name": "the folder's name",
     "run.seed": "random",

@@ -10,7 +10,7 @@ from pathlib import Path
 from spsa.builds.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
 from spsa.builds.cargo.commands import Commands
 from spsa.builds.cargo.pinned import Pinned
-from spsa.builds.cargo.smoke import SmokeTimeouts
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,8 @@ class BuildSettings:
     run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for
     each engine. `bench` says whether the engine must have a `bench` command with a node count
     (True), may have one (None), or is not asked for one (False). `at_once` pairs of engines are
-    built at a time, each in its own work copies. `smoke` limits the smoke test.
+    built at a time, each in its own work copies. `smoke` limits the smoke test, in which the engine
+    has to obey `first_search`.
     """
 
     source_path: Path
@@ -35,6 +36,7 @@ class BuildSettings:
     bench: bool | None = None
     smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
+    first_search: FirstSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)
