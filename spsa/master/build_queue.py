@@ -2,8 +2,9 @@
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 from types import TracebackType
@@ -23,6 +24,27 @@ class QueuedBuild:
     opened_on: int
     purges: int
     sides: Future[Sides]
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def under_way(self) -> "BuildUnderWay":
+        return BuildUnderWay(f"k = {self.proposal.k}", self.since, state_of(self.sides))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildUnderWay:
+    """A build as people are told of it: whose engines, since when (monotonic), and its state."""
+
+    what: str
+    since: float
+    state: str
+
+
+def state_of(build: Future[Sides]) -> str:
+    """`waiting` for a thread, `building`, or `ready`."""
+    if build.done():
+        return "ready"
+    return "building" if build.running() else "waiting"
 
 
 class BuildQueue:
@@ -42,6 +64,10 @@ class BuildQueue:
     def progress(self) -> BuildProgress:
         built = bool(self._builds) and self.first.sides.done()
         return BuildProgress(count=len(self._builds), built=built)
+
+    @property
+    def under_way(self) -> Sequence[BuildUnderWay]:
+        return [build.under_way for build in self._builds]
 
     def add(self, building: QueuedBuild) -> None:
         self._builds.append(building)

@@ -99,7 +99,7 @@ class Master:
         self._builds.drop_outdated(view)
         self._warn_of_shortage(view)
         set_machines_aside(self.store, view)
-        notify(self.watcher.saw, view)
+        notify(self.watcher.saw, view, self._builds.under_way)
         return view
 
     def _act(self, view: RunView, decision: Decision) -> bool:

@@ -6,7 +6,7 @@ does not.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol
@@ -14,6 +14,7 @@ from typing import ParamSpec, Protocol
 from spsa.algorithms.tuning import Proposal, Update
 from spsa.db.store import Iteration, MasterLease, RunView, Store
 from spsa.errors import DatabaseUnreachable, IllegalTransition
+from spsa.master.build_queue import BuildUnderWay
 
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
@@ -26,7 +27,7 @@ P = ParamSpec("P")
 class Watcher(Protocol):
     """Is notified of each view of the run, each opened and each applied iteration."""
 
-    def saw(self, view: RunView) -> None: ...
+    def saw(self, view: RunView, builds: Sequence[BuildUnderWay]) -> None: ...
     def opened(self, number: int, proposal: Proposal) -> None: ...
     def applied(self, iteration: Iteration, update: Update) -> None: ...
 

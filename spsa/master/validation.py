@@ -1,6 +1,7 @@
 """Plays a validation: a match of one theta against another by the workers of the tuning."""
 
 import threading
+import time
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from spsa.db.store import Iteration, MasterLease, NewIteration, Run, RunView, St
 from spsa.errors import NothingToDo, TuningError
 from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.build_queue import BuildThreads
+from spsa.master.build_queue import BuildThreads, BuildUnderWay, state_of
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
 from spsa.security.signing import Sign
@@ -61,17 +62,24 @@ class _Validation:
     sign: Sign | None = None
     number: int | None = None  # of the match's iteration, once it is open
     building: Future[Sides] | None = None
+    building_since: float = 0.0
 
     def play(self) -> Iteration | None:
         while not self.session.stopping.is_set():
             with self.session.surviving_outages():
                 view = self.session.view()
-                notify(self.watcher.saw, view)
+                notify(self.watcher.saw, view, self._builds())
                 ended = self._advance(view)
                 if ended is not None:
                     return ended
                 self.session.wait()
         return None
+
+    def _builds(self) -> list[BuildUnderWay]:
+        if self.building is None or self.number is not None:
+            return []
+        state = state_of(self.building)
+        return [BuildUnderWay("the match", self.building_since, state)]
 
     def _advance(self, view: RunView) -> Iteration | None:
         row = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
@@ -88,6 +96,7 @@ class _Validation:
         _refuse_paused(run)
         if self.building is None:
             self.building = self.build_threads.start(self.match.plus, self.match.minus)
+            self.building_since = time.monotonic()
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
             new = _iteration(self.match, run, self.building.result())

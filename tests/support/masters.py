@@ -88,7 +88,7 @@ class Watched:
     opened_numbers: list = field(default_factory=list)
     applied_ks: list = field(default_factory=list)
 
-    def saw(self, view) -> None: ...
+    def saw(self, view, builds) -> None: ...
 
     def opened(self, number, proposal) -> None:
         self.opened_numbers.append(number)
