@@ -7,7 +7,7 @@ from typing import Any
 
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
-from spsa.db.store import Event, Iteration, Run, Store
+from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
 from spsa.lifecycle import Purpose
 from spsa.report.alarms import with_alarms
 from spsa.report.events import Leaf, leaves
@@ -124,7 +124,7 @@ def share_json(share: WorkerShare) -> dict[str, Any]:
 
 
 def counted_json(
-    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine,
+    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine | PurgedBatch,
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}
