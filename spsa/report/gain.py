@@ -5,8 +5,10 @@ each parameter (`spsa.algorithms.mixture`). Under each, theta is better than the
 
     g_j = h_j sum((start - mu_j)^2 - (theta - mu_j)^2)
 
-with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no belief have a mixture
-as a witness of the same games. The whole path is judged by what is known now.
+with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). The bank is weighted as for the intervals
+of theta, and its deviation is doubled: a single one covers too little where steps are misjudged or
+the loss is no parabola (docs/lab-results.md has what it covers by family). Rules that hold no
+belief have a mixture as a witness of the same games. The whole path is judged by what is known now.
 """
 
 from dataclasses import dataclass
@@ -15,11 +17,13 @@ from math import log
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.algorithms.mixture import Bank, Mixture
+from spsa.algorithms.mixture import INTERVAL, Bank, Mixture
 from spsa.algorithms.observing import Observation, Observed
 from spsa.db.store import Run
 from spsa.errors import UnusableState
 from spsa.master.start import tuning_of
+
+_DOUBT = 2.0  # by which the deviation of the model is multiplied
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
     squares = np.sum(path[0] ** 2 - path**2, axis=-1)
     gains = elo_per_step * (squares + 2.0 * bank.mean @ away.T)  # (J, points)
     variances = 4.0 * elo_per_step**2 * (bank.variance @ (away**2).T)
-    mean = np.sum(bank.weight * gains, axis=0)
-    variance = np.sum(bank.weight * (variances + (gains - mean) ** 2), axis=0)
-    return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))
+    weight = bank.weight(INTERVAL)
+    mean = np.sum(weight * gains, axis=0)
+    variance = np.sum(weight * (variances + (gains - mean) ** 2), axis=0)
+    deviation = _DOUBT * np.sqrt(variance)
+    return EstimatedGain(tuple(mean.tolist()), tuple(deviation.tolist()))
