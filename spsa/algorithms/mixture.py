@@ -69,13 +69,18 @@ _MEDIAN_ELO, _SPREAD = 5.0, 1.5  # log-normal prior of H
 _FORGETTING = (0.0, 0.4, 0.9)  # lambda
 _DEVIATION = 1.0  # s_1 of the paper, in steps; 0 where the start is the best
 _SETTLED = 1 / 3  # prior probability of that
-_NARROWEST, _WIDEST = 1.0, 1.6  # c_k, in steps
+_NARROWEST, _WIDEST = 1.0, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
 _THETA, INTERVAL = 1 / 2, 1 / 8  # powers of the likelihood
 _FAR = 2.5  # deviations of the prior by which theta may move before that is refuted
-_VERSION = 2.0  # of the state
+
+_VERSION = np.array([2.0])  # of the state
+_OLDER = (
+    "mixture cannot use the saved state: another version of this program wrote it, with other "
+    "filters; finish the run with that version, or start a new one"
+)
 
 
 class _Hypotheses(NamedTuple):
@@ -141,7 +146,7 @@ class Bank:
 
 
 def _mean(weight: Vector, of: Vector) -> Vector:
-    mean: Vector = np.matmul(weight.swapaxes(-1, -2), of)[..., 0, :]
+    mean: Vector = (weight * of).sum(axis=-2)
     return mean
 
 
@@ -170,8 +175,7 @@ class Mixture:
         )
 
     def theta(self, state: State) -> Vector:
-        theta: Vector = state.theta
-        return theta
+        return self.problem.inside(state.theta)
 
     def belief(self, state: State) -> Belief:
         theta = state.theta
@@ -222,17 +226,16 @@ class Mixture:
 
     def dump(self, state: State) -> dict[str, Any]:
         arrays = {name: packed(getattr(state, name)) for name in Bank.__slots__}
-        return {"version": _VERSION, **arrays}
+        return {"version": packed(_VERSION), **arrays}
 
     def load(self, data: Mapping[str, Any]) -> Bank:
-        if data.get("version") != _VERSION:
-            raise UnusableState(
-                f"mixture cannot use the saved state: it has version {data.get('version', 1)}, "
-                f"and this program continues version {_VERSION:.0f}; "
-                "finish the run with the program that started it, or start a new one"
-            )
-        arrays = {name: array for name, array in data.items() if name != "version"}
-        return Bank(**restored(self.name, arrays, shapes(self.start())))
+        needed = {"version": _VERSION.shape, **shapes(self.start())}
+        if {"version", "theta"}.isdisjoint(data) and "mean" in data:
+            raise UnusableState(_OLDER)
+        arrays = restored(self.name, data, needed)
+        if arrays.pop("version") != _VERSION:
+            raise UnusableState(_OLDER)
+        return Bank(**arrays)
 
 
 def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector) -> Vector:
