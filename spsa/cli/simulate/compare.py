@@ -73,7 +73,7 @@ def _parts(text: str) -> list[str]:
 @click.option(
     "--own-width",
     is_flag=True,
-    help="Let all perturb by their own defaults, not as widely as the default rule does.",
+    help="Let all perturb by their own defaults, not more widely in short runs.",
 )
 @click.option("--budgets", callback=_numbers, metavar="PAIRS,...", help="Instead of the size's.")
 @click.option(

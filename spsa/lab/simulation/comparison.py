@@ -20,7 +20,6 @@ from spsa.lab.simulation.race import Tuner, final
 from spsa.lab.simulation.rivals import Adam, Averaged, DoG, Kalman, ScheduleFree
 from spsa.lab.simulation.suite import Field, Heat, Suite
 
-DEFAULT = "mixture"
 _GAMMA = 0.101
 SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # the gains of the first version
 
@@ -129,7 +128,7 @@ class Found:
 class Contest:
     """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
 
-    With `same_width` all rules perturb as widely as the default rule, else by their own defaults.
+    With `same_width` rules that have a c_end get that of `wide`, else their own defaults.
     """
 
     suite: Suite
