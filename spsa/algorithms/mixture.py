@@ -34,9 +34,10 @@ deviations of the moving filters, at least 1 and at most _WIDEST steps. A wide o
 long as the loss is a parabola at that distance; near the optimum it is not needed, and beyond a
 cliff it misleads.
 
-The deviation of `belief` is that of the bank with softmax(l / 8) about theta: under softmax(l / 2)
-the interval covers too little where the curvatures of the parameters differ. There is none after
-theta has moved so far that the prior is refuted: then steps are too small for the filters to judge.
+The deviation of `belief` is that of the filters with s_j > 0 and softmax(l / 8) about theta: under
+softmax(l / 2) the interval covers too little where the curvatures of the parameters differ. There
+is none after theta has moved so far that the prior is refuted: then steps are too small for the
+filters to judge.
 """
 
 from collections.abc import Mapping
@@ -179,7 +180,7 @@ class Mixture:
 
     def belief(self, state: State) -> Belief:
         theta = state.theta
-        deviation = state.deviation(state.weight(INTERVAL), theta)
+        deviation = state.deviation(state.weight(INTERVAL, of=_BANK.deviation), theta)
         moved = np.abs(theta - self.problem.start).max(axis=-1, keepdims=True)
         return Belief(theta, np.where(moved > _FAR * _DEVIATION, np.inf, deviation))
 

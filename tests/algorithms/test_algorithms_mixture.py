@@ -93,7 +93,8 @@ def test_the_belief_has_the_deviation_of_a_flatter_bank_about_theta() -> None:
     belief = of.belief(state)
     assert belief is not None
     assert belief.mean == pytest.approx(of.theta(state))
-    expected = np.sqrt((weights(state, 1 / 8)[:, None] * square).sum(axis=0))
+    moving = weights(state, 1 / 8) * [s for _, _, s, _ in BANK]
+    expected = np.sqrt((moving[:, None] * square).sum(axis=0) / moving.sum())
     assert belief.deviation == pytest.approx(expected)
 
 
