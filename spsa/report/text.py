@@ -98,7 +98,7 @@ def headlines(status: Status) -> Iterator[str]:
 
 def _is_unsure(status: Status) -> bool:
     return any(
-        p.active and p.supported is not None and p.supported_sd is None for p in status.tuned
+        p.active and p.supported is not None and p.supported_sd is None for p in status.parameters
     )
 
 

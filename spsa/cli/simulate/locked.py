@@ -60,13 +60,19 @@ def _table(found: Verdicts, games: int, rules: tuple[str, ...]) -> FittedTable:
     columns = [Column(f"{rule}{what}") for rule in rules for what in ("", " +-", " worst")]
     table = FittedTable(
         f"Elo gained in {games} games",
-        (Column("trial", is_number=False), *columns, Column("95% cover"), Column("longest move")),
+        (
+            Column("trial", is_number=False),
+            *columns,
+            Column("95% cover"),
+            Column("shown"),
+            Column("longest move"),
+        ),
     )
     for trial in TRIALS:
         cells = [cell for rule in rules for cell in _gained(found[trial, games, rule])]
         table.add(trial, *cells, *_intervals(found[trial, games, rules[0]]))
     parts = [_parts(found, games, rule) for rule in rules]
-    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), "", "")
+    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 3)
     return table
 
 
@@ -76,9 +82,10 @@ def _gained(one: Verdict) -> Iterator[str]:
     yield f"{one.gained.min():.1f}"
 
 
-def _intervals(one: Verdict) -> tuple[str, str]:
+def _intervals(one: Verdict) -> tuple[str, str, str]:
     """Of the first rule."""
-    return "" if np.isnan(one.covered) else f"{one.covered:.2f}", f"{one.move.max():.1f}"
+    covered = "" if np.isnan(one.covered) else f"{one.covered:.2f}"
+    return covered, f"{one.shown:.0%}", f"{one.move.max():.1f}"
 
 
 def _parts(found: Verdicts, games: int, rule: str) -> float:
@@ -101,4 +108,5 @@ def _json(trial: str, games: int, rule: str, one: Verdict) -> dict[str, Any]:
         "gained": one.gained.tolist(),
         "longest_move": float(one.move.max()),
         "covered": covered,
+        "shown": one.shown,
     }

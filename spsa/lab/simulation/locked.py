@@ -230,12 +230,13 @@ class Verdict:
 
     `gained` is in Elo over the start, `move` the longest way of one parameter by one result, in
     steps. `covered` is the part of the best values within the 95% intervals, over the parameters
-    that have an effect; nan for a rule without them.
+    that have an effect and, as `shown`, an interval; nan without any.
     """
 
     gained: Vector
     move: Vector
     covered: float
+    shown: float
 
 
 def verdict(trial: str, rule: str, games: int) -> Verdict:
@@ -258,7 +259,8 @@ def verdict(trial: str, rule: str, games: int) -> Verdict:
         before, theta = theta, one.theta(state)
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))
     gained = terrain.engine.elo(theta) - terrain.engine.elo(terrain.start)
-    return Verdict(gained=gained[:, 0], move=move, covered=_covered(one.belief(state), terrain))
+    covered, shown = _intervals(one.belief(state), terrain)
+    return Verdict(gained=gained[:, 0], move=move, covered=covered, shown=shown)
 
 
 def _rule(name: str, problem: Problem) -> Rule:
@@ -269,9 +271,13 @@ def _rule(name: str, problem: Problem) -> Rule:
     return create("fishtest", {"c_end": width}, problem)
 
 
-def _covered(belief: Belief | None, terrain: Terrain) -> float:
+def _intervals(belief: Belief | None, terrain: Terrain) -> tuple[float, float]:
+    """`covered` and `shown`."""
     if belief is None:
-        return float("nan")
+        return float("nan"), 0.0
     best = terrain.engine.optimum if isinstance(terrain.engine, Drifting) else terrain.optimum
     near = np.abs(belief.mean - best) < 1.96 * belief.deviation
-    return float(near[_curvature(terrain) > 0.0].mean())
+    live = _curvature(terrain) > 0.0
+    known = live & np.isfinite(belief.deviation)
+    covered = float(near[known].mean()) if known.any() else float("nan")
+    return covered, float(known.sum() / live.sum())
