@@ -49,6 +49,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.rule import (
@@ -74,7 +75,7 @@ _NARROWEST, _WIDEST = 1.0, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
-_THETA, INTERVAL = 1 / 2, 1 / 8  # powers of the likelihood
+_THETA, _INTERVAL = 1 / 2, 1 / 8  # powers of the likelihood
 _FAR = 2.5  # deviations of the prior by which theta may move before that is refuted
 
 _VERSION = np.array([2.0])  # of the state
@@ -84,7 +85,7 @@ _OLDER = (
 )
 
 
-class _Hypotheses(NamedTuple):
+class Hypotheses(NamedTuple):
     """Shape (J, 1) each."""
 
     elo: Vector
@@ -93,16 +94,16 @@ class _Hypotheses(NamedTuple):
     log_prior: Vector
 
 
-def _hypotheses() -> _Hypotheses:
+def _hypotheses() -> Hypotheses:
     kinds = [(lam, _DEVIATION, (1 - _SETTLED) / len(_FORGETTING)) for lam in _FORGETTING]
     kinds.append((0.0, 0.0, _SETTLED))
     rows = [(elo, *kind) for elo in _ELO for kind in kinds]
     elo, forgetting, deviation, share = np.array(rows).T[..., None]
     log_prior = np.log(share) - 0.5 * (np.log(elo / _MEDIAN_ELO) / _SPREAD) ** 2
-    return _Hypotheses(elo, forgetting, deviation, log_prior / _THETA)
+    return Hypotheses(elo, forgetting, deviation, log_prior / _THETA)
 
 
-_BANK = _hypotheses()
+HYPOTHESES = _hypotheses()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -137,7 +138,7 @@ class Bank:
         """The point of most expected Elo, shape (n,); exact where all filters agree."""
         first = self.mean[..., 0, :]
         apart = self.mean - first[..., None, :]
-        best: Vector = first + _mean(self.weight(of=_BANK.elo), apart)
+        best: Vector = first + _mean(self.weight(of=HYPOTHESES.elo), apart)
         return best
 
     def deviation(self, weight: Vector, about: Vector) -> Vector:
@@ -159,17 +160,17 @@ class Mixture:
     @cached_property
     def per_step(self) -> Vector:
         """A_j / (2 x), which is 1 / sigma_j^2: h_j ln 10 / 200; shape (J, 1)."""
-        curvature: Vector = _BANK.elo / self.problem.start.shape[-1]
+        curvature: Vector = HYPOTHESES.elo / self.problem.start.shape[-1]
         return curvature * (log(10) / 200)
 
     def start(self) -> Bank:
         start = self.problem.start[..., None, :]
-        shape = (*start.shape[:-2], len(_BANK.elo), start.shape[-1])
+        shape = (*start.shape[:-2], len(HYPOTHESES.elo), start.shape[-1])
         none = np.zeros((*shape[:-2], 1))
         return Bank(
             mean=np.broadcast_to(start, shape),
-            variance=np.broadcast_to(_BANK.deviation**2, shape),
-            log_weight=np.broadcast_to(_BANK.log_prior, (*shape[:-1], 1)),
+            variance=np.broadcast_to(HYPOTHESES.deviation**2, shape),
+            log_weight=np.broadcast_to(HYPOTHESES.log_prior, (*shape[:-1], 1)),
             theta=self.problem.inside(self.problem.start),
             squares=none,
             pairs=none,
@@ -180,18 +181,18 @@ class Mixture:
 
     def belief(self, state: State) -> Belief:
         theta = state.theta
-        deviation = state.deviation(state.weight(INTERVAL, of=_BANK.deviation), theta)
+        deviation = state.deviation(state.weight(_INTERVAL, of=HYPOTHESES.deviation), theta)
         moved = np.abs(theta - self.problem.start).max(axis=-1, keepdims=True)
         return Belief(theta, np.where(moved > _FAR * _DEVIATION, np.inf, deviation))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
-        c_k = self._width(state)
+        c_k = self.width(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
-    def _width(self, bank: Bank) -> Vector:
-        """c_k, shape (1,)."""
-        moving = bank.weight(of=_BANK.deviation)
+    def width(self, bank: Bank) -> Vector:
+        """c_k of the next perturbation, shape (1,)."""
+        moving = bank.weight(of=HYPOTHESES.deviation)
         about = _mean(moving, bank.mean)
         mean_square = np.square(bank.deviation(moving, about)).mean(axis=-1, keepdims=True)
         width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
@@ -212,7 +213,7 @@ class Mixture:
         innovation = result - predicted
         learned = Bank(
             mean=bank.mean + reach * (innovation / certain),
-            variance=bank.variance - reach**2 * ((1 - _BANK.forgetting) / certain),
+            variance=bank.variance - reach**2 * ((1 - HYPOTHESES.forgetting) / certain),
             log_weight=bank.log_weight - innovation**2 / (2 * noise),
             theta=bank.theta,
             squares=bank.squares + outcome.squares,
@@ -224,6 +225,30 @@ class Mixture:
         """Theta follows the best point by at most `_LONGEST`, if there were games."""
         way = np.where(played, np.clip(bank.best - bank.theta, -_LONGEST, _LONGEST), 0.0)
         return replace(bank, theta=self.problem.inside(bank.theta + way))
+
+    def on(self, problem: Problem) -> "Mixture":
+        return replace(self, problem=problem)
+
+    def carried(self, state: State, carry: Carry) -> Bank:
+        """The filters in another space; doubt changes their weights, but does not move the best.
+
+        With a doubt, the filters that hold the start for the best hold the present theta for it.
+        """
+        prior = self.start()
+        bank = Bank(
+            mean=carry.positions(state.mean),
+            variance=carry.variances(state.variance, prior.variance),
+            log_weight=carry.log_weights(state.log_weight, prior.log_weight),
+            theta=self.problem.inside(carry.positions(state.theta)),
+            squares=state.squares,
+            pairs=state.pairs,
+        )
+        if carry.doubt == 1.0:
+            return bank
+        moving = HYPOTHESES.deviation > 0.0
+        bank = replace(bank, mean=np.where(moving, bank.mean, bank.theta[..., None, :]))
+        apart = carry.positions(state.best) - bank.best
+        return replace(bank, mean=bank.mean + apart[..., None, :])
 
     def dump(self, state: State) -> dict[str, Any]:
         arrays = {name: packed(getattr(state, name)) for name in Bank.__slots__}
