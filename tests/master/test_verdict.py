@@ -30,7 +30,7 @@ SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
 
 def test_the_interval_is_wider_than_the_model_says_and_wider_above() -> None:
     scale = hypot(2.0, 0.3 * 10.0)
-    expected = Gained(elo=10.0, low=10.0 - 2.4 * scale, high=10.0 + 7.4 * scale)
+    expected = Gained(elo=10.0, low=10.0 - 1.2 * scale, high=10.0 + 4.1 * scale)
     assert gained(EstimatedGain((0.0, 10.0), (0.0, 2.0))) == expected
 
 
