@@ -3,8 +3,8 @@
 It is computed from the run's row alone: a restarted master and every command come to the same.
 
 The filters estimate a gain g with the deviation s (`spsa.master.gain`). Their model takes all
-parameters for equally important and the loss for a parabola, so s alone is too small: g ± 1.96 s
-holds the true gain in about six of ten problems of the suite. The interval is instead
+parameters for equally important and the loss for a parabola, so s alone is too small. The interval
+is instead
 
     g - 1.2 S to g + 4.1 S,   S^2 = s^2 + (0.3 g)^2
 
