@@ -15,6 +15,7 @@ from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
+from spsa.report.machines import MachineReport
 from spsa.report.status import Status, Tuned, parameters, status
 from spsa.report.workers import FleetMember, fleet
 
@@ -87,10 +88,14 @@ class ParameterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """A worker of the fleet and what it has played of a run, if anything."""
+    """A worker of the fleet and what it has played of a run, if anything.
+
+    `report` compares its machine with the others.
+    """
 
     member: FleetMember
     share: WorkerShare | None
+    report: MachineReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +159,15 @@ class Reader:
 
     def workers(self, run: Run) -> Sequence[WorkerView]:
         """Those heard of last first."""
-        shares = {share.worker: share for share in self.history(run).workers}
+        found = self.history(run)
+        shares = {share.worker: share for share in found.workers}
+        reports = {one.machine: one for one in found.machines}
         return [
-            WorkerView(member=member, share=shares.get(member.worker.name))
+            WorkerView(
+                member=member,
+                share=shares.get(member.worker.name),
+                report=reports.get(member.worker.host),
+            )
             for member in self.fleet()
         ]
 

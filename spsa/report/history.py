@@ -12,15 +12,19 @@ from spsa.algorithms import Vector
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
-from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lifecycle import Purpose
 from spsa.master.gain import EstimatedGain, estimated_gain
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.status import measured
 from spsa.report.trails import sampled
 
 POINTS = 120
 """Points of a path at most, besides the start."""
+
+_GROUPS = 50
+"""Groups of iterations in which machines are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,7 @@ class RunHistory:
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
     workers: tuple[WorkerShare, ...]
+    machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
 
     @property
@@ -111,6 +116,7 @@ def history(store: Store, run: Run, points: int = POINTS, *, last: int | None = 
     )
     theta = _matrix(space, path)
     games = _games([point.k for point in path], results)
+    parts = worker_parts(store, run, last)
     return RunHistory(
         run=run.name,
         algorithm=run.algorithm,
@@ -120,9 +126,27 @@ def history(store: Store, run: Run, points: int = POINTS, *, last: int | None = 
         parameters=_paths(run, space, path, theta),
         results=results,
         validations=_validations(store, run, path, games),
-        workers=tuple(store.worker_shares(run.id, max(0, run.applied - last) if last else 0)),
+        workers=_shares(parts),
+        machines=machine_reports(parts),
         gain=estimated_gain(run, theta / space.step),
     )
+
+
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerPart]:
+    """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
+
+    Iterations that are open count too.
+    """
+    after = max(0, run.applied - last) if last else 0
+    return store.worker_parts(run.id, max(1, ceil((run.applied - after) / _GROUPS)), after)
+
+
+def _shares(parts: Sequence[WorkerPart]) -> tuple[WorkerShare, ...]:
+    """Of each worker, most games first."""
+    found: dict[str, WorkerShare] = {}
+    for share in (part.share for part in parts):
+        found[share.worker] = found[share.worker] + share if share.worker in found else share
+    return tuple(sorted(found.values(), key=lambda share: -share.tally.games))
 
 
 def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:

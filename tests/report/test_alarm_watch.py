@@ -18,7 +18,7 @@ from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
 from spsa.config.settings import AlarmsConfig, MessageFormat
-from spsa.db.store import Store, open_store
+from spsa.db.store import Store
 from spsa.report import alarm_messages
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.alarm_messages import AlarmChanges, message, send
@@ -177,12 +177,6 @@ def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert one.kind is AlarmKind.DISK and one.subject == "nightly" and "5.00 GB" in one.found
     usage["total"] = 10**10
     assert found() == [], "5% of a small disk is enough"
-
-
-@pytest.fixture
-def sqlite_store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
-        yield opened
 
 
 def config(folder: Path, url: str, **alarms: object) -> Config:
