@@ -98,7 +98,9 @@ def machine_reports(parts: Sequence[WorkerPart]) -> tuple[MachineReport, ...]:
     counts, out = _counted(parts), list[MachineReport]()
     level = LEVEL / (_TESTS * max(1, len(counts)))
     while True:
-        found = [_compared(one, counts, level) for one in counts.values()]
+        tables = [one.tables for one in counts.values()]
+        total = [sum(same) for same in zip(*tables, strict=True)]
+        found = [_compared(one, total, len(counts), level) for one in counts.values()]
         if not any(report.findings for report in found):
             return _with_speed((*out, *found), parts)
         worst = min(found, key=lambda one: (not one.findings, _least_chance(one)))
@@ -156,8 +158,7 @@ def _counted(parts: Sequence[WorkerPart]) -> dict[str, _Counts]:
     found: dict[str, _Counts] = {}
     for part in parts:
         share, at = part.share, groups[part.group]
-        pairs, voids, late = (np.zeros((len(groups), columns)) for columns in (3, 2, 2))
-        known = found.get(share.machine) or _Counts(share.machine, Tally(), (pairs, voids, late))
+        known = found.get(share.machine) or _no_counts(share.machine, len(groups))
         pairs, voids, late = known.tables
         pairs[at] += folded(share.tally)
         voids[at] += (share.batches - part.void_batches, part.void_batches)
@@ -166,16 +167,20 @@ def _counted(parts: Sequence[WorkerPart]) -> dict[str, _Counts]:
     return dict(sorted(found.items(), key=lambda one: -one[1].tally.games))
 
 
+def _no_counts(machine: str, groups: int) -> _Counts:
+    pairs, voids, late = (np.zeros((groups, columns)) for columns in (3, 2, 2))
+    return _Counts(machine, Tally(), (pairs, voids, late))
+
+
 def folded(tally: Tally) -> Vector:
     """Pairs that were even, won by one point, and won by two."""
     ll, ld, even, wd, ww = tally.pentanomial
     return np.array([even, ld + wd, ll + ww], dtype=np.float64)
 
 
-def _compared(own: _Counts, counts: dict[str, _Counts], level: float) -> MachineReport:
-    """A machine against all others of `counts`."""
-    others = [one.tables for one in counts.values() if one is not own]
-    theirs = [sum((table[i] for table in others), np.zeros_like(own.tables[i])) for i in range(3)]
+def _compared(own: _Counts, total: Sequence[Vector], machines: int, level: float) -> MachineReport:
+    """A machine against the others; `total` are the tables of all `machines` together."""
+    theirs = [table - mine for table, mine in zip(total, own.tables, strict=True)]
     results, voids, late = (
         cochran_mantel_haenszel(*both) for both in zip(own.tables, theirs, strict=True)
     )
@@ -184,7 +189,7 @@ def _compared(own: _Counts, counts: dict[str, _Counts], level: float) -> Machine
         (AlarmKind.WORKER_VOIDS, "a void game", voids, own.tables[1], theirs[1]),
         (AlarmKind.WORKER_TIME_LOSSES, "a loss on time", late, own.tables[2], theirs[2]),
     )
-    enough = len(counts) >= _FEWEST_MACHINES
+    enough = machines >= _FEWEST_MACHINES
     return MachineReport(
         machine=own.machine,
         tally=own.tally,

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)
 
 CRASHES = """\
 import os as _os, random as _random, sys as _sys
-if "sick" in _sys.argv and _random.random() < 0.02:
+if "sick" in _sys.argv and _random.random() < 0.03:
     _os._exit(1)
 """
 
@@ -55,7 +55,7 @@ def test_a_planted_sick_machine_is_found_set_aside_and_purged(
     finally:
         tuner.kill_all()
     assert [one["is_suspect"] for one in shown] == [True, False, False, False]
-    assert shown[0]["machine"] == sick and shown[0]["void_residual"] > 4.0
+    assert shown[0]["machine"] == sick and shown[0]["void_residual"] > 3.5
     assert list(dry["workers"]) == [name for name in dry["workers"] if name.startswith(sick)]
     assert done.returncode == 0 and f"{sick} stands out: " in done.stdout, done
     ((count,),) = shell(
