@@ -147,6 +147,8 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
 def _parts(run_id: int, iterations_per_group: int, after: int) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    # of its own report: void_games counts those of earlier attempts on other machines too
+    has_voids = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
     mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (batches.c.worker_id + 0).label("worker_id")
@@ -158,7 +160,7 @@ def _parts(run_id: int, iterations_per_group: int, after: int) -> sa.Select[Any]
             func.count().label("batches"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
-            _count_of(batches.c.void_games > 0).label("void_batches"),
+            _count_of(has_voids).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )

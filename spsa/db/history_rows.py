@@ -74,7 +74,7 @@ class WorkerShare:
 class WorkerPart:
     """What one worker has played of a group of consecutive tuning iterations.
 
-    `void_batches` have a void game, `late_batches` a game that was lost on time.
+    `void_batches` had a void game on this worker, `late_batches` a game that was lost on time.
     """
 
     group: int

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -201,7 +202,9 @@ def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
             claim = store.claim(f"k{k}-{i}", worker, 1000.0)
             assert claim is not None
             tally = DECIDED if sick and i == 0 else EVEN
-            store.report(claim, BatchResult(tally=tally, think_seconds=1.0, plus_nodes=1000 + k))
+            voids = {"crash": 2} if i == 1 and k < 3 else {}
+            result = BatchResult(tally=tally, voids=voids, minus_time_losses=k % 2)
+            store.report(claim, replace(result, think_seconds=1.0, plus_nodes=1000 + k))
         staged.apply(delta={"margin": 0.0}, theta_after=staged.now().theta)
     return staged
 
@@ -215,8 +218,25 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     for name, share in sums.items():
         first, *rest = [one.share for one in parts if one.share.worker == name]
         assert sum(rest, first) == share
-    late = [one.share.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
-    assert late == [1] * 8
+    assert [one.void_batches for one in parts] == [0, 0, 0, 3, 0, 0, *[0] * 6]
+    assert [one.late_batches for one in parts] == [1, 2, 0] * 4
+    last = [one.share.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
+    assert last == [1] * 8
+
+
+def test_a_void_game_is_the_fault_of_the_machine_that_had_it(store: Store) -> None:
+    theta = {"margin": 200.0}
+    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
+    staged.open(target_games=4, base_parameters=theta)
+    bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
+    claim = store.claim("first", bad, 1000.0)
+    assert claim is not None
+    store.fail(claim, "void 4 times", 4)
+    again = store.claim("second", good, 1000.0)
+    assert again is not None
+    store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
+    (part_,) = store.worker_parts(staged.run.id, 1)
+    assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 4, 0)
 
 
 def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:
