@@ -146,11 +146,16 @@ def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iter
     stopping = threading.Event()
 
     def watch() -> None:
-        try:
-            with open_store(config.database_url, is_stopping=stopping.is_set) as store:
-                AlarmWatch(store, config, master_lease, stopping).run(run)
-        except TuningError as error:
-            log.warning("alarms are not watched: %s", error)
+        while not stopping.is_set():
+            try:
+                with open_store(config.database_url, is_stopping=stopping.is_set) as store:
+                    AlarmWatch(store, config, master_lease, stopping).run(run)
+                break
+            except DatabaseUnreachable:
+                stopping.wait(_LOOK_SECONDS)
+            except TuningError as error:
+                log.warning("alarms are not watched: %s", error)
+                break
 
     thread = threading.Thread(target=watch, name="alarms", daemon=True)
     thread.start()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)
 
 CRASHES = """\
 import os as _os, random as _random, sys as _sys
-if "sick" in _sys.argv and _random.random() < 0.03:
+if "sick" in _sys.argv and _random.random() < 0.04:
     _os._exit(1)
 """
 
@@ -23,7 +23,7 @@ def prepared(folder: Path, url: str) -> Tuner:
     tuner = uci_tuner(folder, url, iterations=500)
     config = (folder / "config.toml").read_text()
     config = config.replace("games_per_iteration = 4", "games_per_iteration = 16")
-    config = config.replace("max_moves = 20", "max_moves = 8")
+    config = config.replace("max_moves = 20", "max_moves = 5")
     config += "[alarms]\nafter = 1\n[fleet]\nset_aside = true\n"
     (folder / "config.toml").write_text(config)
     script = folder / "optional.py"
