@@ -24,7 +24,7 @@ from spsa.db.history_rows import WorkerPart
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.alarms import chi_square_tail
 
-LEVEL = 0.001
+LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
 
 _TESTS = 3
