@@ -203,7 +203,7 @@ def watched(staged: Stage, wanted: Config) -> Iterator[None]:
         thread.join(10)
 
 
-def until(is_so: object, seconds: float = 10.0) -> None:
+def until(is_so: object, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not is_so():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -263,12 +263,12 @@ def _told_once(tuner: Tuner, server: Server) -> None:
         return [line for _, _, body in server.posts for line in body.splitlines()[1:]]
 
     master = tuner.master()
-    until(lambda: told() != [], 60.0)
+    until(lambda: told() != [])
     master.terminate()
     assert tuner.ended(master) == 130
     tuner.master()
     tuner.worker("--lease", "5")
-    until(lambda: len(told()) == 2, 60.0)
+    until(lambda: len(told()) == 2)
     assert told()[0].startswith("alarm: small: no worker plays")
     assert told()[1] == "over: small: no worker plays"
     assert (tuner.folder / "told").read_text().count("no worker plays") == 2
