@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.config import Config, project_theta, says
@@ -15,6 +16,8 @@ from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
+from spsa.report.history import worker_parts
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.purge import moves_table, sentences, to_json
 from spsa.report.text import terminal
 
@@ -104,6 +107,11 @@ def _length(text: str) -> timedelta:
     help="Reported then or later: in UTC, as 2026-11-21T14:00, or how long ago, as 90m, 2h, 1d.",
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Reported before that.")
+@click.option(
+    "--suggested",
+    is_flag=True,
+    help="Results of the machine that stands out most, as `status --workers` shows it.",
+)
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -112,6 +120,7 @@ def purge(
     config: str | None,
     database_url: str | None,
     run: str | None,
+    suggested: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -123,10 +132,18 @@ def purge(
     A result is removed if it meets all conditions. The rows stay in the database and count no more.
     Games of open iterations are played again. The master of the run may keep running.
     """
-    _refuse_vague(conditions, ask=not (dry_run or yes), as_json=as_json)
+    if suggested and (conditions["host"] or conditions["worker"]):
+        raise click.UsageError("--suggested names a machine: leave --host and --worker out")
+    given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
+    _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
         chosen = store.run(run)
+        if suggested:
+            suspect = _suspect(store, chosen)
+            conditions["host"] = suspect.machine
+            reason = reason if _is_given("reason") else f"it stands out: {suspect.reason}"
+            echo(f"{suspect.machine} stands out: {suspect.reason}", err=as_json)
         try:
             tuning = tuning_of(chosen)
             selection = _selection(store, **conditions)
@@ -149,13 +166,31 @@ def purge(
             echo(f"purge {done.number}: {done.games} games are removed")
 
 
-def _refuse_vague(conditions: dict[str, Any], *, ask: bool, as_json: bool) -> None:
-    if not any(value not in (None, ()) for value in conditions.values()):
+def _refuse_vague(is_selective: bool, *, ask: bool, as_json: bool) -> None:
+    if not is_selective:
         raise click.UsageError(
-            "give a condition: --worker, --host, --iteration, --batch, --since or --until"
+            "give a condition: --worker, --host, --iteration, --batch, --since, --until or "
+            "--suggested"
         )
     if ask and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def _suspect(store: Store, run: Run) -> MachineReport:
+    """The machine that stands out most by its results or faults.
+
+    Raises:
+        NothingToDo: none does.
+    """
+    for report in machine_reports(worker_parts(store, run)):
+        if report.is_suspect:
+            return report
+    raise NothingToDo(f"no machine of run {run.name} stands out: `spsa-master status --workers`")
 
 
 def _selection(
