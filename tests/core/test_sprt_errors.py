@@ -11,9 +11,9 @@ import pytest
 
 from spsa.core.scoring import ELO_PER_SCORE, Model, Tally, sprt
 
-TESTS = 1500
-PAIRS_A_LOOK = 8
-LOOKS = 1500
+TESTS = 2000
+PAIRS_A_LOOK = 4
+LOOKS = 3000
 RESULTS = np.arange(-2.0, 3.0)
 DRAWISH = np.array([0.02, 0.20, 0.52, 0.22, 0.04])
 
