@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
 from types import FrameType
 
@@ -16,6 +17,7 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
+from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
@@ -97,14 +99,33 @@ def held_run(
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
+class LeaseWatch:
+    """Watches by this process's own clock whether another master still renews its lease."""
+
+    def __init__(self) -> None:
+        self._end: datetime | None = None
+        self._since = time.monotonic()
+
+    def saw(self, end: datetime | None) -> None:
+        """The lease of the other master ends then."""
+        if end != self._end:
+            self._end, self._since = end, time.monotonic()
+
+    def abandoned(self) -> datetime | None:
+        """The end of a lease that was not renewed for as long as a lease lasts; else None."""
+        return self._end if time.monotonic() - self._since > LEASE_SECONDS else None
+
+
 def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> MasterLease:
     me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     end = time.monotonic() + patience
     waiting = False
+    watch = LeaseWatch()
     while not stopping.is_set():
         try:
-            return store.acquire(run.id, me, LEASE_SECONDS)
+            return store.acquire(run.id, me, LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
+            watch.saw(error.lease_end)
             if time.monotonic() > end:
                 raise
             if not waiting:
@@ -144,6 +165,7 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
             stopping=seat.stopping,
             sign=sign,
             background=_background(seat.config, prepared.run),
+            usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
         project(store.run(name))
         return ended

@@ -1,11 +1,9 @@
 """`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
-from collections.abc import Mapping
 from math import isfinite
 
 import click
 
-from spsa.builds.rust import render, unified_patch
 from spsa.cli.common import (
     actor,
     config_option,
@@ -14,17 +12,17 @@ from spsa.cli.common import (
     settings,
     theta_option,
 )
-from spsa.config import DeliveryKind, project_parameter, read_sources
-from spsa.core.params import Space, target
+from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
+from spsa.cli.params_import import import_
+from spsa.config import DeliveryKind, project_parameter
+from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from spsa.history.steering import Edit, change_space
-from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space, tuning_of
 from spsa.output import echo, echo_json, echo_raw
-from spsa.report.table import Column, FittedTable
-from spsa.report.text import number, terminal
-from spsa.report.theta import Theta, chosen_theta
+from spsa.report.plan import space_table
+from spsa.report.text import terminal
 
 
 @click.group()
@@ -47,7 +45,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
         echo_json(space.to_json())
     else:
         over_uci = found.delivery.kind is DeliveryKind.UCI
-        terminal().print(_space_table(space, over_uci=over_uci))
+        terminal().print(space_table(space, over_uci=over_uci))
 
 
 @params.command()
@@ -66,35 +64,13 @@ def diff(
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
-    _refuse_contradictions(run, start, theta)
     found = settings(config, database_url)
     space = checked_space(found)
-    wanted: Mapping[str, float] = {p.name: p.value for p in space.parameters}
-    if run is not None:
-        wanted = _values_of(found.database_url, run, start, theta)
-    values = space.rounded(space.steps(wanted))
+    values = chosen_values(found, space, run=run, start=start, theta=theta)
     if found.delivery.kind is DeliveryKind.UCI:
-        lines = (f"setoption name {name} value {v}\n" for name, v in space.options(values).items())
-        echo_raw("".join(lines))
-        return
-    source, constants = source_of(found), found.build.constants_file
-    texts = read_sources(space, source, constants)
-    for name, text in render(space, values, texts, constants).items():
-        echo_raw(unified_patch(texts[name], text, name))
-
-
-def _refuse_contradictions(run: str | None, start: bool, theta: str | None) -> None:
-    if start and theta is not None:
-        raise click.UsageError("--start and --theta name two different sets of values")
-    if run is None and (start or theta is not None):
-        given = "--start" if start else "--theta"
-        raise click.UsageError(f"{given} is about a run: name it with --run NAME")
-
-
-def _values_of(database_url: str, name: str, start: bool, theta: str | None) -> Mapping[str, float]:
-    with open_store(database_url) as store:
-        run = store.run(name)
-    return run.start_theta if start else chosen_theta(run, Theta(theta or Theta.FINAL))
+        echo_raw(setoption_lines(space, values))
+    else:
+        echo_raw(source_patch(found, space, values))
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -156,27 +132,5 @@ def set_(
         echo(f"note: params.toml keeps what it says: {error}", err=True)
 
 
-def _space_table(space: Space, *, over_uci: bool) -> FittedTable:
-    """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
-    )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
-            p.group,
-            "" if p.active else "frozen",
-        )
-    return table
+params.add_command(import_)
+params.add_command(export)

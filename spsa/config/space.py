@@ -30,13 +30,17 @@ _MOST_CONSTRAINTS = 5000
 
 
 def load_space(path: Path) -> Space:
-    """Read params.toml. Raises InvalidInput with all that is wrong in it.
+    """Read params.toml. Raises InvalidInput with all that is wrong in it."""
+    return space_of(read_document(path))
+
+
+def space_of(document: Document) -> Space:
+    """The space of a document with the tables of params.toml, whatever its format is.
 
     A parameter is a whole number (`type = "int"`) when `min`, `max` and `step` are; `value` does
     not count, because the master writes fractions there. A `scale`, or a fraction in one of the
     three, or the amplitude of a table makes it a real number (`type = "float"`).
     """
-    document = read_document(path)
     faults = Faults(document)
     parameters = _parameters(document, faults)
     constraints = _constraints(document, faults)

@@ -6,14 +6,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core.limits import COUNTS
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
-from spsa.db.database import COUNTS, Database, tally_of
+from spsa.db.database import Database, tally_of
 from spsa.db.entries import Values
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, ThetaPoint, WorkerShare
-from spsa.db.row_values import iteration_of
-from spsa.db.rows import Iteration
+from spsa.db.row_values import claim_of, iteration_of
+from spsa.db.rows import Claim, Iteration
 from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
+from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 _KS = 500  # numbers in one IN (...)
@@ -25,6 +27,17 @@ _BATCH_LINE = (
     *("seq", "games", "attempt", "failures", "slot", "void_games", "voids"),
     *("seconds", "leased_at", "reported_at", "last_error"),
 )
+
+_PLAYED = (
+    sa.literal("").label("claim_id"),  # who reads this holds no claim
+    *(batches.c[name] for name in ("id", "seq", "attempt", "first_pair", "games", "seed")),
+    *(batches.c.status, iterations.c.id.label("iteration_id")),
+    *(iterations.c[name] for name in ("iteration_number", "purpose", "signature", "terms")),
+    *(iterations.c[name] for name in ("plus_sha256", "plus_engine_path", "plus_options")),
+    *(iterations.c[name] for name in ("minus_sha256", "minus_engine_path", "minus_options")),
+    *(runs.c.id.label("run_id"), runs.c.name.label("run_name"), runs.c.seed.label("run_seed")),
+)
+"""The columns of `spsa_claimed`, from tables that viewers may read."""
 
 
 class HistoryQueries(Database):
@@ -95,6 +108,28 @@ class HistoryQueries(Database):
         with self._read() as connection:
             row = connection.execute(statement).one_or_none()
             return None if row is None else iteration_of(row)
+
+    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None]:
+        """What a worker played in batch `seq` of the iteration `number`, and its reported counts.
+
+        The counts are None where the batch has not been reported, or was purged.
+
+        Raises:
+            NothingToDo: the run has no such batch.
+        """
+        statement = (
+            select(*_PLAYED, *(batches.c[name] for name in COUNTS))
+            .select_from(batches.join(iterations).join(runs))
+            .where(
+                runs.c.id == run_id, iterations.c.iteration_number == number, batches.c.seq == seq
+            )
+        )
+        with self._read() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
+        done = row.status == BatchStatus.DONE
+        return claim_of(row, lease_seconds=0.0), tally_of(row) if done else None
 
     def batch_lines(self, iteration_id: int) -> list[BatchLine]:
         """The batches of an iteration, in order."""

@@ -4,19 +4,19 @@ Every write checks the master lease, and that the run is still as it was when th
 check that fails raises an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
 from spsa.db.iteration_rows import joined, number_of, open_one
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
-from spsa.db.rows import MasterLease
-from spsa.db.run_status import set_run_status
+from spsa.db.rows import MasterLease, Run
+from spsa.db.run_status import ALARM, ALARM_OVER, set_run_status, write_event
 from spsa.db.schema import (
     IS_OPEN,
     IS_VALIDATION,
@@ -137,6 +137,48 @@ class MasterQueries(MasterLeaseQueries):
             if run.applied != run.max_iterations:
                 raise IllegalTransition(f"run {run.name} has iterations left")
             set_run_status(connection, run.name, RunStatus.FINISHED, "master")
+
+    def shorten(
+        self, master_lease: MasterLease, seen: Run, max_iterations: int, reason: str
+    ) -> None:
+        """Let a run end with the iterations that it has opened.
+
+        Args:
+            seen: the run when that was decided.
+            max_iterations: the last k that it has opened.
+
+        Raises:
+            MasterLeaseLost: another master holds this run.
+            IllegalTransition: the run has changed since.
+        """
+        with self._write() as connection:
+            run = self._locked_run(connection, master_lease)
+            _refuse_changed(run, seen.purges, seen.changes)
+            opened = select(func.max(iterations.c.k)).where(iterations.c.run_id == run.id)
+            now = (run.status, run.applied, run.max_iterations, connection.scalar(opened))
+            if now != (RunStatus.RUNNING, seen.applied, seen.max_iterations, max_iterations):
+                raise IllegalTransition(f"run {run.name} has changed since it was to be shortened")
+            changing = update(runs).where(runs.c.id == run.id)
+            connection.execute(changing.values(max_iterations=max_iterations))
+            detail = {"applied": run.applied, "max_iterations": max_iterations, "reason": reason}
+            write_event(connection, run.id, "stop_when", "master", detail)
+
+    def record_alarms(
+        self,
+        master_lease: MasterLease,
+        begun: Sequence[Mapping[str, str]],
+        over: Sequence[Mapping[str, str]],
+    ) -> None:
+        """Write an event for each alarm that has begun, and for each that is over.
+
+        Raises:
+            MasterLeaseLost: another master holds this run.
+        """
+        with self._write() as connection:
+            run = self._locked_run(connection, master_lease)
+            for kind, alarms in ((ALARM, begun), (ALARM_OVER, over)):
+                for alarm in alarms:
+                    write_event(connection, run.id, kind, "master", alarm)
 
     def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
         """Delete the bytes of the binaries of iteration k that no later or open iteration uses.

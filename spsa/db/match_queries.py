@@ -6,7 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
-from spsa.db.database import COUNTS, Database, tally_of
+from spsa.core.limits import COUNTS
+from spsa.db.database import Database, tally_of
 from spsa.db.entries import Compared
 from spsa.db.history_rows import MatchLine
 from spsa.db.row_values import iteration_of

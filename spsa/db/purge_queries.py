@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.db.database import COUNTS, may_become
+from spsa.core.limits import COUNTS
+from spsa.db.database import may_become
 from spsa.db.purge_records import (
     PurgeRecordQueries,
     counted,

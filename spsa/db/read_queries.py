@@ -1,5 +1,6 @@
 """The queries that only read: runs, iterations, the log of steps, workers, events."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -195,10 +196,16 @@ class ReadQueries(Database):
         with self._read() as connection:
             return [worker_of(row) for row in connection.execute(_workers())]
 
-    def events(self, run_id: int, last: int = 100) -> list[Event]:
-        """The newest `last` events of a run, oldest first."""
+    def events(
+        self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
+    ) -> list[Event]:
+        """The newest `last` events of a run, of these kinds if given; oldest first."""
+        wanted = () if kinds is None else (events.c.kind.in_(kinds),)
         statement = (
-            select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
+            select(events)
+            .where(events.c.run_id == run_id, *wanted)
+            .order_by(events.c.id.desc())
+            .limit(last)
         )
         with self._read() as connection:
             return [event_of(row) for row in connection.execute(statement)][::-1]

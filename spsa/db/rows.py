@@ -84,6 +84,7 @@ class Run:
     start_space: Mapping[str, Any] | None = None
     start_state: Mapping[str, Any] | None = None
     master_id: str | None
+    builds: Mapping[str, Any] | None = None
     epoch: int
     created_at: datetime
     finished_at: datetime | None
@@ -108,7 +109,7 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterLease:
-    """The right to move a run; each acquisition has its own `epoch`."""
+    """The right to advance a run; each acquisition has its own `epoch`."""
 
     run_id: int
     master_id: str

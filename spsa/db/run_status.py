@@ -11,6 +11,9 @@ from spsa.db.schema import events, runs, seconds_from_now
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import RUN, RunStatus
 
+ALARM, ALARM_OVER = "alarm", "alarm_over"
+"""The kinds of the events of an alarm's beginning and of its end."""
+
 
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]

@@ -50,6 +50,7 @@ runs = Table(
     Column("master_id", sa.Text),
     Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
     Column("lease_expires_at", UtcTime),
+    Column("builds", Json),  # what the master builds now, and how long builds take in seconds
     created_at(),
     Column("finished_at", UtcTime),
     # scheduling: the highest priority first, and equal ones by their shares of the slots

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from spsa.algorithms.tuning import Proposal
+from spsa.core.builds import Builds
 from spsa.db.store import RunView, Values
 from spsa.master.decide import BuildProgress
 from spsa.master.delivery import Delivery, Sides
@@ -80,11 +81,13 @@ class BuildThreads:
     A context manager: its end cancels the builds that are not finished.
     """
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, usual: float | None = None) -> None:
+        """`usual` is what builds of this run took before, in seconds."""
         self._delivery = delivery
         self._threads = ThreadPoolExecutor(delivery.at_once, "build")
         self._assumed = 0.0 if delivery.source_sha256 is None else ASSUMED_SECONDS
-        self._seconds = deque[float](maxlen=_MEASURED)
+        self._seconds = deque([] if usual is None else [usual], maxlen=_MEASURED)
+        self._begun: dict[int, float] = {}
 
     @property
     def builders(self) -> int:
@@ -101,13 +104,28 @@ class BuildThreads:
         """Whether `seconds` was measured, not assumed."""
         return bool(self._seconds)
 
-    def start(self, plus: Values, minus: Values) -> Future[Sides]:
-        """Start to build two engines with these values."""
-        return self._threads.submit(self._prepared, plus, minus)
+    def builds(self) -> Builds | None:
+        """What is being built; None where nothing ever is."""
+        if self._delivery.source_sha256 is None:
+            return None
+        begun = dict(self._begun)
+        return Builds(
+            iterations=tuple(sorted(begun)),
+            sides=self._delivery.sides if begun else (),
+            seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
+            usual=self.seconds if self.is_measured else None,
+        )
 
-    def _prepared(self, plus: Values, minus: Values) -> Sides:
-        began = time.monotonic()
-        sides = self._delivery.prepare(plus, minus)
+    def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
+        """Start to build two engines with these values, for iteration k or for a match."""
+        return self._threads.submit(self._prepared, k, plus, minus)
+
+    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
+        began = self._begun[k] = time.monotonic()
+        try:
+            sides = self._delivery.prepare(plus, minus)
+        finally:
+            del self._begun[k]
         self._seconds.append(time.monotonic() - began)
         return sides
 

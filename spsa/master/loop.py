@@ -25,6 +25,7 @@ from spsa.master.decide import (
     Finish,
     Idle,
     OpenIteration,
+    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -34,6 +35,7 @@ from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
 from spsa.master.settings import RunSettings
+from spsa.master.verdict import enough
 from spsa.security.signing import Sign
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
@@ -49,7 +51,7 @@ class Master:
     """Moves one run until it ends or `stopping` is set.
 
     `project` writes theta to params.toml. It is called at the start and after every commit that
-    moved theta.
+    moved theta. `usual_build` is what builds of the run took before, in seconds.
     """
 
     store: Store
@@ -63,6 +65,7 @@ class Master:
     sign: Sign | None = None
     background: BackgroundPlan | None = None
     tick: float = TICK_SECONDS
+    usual_build: float | None = None
     _session: MasterSession = field(init=False)
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
@@ -72,11 +75,13 @@ class Master:
     # results, purges and changes of the theta that was last written to params.toml
     _projected: tuple[int, int, int] | None = field(init=False, default=None)
     _changes: int = field(init=False, default=0)  # of the space of `tuning`
+    # whether `stop_when` ends the run, with its results, purges, changes and length
+    _judged: tuple[tuple[int, int, int, int], str | None] | None = field(init=False, default=None)
     _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
-        self._build_threads = BuildThreads(self.delivery)
+        self._build_threads = BuildThreads(self.delivery, self.usual_build)
         self._pacer = Pacer(self.settings, self._build_threads)
         self._background = Background(self.background, self.settings, self._build_threads)
 
@@ -91,7 +96,8 @@ class Master:
             while not self.stopping.is_set():
                 with self._session.surviving_outages():
                     view = self._view()
-                    decision = next_decision(view, self._pacer.pacing(view), self._builds.progress)
+                    pacing, enough = self._pacer.pacing(view), self._enough(view.run)
+                    decision = next_decision(view, pacing, self._builds.progress, enough)
                     if isinstance(decision, Stop):
                         return view.run.status
                     if not self._act(view, decision):
@@ -99,7 +105,7 @@ class Master:
         return None
 
     def _view(self) -> RunView:
-        view = self._session.view()
+        view = self._session.view(self._build_threads.builds())
         run = view.run
         if run.changes != self._changes:
             self.tuning, self._changes = self.tuning.on(Space.from_json(run.space)), run.changes
@@ -124,9 +130,19 @@ class Master:
                 self._apply(view.run, iteration)
             case Finish():
                 self.store.finish(self.master_lease)
+            case Shorten(k, reason):
+                self.store.shorten(self.master_lease, view.run, k, reason)
+                log.warning("no more iterations are opened: %s", reason)
             case Idle() | Stop():
                 return False
         return True
+
+    def _enough(self, run: Run) -> str | None:
+        """Why the run needs no more iterations, computed once after each result."""
+        results = (run.applied, run.purges, run.changes, run.max_iterations)
+        if self._judged is None or self._judged[0] != results:
+            self._judged = results, enough(run, self.settings)
+        return self._judged[1]
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""
@@ -137,7 +153,7 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus)
+        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
         self._builds.add(QueuedBuild(proposal, run.applied, run.purges, run.changes, sides))
 
     def _open(self, view: RunView) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol
 
 from spsa.algorithms.tuning import Proposal, Update
+from spsa.core.builds import Builds
 from spsa.db.store import Iteration, MasterLease, RunView, Store
 from spsa.errors import DatabaseUnreachable, IllegalTransition
 
@@ -46,13 +47,13 @@ class MasterSession:
     stopping: threading.Event
     tick: float = TICK_SECONDS
 
-    def view(self) -> RunView:
-        """Renew the master lease and view the run.
+    def view(self, builds: Builds | None = None) -> RunView:
+        """Renew the master lease, tell what is being built, and view the run.
 
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
-        return self.store.tick(self.master_lease, LEASE_SECONDS)
+        return self.store.tick(self.master_lease, LEASE_SECONDS, builds)
 
     def wait(self) -> None:
         """Wait until it is time for the next view."""

@@ -62,7 +62,9 @@ def checked_space(config: Config) -> Space:
 def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, or the options of the engine."""
     if config.delivery.engine is not None:
-        return check_against_engine(space, declared(config.delivery.engine), config)
+        arguments = config.terms.engine_arguments
+        declarations = declared(config.delivery.engine, arguments=arguments)
+        return check_against_engine(space, declarations, config)
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
     return check_against_source(space, texts, constants, str(config.params_path))
@@ -257,4 +259,5 @@ def settings_from(config: Config, planned_iterations: int | None = None) -> RunS
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         terms=config.terms,
+        stop_when=config.stop_when,
     )

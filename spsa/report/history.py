@@ -15,7 +15,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
-from spsa.report.gain import EstimatedGain, estimated_gain
+from spsa.master.gain import EstimatedGain, estimated_gain
 from spsa.report.status import measured, pooled
 from spsa.report.trails import sampled
 

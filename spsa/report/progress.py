@@ -11,13 +11,14 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.store import Iteration, RunView
-from spsa.lifecycle import Purpose, RunStatus
+from spsa.lifecycle import Purpose
+from spsa.report.runs import building, duration
 from spsa.report.status import wanted_games
-from spsa.report.text import START_A_WORKER, duration, number, plural, score, sentence
+from spsa.report.text import START_A_WORKER, number, plural, score, sentence
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +159,9 @@ class Progress:
             what += f", {plural(tally.games, 'game')}"
             left = max(0, wanted_games(run) - tally.games)
         reason = f"; {run.reason}" if run.reason else ""
-        return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}"
+        builds = Builds.from_json(run.builds)
+        made = f"; {building(builds)}" if builds.iterations else ""
+        return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}{made}"
 
     def _speed(self, games_left: int) -> str:
         rate = self._pace.games_per_second
@@ -175,9 +178,7 @@ class Progress:
                 f"{iteration.games_played}/{iteration.target_games}",
                 score(iteration.tally) if iteration.tally.games else "waiting for a worker",
             )
-        in_build = view.run.status is RunStatus.RUNNING and not view.open
-        below = Text("making the next two engines") if in_build else rows
-        return Group(sentence(self._headline(view, tally)), below)
+        return Group(sentence(self._headline(view, tally)), rows)
 
 
 def _players(view: RunView) -> str:

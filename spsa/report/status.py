@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from spsa.algorithms.observing import noted
+from spsa.core.builds import Builds
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Estimate, Tally, elo, standard_error
 from spsa.core.stored_json import as_written
@@ -13,9 +14,11 @@ from spsa.db.history_rows import MatchLine
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.lifecycle import Purpose
+from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
+from spsa.report.verdict import verdict_json
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -78,10 +81,12 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
+    verdict: Verdict
     struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
+    builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -139,13 +144,16 @@ class Status:
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "verdict": verdict_json(self.verdict),
+            "building": self.builds.to_json(),
             "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
-    beside = live(store.run_overviews())
+    standings = store.run_overviews()
+    beside = live(standings)
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
@@ -162,10 +170,12 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+        verdict=verdict(run),
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
         strength=_several(store.match_lines(run.id)),
+        builds=_builds(run, standings),
     )
 
 
@@ -181,6 +191,13 @@ def pooled(matches: Sequence[MatchLine]) -> StrengthCurve | None:
 
 def _several(matches: Sequence[MatchLine]) -> StrengthCurve | None:
     return pooled(matches) if len({match.k for match in matches if match.k}) > 1 else None
+
+
+def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
+    """What the master builds; one that was killed builds nothing."""
+    found = Builds.from_json(run.builds)
+    has_master = any(one.has_master for one in standings if one.name == run.name)
+    return found if has_master else Builds(usual=found.usual)
 
 
 def measured(run: Run, validation: Iteration) -> tuple[str, ...]:

@@ -52,16 +52,6 @@ class Report:
     def sentences(self) -> Iterator[str]:
         """The run in sentences: how far, how strong, by what it was found."""
         yield from (line.strip() for line in headlines(self.status))
-        yield self._gain()
-
-    def _gain(self) -> str:
-        gain = self.history.gain
-        if gain is None:
-            return "the rule has no estimate of the Elo gained"
-        return (
-            f"the rule estimates that theta gained {gain.elo[-1]:+.1f} ± {gain.deviation[-1]:.1f} "
-            "Elo (one deviation by its own model, which may be too narrow; no measurement)"
-        )
 
     def tables(self) -> Iterator[FittedTable]:
         """Every figure with its error."""

@@ -11,10 +11,11 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
-from spsa.report.runs import standings_table
+from spsa.report.runs import building, duration, standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
+from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
@@ -66,8 +67,11 @@ def headlines(status: Status) -> Iterator[str]:
     if run.reason:
         yield f"  because: {run.reason}"
     yield f"  {_strength(status)}"
+    yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
         yield f"  {_pace(status)}"
+    if status.builds.iterations:
+        yield f"  {building(status.builds)}"
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
@@ -107,10 +111,10 @@ def _strength(status: Status) -> str:
 
 def _pace(status: Status) -> str:
     if status.run.status is RunStatus.PAUSED:
-        return "paused: `spsa-master resume` goes on with it"
+        return "paused: `spsa-master resume` continues it"
     if status.run.master_id is None:
         command = "run" if status.run.finished_at is None else "validate"
-        return f"no master moves it: `spsa-master {command}` goes on with it"
+        return f"no master runs it: `spsa-master {command}` continues it"
     if not status.present:
         return f"no worker plays: {START_A_WORKER}"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
@@ -137,15 +141,6 @@ def elo_text(tally: Tally) -> str:
     """`14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
     found = estimate(tally)
     return "-" if found is None else f"{found.value:+.1f} ± {found.error:.1f}"
-
-
-def duration(seconds: float) -> str:
-    """`2d 3h`, `1h 20m`, `4m 10s`: two units are enough."""
-    whole = round(seconds)
-    for size, name, part, part_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
-        if whole >= size:
-            return f"{whole // size}{name} {whole % size // part}{part_name}"
-    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
 
 
 def number(value: float) -> str:

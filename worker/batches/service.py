@@ -88,7 +88,7 @@ def serve(service: Service) -> int:
         tune_interpreter()
         with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
             client = DatabaseClient(store, _info(service), service.lease, RECONNECT)
-            engines = EngineCache(_cache(service), store.engine_bytes, service.trust_key)
+            engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
             return Worker(client, pool, engines, service.options, received).run()
 
 
@@ -110,7 +110,7 @@ def _opened_store(service: Service, received: Interrupts) -> Store | None:
     return None
 
 
-def _cache(service: Service) -> Path:
+def engine_folder(service: Service) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = service.engines_cache or default_folder()
     try:

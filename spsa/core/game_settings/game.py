@@ -125,13 +125,27 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideFile:
+    """A file that engines load, such as a network: a path, and the hash of the bytes there."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameSettings:
-    """The game settings: all that decides a game besides the engines, the seed and the opening."""
+    """The game settings: all that decides a game besides the engines, the seed and the opening.
+
+    Both engines are started with `engine_arguments`. `engine_files` are by the options that take
+    their paths.
+    """
 
     time_control: TimeControl
     adjudication: Adjudication = field(default_factory=Adjudication)
     book: Book = field(default_factory=Book)
     engine_options: Mapping[str, str] = field(default_factory=dict)
+    engine_arguments: tuple[str, ...] = ()
+    engine_files: Mapping[str, SideFile] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -154,4 +168,8 @@ class GameSettings:
                 ),
                 book=built(Book, data["book"]),
                 engine_options=dict(data["engine_options"]),
+                engine_arguments=tuple(data["engine_arguments"]),
+                engine_files={
+                    option: built(SideFile, file) for option, file in data["engine_files"].items()
+                },
             )

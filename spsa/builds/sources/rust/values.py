@@ -1,19 +1,29 @@
-"""The value of a constant, and the numbers of an expression, from the syntax tree."""
+"""The value and the type of a constant, and the numbers of an expression, from the syntax tree."""
 
 from tree_sitter import Node
 
-from spsa.builds.rust.literal import Literal
-from spsa.builds.rust.shape import (
+from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.shape import (
+    COMMENTS,
     DEEPEST,
     NUMBERS,
     Group,
     Opaque,
     Shape,
+    arguments,
     content,
     literals,
     number_at,
     opaque,
     text_of,
+)
+from spsa.builds.sources.types import (
+    RUST_INTEGERS,
+    ArrayOf,
+    Named,
+    StructOf,
+    TupleOf,
+    ValueType,
 )
 
 _BRACKETS = {"parenthesized_expression", "reference_expression"}
@@ -131,11 +141,37 @@ def _number(node: Node) -> Literal | None:
     return number_at(text_of(node), node.start_byte, node.end_byte)
 
 
-def arguments(items: tuple[Shape, ...], callee: str = "") -> Shape | None:
-    """What a call is made with: its only argument, or all of them if one has a number."""
-    if not any(True for item in items for _ in literals(item)):
+_ATOMIC = {f"Atomic{name.upper()}": name for name in (*RUST_INTEGERS, "bool")} | {
+    "AtomicUsize": "usize",
+    "AtomicIsize": "isize",
+}
+
+
+def type_of(node: Node, depth: int = 0) -> ValueType:
+    """The type that `node` writes, inside `depth` brackets; references are looked through."""
+    if depth > DEEPEST:
+        return Named("nested too deeply")
+    if node.type == "reference_type":
+        return type_of(content(node)[-1], depth + 1)
+    if node.type == "array_type" and (element := node.child_by_field_name("element")) is not None:
+        return ArrayOf(type_of(element, depth + 1))
+    if node.type == "tuple_type":
+        return TupleOf(tuple(type_of(field, depth + 1) for field in content(node)))
+    name = text_of(node).rsplit("::", 1)[-1]
+    return Named(_ATOMIC.get(name, name))
+
+
+def struct_of(node: Node) -> ValueType | None:
+    """What a struct is made of; None for one without fields."""
+    body = node.child_by_field_name("body")
+    if body is None:
         return None
-    return items[0] if len(items) == 1 else Group(items, True, (), callee.rsplit("::", 1)[-1])
+    parts = [part for part in content(body) if part.type != "visibility_modifier"]
+    if body.type == "ordered_field_declaration_list":
+        return TupleOf(tuple(type_of(part) for part in parts))
+    named = [(part.child_by_field_name("name"), part.child_by_field_name("type")) for part in parts]
+    fields = [(text_of(name), type_of(kind)) for name, kind in named if name and kind]
+    return StructOf(tuple(name for name, _ in fields), tuple(kind for _, kind in fields))
 
 
 def separated(tree: Node, depth: int) -> tuple[Shape, ...]:
@@ -149,7 +185,7 @@ def split(tokens: list[Node], separator: str) -> list[list[Node]]:
     for token in tokens:
         if token.type == separator:
             parts.append([])
-        elif token.type not in ("line_comment", "block_comment"):
+        elif token.type not in COMMENTS:
             parts[-1].append(token)
     return [part for part in parts if part]
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
 
-from spsa.builds.rust.literal import Literal
-from spsa.builds.rust.shape import Group, Opaque, Shape
-from spsa.builds.rust.syntax import Kind, RustConstant, RustFile
-from spsa.builds.rust.types import (
+from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.shape import Group, Opaque, Shape
+from spsa.builds.sources.types import (
     INTEGERS,
     LARGEST_F32,
     REALS,
     UNKNOWN,
     Named,
-    RustType,
+    ValueType,
     as_stored,
     holds,
     inside,
@@ -43,7 +43,7 @@ class ConstantRefused(TuningError):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One number of a constant. `type` is its Rust type as far as the file tells, or None."""
+    """One number of a constant. `type` is its type as far as the file tells, or None."""
 
     location: Location
     literal: Literal
@@ -89,7 +89,7 @@ class Element:
             )
 
 
-def constant(file: RustFile, location: Location) -> RustConstant:
+def constant(file: SourceFile, location: Location) -> SourceConstant:
     """The one constant that `location` names, whatever its value is.
 
     A `const` or `static` goes before a variable or a macro's entry of the same name. Raises
@@ -107,7 +107,7 @@ def constant(file: RustFile, location: Location) -> RustConstant:
     raise _ambiguous(file, shipped) if shipped else _absent(file, location, found)
 
 
-def element(file: RustFile, location: Location) -> Element:
+def element(file: SourceFile, location: Location) -> Element:
     """The number at `location`. Raises ConstantRefused when there is none to be rewritten."""
     shape, kind = _descend(file, location)
     if isinstance(shape, Literal):
@@ -122,7 +122,7 @@ def element(file: RustFile, location: Location) -> Element:
     raise _opaque(location, shape)
 
 
-def elements(file: RustFile, location: Location) -> dict[Location, Element]:
+def elements(file: SourceFile, location: Location) -> dict[Location, Element]:
     """All the numbers inside `location`, in the order they are written.
 
     Raises ConstantRefused when one of them is not written out as a number.
@@ -134,7 +134,7 @@ def elements(file: RustFile, location: Location) -> dict[Location, Element]:
     return {place: one for place, one in found.items() if isinstance(one, Element)}
 
 
-def written(file: RustFile, location: Location) -> dict[Location, Element | Opaque]:
+def written(file: SourceFile, location: Location) -> dict[Location, Element | Opaque]:
     """All that stands inside `location`, whether it is written out as a number or not.
 
     Raises ConstantRefused where there is no such place.
@@ -144,7 +144,7 @@ def written(file: RustFile, location: Location) -> dict[Location, Element | Opaq
 
 
 def _written(
-    file: RustFile, location: Location, shape: Shape, kind: RustType
+    file: SourceFile, location: Location, shape: Shape, kind: ValueType
 ) -> Iterator[tuple[Location, Element | Opaque]]:
     match shape:
         case Literal():
@@ -157,7 +157,7 @@ def _written(
             yield location, shape
 
 
-def _matches(candidate: RustConstant, scope: tuple[str, ...]) -> bool:
+def _matches(candidate: SourceConstant, scope: tuple[str, ...]) -> bool:
     wanted = scope[1:] if scope[:1] == ("crate",) else scope
     if wanted and wanted[-1] == candidate.condition:
         wanted, scope = wanted[:-1], scope[:-1]
@@ -166,7 +166,7 @@ def _matches(candidate: RustConstant, scope: tuple[str, ...]) -> bool:
     return not wanted or candidate.scope[-len(wanted) :] == wanted
 
 
-def _descend(file: RustFile, location: Location) -> tuple[Shape, RustType]:
+def _descend(file: SourceFile, location: Location) -> tuple[Shape, ValueType]:
     """What stands at a location, and its type."""
     owner = constant(file, location)
     shape, kind = owner.value, owner.type
@@ -209,7 +209,7 @@ def _what(shape: Group) -> str:
     return "struct" if shape.names else "tuple" if shape.tuple_ else "array"
 
 
-def _inside(file: RustFile, shape: Group, kind: RustType, position: int | str) -> RustType:
+def _inside(file: SourceFile, shape: Group, kind: ValueType, position: int | str) -> ValueType:
     """The type of one item; a function's arguments are of types that the file does not tell."""
     told = isinstance(kind, Named) and shape.callee in (kind.name, "Self")
     if shape.computed or (shape.callee and not told):
@@ -217,13 +217,15 @@ def _inside(file: RustFile, shape: Group, kind: RustType, position: int | str) -
     return inside(kind, position, file.aliases)
 
 
-def _type_name(file: RustFile, kind: RustType, literal: Literal) -> str | None:
+def _type_name(file: SourceFile, kind: ValueType, literal: Literal) -> str | None:
     found = resolve(kind, file.aliases)
     known = isinstance(found, Named) and (found.name in INTEGERS or found.name in REALS)
-    return literal.suffix or (found.name if known and isinstance(found, Named) else None)
+    return literal.type or (found.name if known and isinstance(found, Named) else None)
 
 
-def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -> ConstantRefused:
+def _absent(
+    file: SourceFile, location: Location, found: Sequence[SourceConstant]
+) -> ConstantRefused:
     if found:
         return ConstantRefused(
             f"{location} is only in tests, {file.name}:{found[0].line}",
@@ -239,7 +241,7 @@ def _absent(file: RustFile, location: Location, found: Sequence[RustConstant]) -
     return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)
 
 
-def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused:
+def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRefused:
     lines = " and ".join(str(c.line) for c in found[:_MOST_NAMED])
     paths = [path_of(c) for c in found[:_MOST_NAMED]]
     distinct = len(set(paths)) == len(paths)
@@ -249,7 +251,7 @@ def _ambiguous(file: RustFile, found: Sequence[RustConstant]) -> ConstantRefused
     return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
 
 
-def path_of(candidate: RustConstant) -> str:
+def path_of(candidate: SourceConstant) -> str:
     """A constant as a location names it among others of its name."""
     condition = (candidate.condition,) if candidate.condition else ()
     return "::".join((*(candidate.scope or ("crate",)), *condition, candidate.name))

@@ -1,7 +1,6 @@
 """A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
 
 import os
-import struct
 import uuid
 from contextlib import suppress
 from datetime import timedelta
@@ -20,52 +19,16 @@ from builders import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import broken
-from masters import GAMES, House, Rests, play
+from masters import GAMES, House, Rests
+from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violations
 from shell import Shell
 
 from spsa.algorithms import algorithms
-from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult, Selection, open_store
+from spsa.db.store import Selection, open_store
 from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
-from spsa.history.doctor import check_run
 from spsa.history.purge import carry_out, plan, results_of, theta_at
 from spsa.history.replay import counted_after, replay
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-
-BAD, GOOD = "bad-1", "good-1"
-
-
-def bits(values):
-    return {name: struct.pack("<d", value) for name, value in values.items()}
-
-
-def pure(house, k=None):
-    """Theta and the rule's state by the definition: every result that is left, told in order."""
-    run = house.now()
-    results = results_of(house.store, run, run.applied if k is None else k)
-    *_, last = replay(house.tuning, results)
-    return last
-
-
-def violations(store, run, tuning=None):
-    """What the doctor says, but that the made-up engines of these rows are nowhere."""
-    found = (str(violation) for violation in check_run(store, run, tuning))
-    return [words for words in found if "/engines/" not in words]
-
-
-def healthy(house, sql):
-    run = house.now()
-    assert violations(house.store, run, house.tuning) == []
-    assert broken(sql) == []
-    last = pure(house)
-    assert bits(run.theta) == bits(last.theta)
-    assert run.state == last.state
-    counted = [it.tally for it in house.store.iterations(run.id) if it.purpose is Purpose.TUNE]
-    assert house.store.totals(run.id).tally == sum(counted, Tally())
-    played = [b for b in house.store.batches(run.id) if b.status is BatchStatus.DONE]
-    assert sum(w.games for w in house.store.workers()) == sum(b.games for b in played)
-    known = house.tuning.estimates(last.state)
-    assert run.estimates == known
 
 
 def purge(house, selection, reason="bad memory"):
@@ -73,42 +36,6 @@ def purge(house, selection, reason="bad memory"):
     done = carry_out(house.store, house.tuning, planned, "me@here", reason)
     assert bits(done.theta_after) == bits(planned.theta) == bits(house.now().theta)
     return done
-
-
-def take_turns(store, lie=False):
-    """Play all that is free, in turns by a good and a bad box; the bad one may always say +."""
-    ids = {
-        name: store.register_worker(new_worker(name, host=name.split("-")[0]))
-        for name in (BAD, GOOD)
-    }
-    names, count = (BAD, GOOD), 0
-    while (claim := store.claim(uuid.uuid4().hex, ids[names[count % 2]], LEASE)) is not None:
-        result = result_of(claim)
-        if lie and count % 2 == 0:
-            result = BatchResult(tally=sum([Tally.of_pair(2, 2)] * claim.pairs, Tally()))
-        store.report(claim, result)
-        count += 1
-
-
-def stopped_after(rests, meanwhile):
-    def then():
-        meanwhile()
-        if stopping.count == rests:
-            stopping.set()
-
-    stopping = Rests(then)
-    return stopping
-
-
-def moved(house, rests=3, lie=True):
-    """The run after so many rests of its master, its games played in turns."""
-    house.master(stopped_after(rests, lambda: take_turns(house.store, lie))).run()
-    return house.now()
-
-
-def gone_on(house):
-    house.master(Rests(lambda: play(house.store))).run()
-    return house.now()
 
 
 @pytest.mark.slow
@@ -145,7 +72,7 @@ def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
-    """Every rule: the run without the bad box's games, told what is left, ends at the same bits."""
+    """Every rule: a run that never counted the bad machine's games ends at the same bits."""
     with open_store(sqlite_url, durable=False) as store:
         house = House(store, algorithm=algorithm, iterations=5)
         moved(house)
@@ -243,7 +170,7 @@ def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(stor
     assert store.iterations(run.run.id)[0].is_played
 
 
-def test_what_the_box_plays_right_now_is_taken_back(store, sql):
+def test_what_the_machine_plays_right_now_is_taken_back(store, sql):
     run = stage(store)
     run.open()
     claim = run.claim("one")
@@ -318,7 +245,7 @@ def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
 
 
 @pytest.mark.slow
-def test_two_people_at_once_strike_each_result_once(store, sql):
+def test_two_owners_at_once_purge_each_result_once(store, sql):
     house = House(store, iterations=6)
     run = moved(house)
     mine = plan(store, run, house.tuning, Selection(worker=BAD))
@@ -367,7 +294,7 @@ LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 @settings(max_examples=200 if LONG else 12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_path_factory, seed):
-    """Boxes that come and go, purges of anything between any two moves of a master that runs on."""
+    """Machines come and go, and purges of anything come between any two acts of a master."""
     dice = Random(seed)
     path = tmp_path_factory.mktemp("purges") / "spsa.db"
     path.write_bytes(sqlite_template.read_bytes())
@@ -390,18 +317,18 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
                 elif claim is not None:
                     store.release(claim)
             if dice.random() < 0.3:
-                strike(house, dice)
+                purge_at_random(house, dice)
 
         house.master(Rests(meanwhile)).run()
         for _ in range(dice.randrange(3)):
-            strike(house, dice)
+            purge_at_random(house, dice)
         sql = Shell(url)
         healthy(house, sql)
         sql.close()
         assert house.now().status is RunStatus.FINISHED
 
 
-def strike(house, dice):
+def purge_at_random(house, dice):
     number = dice.randint(1, 8)
     chosen = dice.choice(
         [

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
-import spsa.builds.rust.literal as literal
-from spsa.builds.rust.lookup import Element, element, elements
-from spsa.builds.rust.shape import Opaque, literals
-from spsa.builds.rust.syntax import RustConstant, RustFile, parse
+import spsa.builds.sources.literal as literal
+from spsa.builds.sources.file import SourceConstant, SourceFile
+from spsa.builds.sources.languages import parse
+from spsa.builds.sources.lookup import Element, element, elements
+from spsa.builds.sources.shape import Opaque, literals
 from spsa.core.params import Location, Number, Space, assignments, target
 from spsa.errors import TuningError
 
@@ -76,13 +77,13 @@ def _splice(text: str, numbers: Mapping[Element, Number]) -> str:
         old = place.literal
         if old.number == numbers[place]:
             continue  # 0xFF stays as it is written
-        new = literal.write(numbers[place], old.text, real=place.real)
+        new = literal.write(numbers[place], old.text, real=place.real, notation=old.notation)
         parts += [source[kept : old.start], new.encode()]
         kept = old.end
     return b"".join([*parts, source[kept:]]).decode("utf-8", "surrogatepass")
 
 
-def _compare(before: RustFile, after: RustFile, numbers: Mapping[Element, Number]) -> None:
+def _compare(before: SourceFile, after: SourceFile, numbers: Mapping[Element, Number]) -> None:
     if after.broken is not None:
         raise RewriteDiffers(f"{after.name}:{after.broken} is not valid Rust after rewriting")
     if before.comments != after.comments or len(before.constants) != len(after.constants):
@@ -93,7 +94,7 @@ def _compare(before: RustFile, after: RustFile, numbers: Mapping[Element, Number
 
 
 def _compare_constant(
-    file: str, old: RustConstant, new: RustConstant, wanted: Mapping[literal.Literal, Number]
+    file: str, old: SourceConstant, new: SourceConstant, wanted: Mapping[literal.Literal, Number]
 ) -> None:
     olds, news = tuple(literals(old.value)), tuple(literals(new.value))
     # what an untouched block computes may hold constants of its own that are touched

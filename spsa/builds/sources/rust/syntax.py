@@ -1,103 +1,37 @@
 """A Rust file's constants: where they are and what they hold."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import tree_sitter_rust
 from tree_sitter import Language, Node, Parser
 
-from spsa.builds.rust.macros import entries_of
-from spsa.builds.rust.shape import Opaque, Shape, content, text_of
-from spsa.builds.rust.types import UNKNOWN, Named, RustType, struct_of, type_of
-from spsa.builds.rust.values import name_of_let, numbers_in, shape_of
+from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.rust.macros import entries_of
+from spsa.builds.sources.rust.values import name_of_let, numbers_in, shape_of, struct_of, type_of
+from spsa.builds.sources.shape import COMMENTS, Opaque, Shape, content, headings, text_of
+from spsa.builds.sources.types import UNKNOWN, Named, ValueType
 from spsa.core.params import MOST_SCOPES
 
 _LANGUAGE = Language(tree_sitter_rust.language())
 _NAMED_SCOPES = {"mod_item": "name", "function_item": "name", "trait_item": "name"}
-_COMMENTS = frozenset({"line_comment", "block_comment"})
 _DEEPEST = 100
 """Levels of the syntax tree; a constant below them is not looked for."""
 
 
-class Kind(StrEnum):
-    """What a number belongs to; an unchanged `let` of a `const fn` is a part of that."""
-
-    CONSTANT = "constant"
-    MACRO = "macro"
-    CONST_FUNCTION = "const fn"
-    FUNCTION = "fn"
-    LOCAL = "let"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RustConstant:
-    """A `const` or `static`, an entry of a macro, a function, or a `let`; line from 1.
-
-    The value of a function or a `let` is what it is made of: a value written out, or the numbers
-    of its expressions. `scope` names what it stands in, the nearest last, and of very many only
-    the nearest. `condition` is its `#[cfg]` as a name, such as `not_feature_big`, or "".
-    """
-
-    kind: Kind
-    name: str
-    scope: tuple[str, ...]
-    line: int
-    test_only: bool
-    type: RustType
-    value: Shape
-    text: str
-    condition: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """A comment that stands alone on its line."""
-
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)  # no slots: the look-up by name is computed once
-class RustFile:
-    """All that is known of one file's text.
-
-    `broken` is the first line that is not Rust. `lengths` are the names of array lengths.
-    """
-
-    name: str
-    text: str
-    constants: tuple[RustConstant, ...]
-    aliases: Mapping[str, RustType]
-    comments: tuple[str, ...]
-    headings: tuple[Comment, ...]
-    broken: int | None
-    lengths: frozenset[str] = frozenset()
-
-    @cached_property
-    def by_name(self) -> Mapping[str, tuple[RustConstant, ...]]:
-        """The constants of each name, in the order of the text."""
-        found: dict[str, list[RustConstant]] = {}
-        for constant in self.constants:
-            found.setdefault(constant.name, []).append(constant)
-        return {name: tuple(constants) for name, constants in found.items()}
-
-
-def parse(text: str, name: str = "the constants file") -> RustFile:
+def parse(text: str, name: str = "the constants file") -> SourceFile:
     """Read a file, called `name` in messages. A text that is not Rust says so in `broken`."""
     root = Parser(_LANGUAGE).parse(text.encode("utf-8", "surrogatepass")).root_node
     visits = list(_walk(root))
-    comments = [visit for visit in visits if visit.node.type in _COMMENTS]
-    return RustFile(
+    comments = [visit for visit in visits if visit.node.type in COMMENTS]
+    return SourceFile(
         name=name,
         text=text,
         constants=tuple(_constants(visits)),
         aliases=_aliases(visits),
         comments=tuple(text_of(comment.node) for comment in comments),
-        headings=tuple(_headings(comments)),
+        headings=tuple(headings((visit.node, visit.before) for visit in comments)),
         broken=_broken(visits) if root.has_error else None,
         lengths=frozenset(_lengths(visits)),
     )
@@ -138,7 +72,7 @@ def _inside(outer: _Visit) -> Iterator[_Visit]:
         yield _Visit(child, before, scope, test_only, outer.depth + 1, condition, function)
         if child.type == "attribute_item":
             attributes += "".join(text_of(child).split())
-        elif child.is_named and child.type not in _COMMENTS:
+        elif child.is_named and child.type not in COMMENTS:
             attributes = ""
         before = child
 
@@ -158,7 +92,7 @@ def _function_kind(node: Node) -> Kind | None:
     return Kind.CONST_FUNCTION if "const" in "".join(modifiers).split() else Kind.FUNCTION
 
 
-def _constants(visits: list[_Visit]) -> Iterator[RustConstant]:
+def _constants(visits: list[_Visit]) -> Iterator[SourceConstant]:
     for visit in visits:
         if visit.depth > _DEEPEST:
             continue
@@ -173,7 +107,7 @@ def _constants(visits: list[_Visit]) -> Iterator[RustConstant]:
                 yield from _in_macros(visit)
 
 
-def _declared(visit: _Visit) -> Iterator[RustConstant]:
+def _declared(visit: _Visit) -> Iterator[SourceConstant]:
     name, kind = visit.node.child_by_field_name("name"), visit.node.child_by_field_name("type")
     if name is not None and kind is not None:
         value = visit.node.child_by_field_name("value")
@@ -181,7 +115,7 @@ def _declared(visit: _Visit) -> Iterator[RustConstant]:
         yield _constant(visit, Kind.CONSTANT, name, kind, shape, text_of(visit.node))
 
 
-def _local(visit: _Visit) -> Iterator[RustConstant]:
+def _local(visit: _Visit) -> Iterator[SourceConstant]:
     name, value = name_of_let(visit.node), visit.node.child_by_field_name("value")
     shape = None if name is None or value is None else _made_of(value)
     if name is not None and shape is not None:
@@ -191,7 +125,7 @@ def _local(visit: _Visit) -> Iterator[RustConstant]:
         yield _constant(visit, Kind.CONST_FUNCTION if constant else Kind.LOCAL, name, kind, shape)
 
 
-def _function(visit: _Visit) -> Iterator[RustConstant]:
+def _function(visit: _Visit) -> Iterator[SourceConstant]:
     name, body = visit.node.child_by_field_name("name"), visit.node.child_by_field_name("body")
     inner = [] if body is None else content(body)
     alone = len(inner) == 1 and inner[0].type != "let_declaration"
@@ -212,8 +146,8 @@ def _made_of(node: Node) -> Shape | None:
 
 def _constant(
     visit: _Visit, origin: Kind, name: Node, kind: Node | None, value: Shape, text: str = ""
-) -> RustConstant:
-    return RustConstant(
+) -> SourceConstant:
+    return SourceConstant(
         kind=origin,
         name=text_of(name),
         scope=visit.scope,
@@ -226,19 +160,19 @@ def _constant(
     )
 
 
-def _known(kind: RustType, scope: tuple[str, ...]) -> RustType:
+def _known(kind: ValueType, scope: tuple[str, ...]) -> ValueType:
     """`Self` is the type whose `impl` this stands in."""
     return Named(scope[-1]) if kind == Named("Self") and scope else kind
 
 
-def _in_macros(visit: _Visit) -> Iterator[RustConstant]:
+def _in_macros(visit: _Visit) -> Iterator[SourceConstant]:
     scope = visit.scope
     for node in visit.node.children:
         inner = node.children[0] if node.type == "expression_statement" else node
         if inner.type != "macro_invocation":
             continue
         for entry in entries_of(inner):
-            yield RustConstant(
+            yield SourceConstant(
                 kind=Kind.MACRO,
                 name=entry.name,
                 scope=(*scope, *entry.scope)[-MOST_SCOPES:],
@@ -260,9 +194,9 @@ def _scope_name(node: Node) -> str:
     return words[-1] if words else ""
 
 
-def _aliases(visits: list[_Visit]) -> dict[str, RustType]:
+def _aliases(visits: list[_Visit]) -> dict[str, ValueType]:
     """What the file's types and structs are; a name with two meanings is left unknown."""
-    meanings: dict[str, set[RustType]] = {}
+    meanings: dict[str, set[ValueType]] = {}
     for node in (visit.node for visit in visits):
         name = node.child_by_field_name("name") if node.type in _TYPES else None
         kind = node.child_by_field_name("type") if node.type == "type_item" else None
@@ -281,14 +215,6 @@ def _lengths(visits: list[_Visit]) -> Iterator[str]:
         if node.type in ("array_type", "array_expression"):
             length = node.child_by_field_name("length")
             yield from re.findall(r"[^\W\d]\w*", text_of(length)) if length is not None else ()
-
-
-def _headings(comments: list[_Visit]) -> Iterator[Comment]:
-    for visit in comments:
-        node, before = visit.node, visit.before
-        # a doc comment's node ends behind its line break
-        if before is None or before.end_point < (node.start_point.row, 1):
-            yield Comment(node.start_point.row + 1, text_of(node).strip("/*! \t\r\n"))
 
 
 def _broken(visits: list[_Visit]) -> int:

@@ -19,8 +19,8 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from invariants import broken
 from masters import House
 from protocol import CUTS, OPEN, Plan, Protocol, refuse
+from purges import BAD, healthy, moved, violations
 from sqlalchemy import event
-from test_undo import BAD, healthy, moved, violations
 
 from spsa.core.estimates import NOTHING_KNOWN
 from spsa.core.scoring import Tally
@@ -33,7 +33,7 @@ LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SEED = os.environ.get("SPSA_TEST_SEED")
 
 
-def strike_and_die(url, statement):
+def purge_and_die(url, statement):
     """A purge whose process is killed just before it says its statement of this number."""
     with open_store(url, durable=False) as store:
         run = store.run("house")
@@ -54,7 +54,7 @@ def exit_code(url, statement):
     child = os.fork()
     if child == 0:
         try:
-            strike_and_die(url, statement)
+            purge_and_die(url, statement)
         finally:
             os._exit(sys.exc_info()[0] is not None)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -97,20 +97,20 @@ def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
 
 
 class Purged(Protocol):
-    """The protocol, with somebody who strikes out what any of the workers has reported."""
+    """The protocol, with an owner who purges what any of the workers has reported."""
 
     def __init__(self):
         super().__init__()
         self.purged = 0
 
     @rule(chance=st.integers(0, (1 << 64) - 1))
-    def somebody_strikes(self, chance):
+    def an_owner_purges(self, chance):
         """Now and then; what else happens has to get somewhere."""
         dice = Random(chance)
         if dice.random() < 0.3:
-            self.strike(dice.randrange(1 << 16), dice.choice(CUTS))
+            self.purge(dice.randrange(1 << 16), dice.choice(CUTS))
 
-    def strike(self, pick, cut=None):
+    def purge(self, pick, cut=None):
         """One result, or all of an iteration, decided on now; theta is made up."""
         if not self.iterations:
             return

@@ -1,12 +1,12 @@
 """The values and types of constants as plain data, so that no syntax tree leaves this package."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-import spsa.builds.rust.literal as literal
-from spsa.builds.rust.literal import Literal
+import spsa.builds.sources.literal as literal
+from spsa.builds.sources.literal import RUST, Literal, Notation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,30 @@ class Opaque:
 
 Shape = Literal | Group | Opaque
 
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment that stands alone on its line."""
+
+    line: int
+    text: str
+
+
 _WHAT = {
     "boolean_literal": "a bool",
+    "true": "a bool",
+    "false": "a bool",
     "char_literal": "a character",
     "string_literal": "a string",
     "raw_string_literal": "a string",
+    "concatenated_string": "a string",
     "call_expression": "computed by a call",
     "macro_invocation": "computed by a macro",
 }
-NUMBERS = ("integer_literal", "float_literal")
+NUMBERS = ("integer_literal", "float_literal", "number_literal")
 
+
+COMMENTS = frozenset({"line_comment", "block_comment", "comment"})
 
 DEEPEST = 32
 """Levels of brackets in a value or a type that are looked into."""
@@ -63,22 +77,31 @@ def literals(shape: Shape) -> Iterator[Literal]:
             yield from literals(item)
 
 
+_NO_CONTENT = COMMENTS | {"attribute_item", "mutable_specifier"}
+
+
 def content(node: Node) -> list[Node]:
     """The named children of a node that are not comments or attributes."""
-    skipped = {"line_comment", "block_comment", "attribute_item", "mutable_specifier"}
-    return [child for child in node.named_children if child.type not in skipped]
+    return [child for child in node.named_children if child.type not in _NO_CONTENT]
 
 
 def text_of(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def number_at(text: str, start: int, end: int) -> Literal | None:
+def number_at(text: str, start: int, end: int, notation: Notation = RUST) -> Literal | None:
     """The literal that `text`, from byte `start` to `end` of the file, writes, if it does."""
     try:
-        return Literal(literal.read(text), text, start, end)
+        return Literal(literal.read(text, notation), text, start, end, notation)
     except ValueError:
         return None
+
+
+def arguments(items: tuple[Shape, ...], callee: str = "") -> Shape | None:
+    """What a call is made with: its only argument, or all of them if one has a number."""
+    if not any(True for item in items for _ in literals(item)):
+        return None
+    return items[0] if len(items) == 1 else Group(items, True, (), callee.rsplit("::", 1)[-1])
 
 
 def opaque(node: Node) -> Opaque:
@@ -96,3 +119,11 @@ def _names(node: Node) -> Iterator[str]:
             yield text_of(current)
         if current.type != "scoped_identifier":
             waiting.extend(reversed(current.named_children))
+
+
+def headings(comments: Iterable[tuple[Node, Node | None]]) -> Iterator[Comment]:
+    """The comments that stand alone on their lines; each comes with its earlier sibling."""
+    for node, before in comments:
+        # a doc comment's node ends behind its line break
+        if before is None or before.end_point < (node.start_point.row, 1):
+            yield Comment(node.start_point.row + 1, text_of(node).strip("/*! \t\r\n"))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from spsa.builds.rust.shape import DEEPEST, Opaque, Shape, text_of
-from spsa.builds.rust.types import INTEGERS, REALS, UNKNOWN, Named, RustType
-from spsa.builds.rust.values import shape_of_tokens, split
+from spsa.builds.sources.rust.values import shape_of_tokens, split
+from spsa.builds.sources.shape import DEEPEST, Opaque, Shape, text_of
+from spsa.builds.sources.types import REALS, RUST_INTEGERS, UNKNOWN, Named, ValueType
 
 _NAMES = ("identifier", "type_identifier")
 _MARKS = ("=", ":", ",", "=>")
@@ -20,7 +20,7 @@ class Entry:
     name: str
     scope: tuple[str, ...]
     line: int
-    type: RustType
+    type: ValueType
     value: Shape
 
 
@@ -85,8 +85,8 @@ def _entry(tokens: list[Node], scope: tuple[str, ...], *, listed: bool) -> Entry
     )
 
 
-def _type(tokens: list[Node]) -> RustType:
+def _type(tokens: list[Node]) -> ValueType:
     """The type among the tokens beside a name: of numbers if there is one, else the last name."""
     words = [text_of(token) for token in tokens if token.type in ("primitive_type", *_NAMES)]
-    numeric = [word for word in words if word in INTEGERS or word in REALS]
+    numeric = [word for word in words if word in RUST_INTEGERS or word in REALS]
     return Named((numeric or words)[-1]) if words else UNKNOWN

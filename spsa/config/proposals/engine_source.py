@@ -1,4 +1,4 @@
-"""The Rust files of an engine's crate, or of the workspace that the crate is a member of."""
+"""The files of an engine: of its crate or the workspace around that, or of a folder of C or C++."""
 
 import os
 import tomllib
@@ -8,6 +8,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from posixpath import normpath
 
+from spsa.config.proposals.command import find_command
+from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput
 from spsa.security.files import content
 
@@ -15,24 +17,47 @@ _MOST_BYTES = 2**19
 """Bytes of one file: a person does not write a longer one, and its tree takes seconds."""
 
 _MOST_FILES = 2000
-_FOREIGN = ("tests", "benches", "examples", "fuzz", "target", "vendor", "node_modules")
+_FOREIGN = (
+    *("tests", "test", "benches", "examples", "fuzz", "target", "vendor", "node_modules"),
+    *("third_party", "external"),
+)
+_OF_C = tuple(f".{suffix}" for suffix in SOURCE_SUFFIXES if suffix != "rs")
 
 
-@dataclass(frozen=True, slots=True)
-class Crate:
-    """The folder that cargo builds from, and the binary that is the engine, if one has to be named.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSource:
+    """The folder to build from, and the binary that is the engine, if it has to be named.
 
-    `root` is that of the workspace where the crate is a member of one. `texts` are the Rust files
-    by path from `root`; `unread` tells of each other file why it was not read.
+    `root` is that of the workspace where the crate is a member of one. Without cargo, `command`
+    makes `binary`. `texts` are the files of the engine by path from `root`; `unread` tells of each
+    other file why it was not read.
     """
 
     root: Path
-    binary: str | None
+    binary: str | None = None
+    command: tuple[str, ...] = ()
     texts: Mapping[str, str]
     unread: Mapping[str, str]
 
 
-def find_crate(source: Path) -> tuple[Path, str | None]:
+def read_source(source: Path) -> EngineSource:
+    """Every file below `source` that is a part of the engine and no test.
+
+    Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++.
+    """
+    if not (source / "Cargo.toml").exists():
+        texts, unread = _read(source, _OF_C)
+        if texts or unread:
+            made = find_command(source, [*texts, *unread])
+            return EngineSource(
+                root=source, binary=made.binary, command=made.command, texts=texts, unread=unread
+            )
+    root, binary = _find_crate(source)
+    texts, unread = _read(root, (".rs",))
+    return EngineSource(root=root, binary=binary, texts=texts, unread=unread)
+
+
+def _find_crate(source: Path) -> tuple[Path, str | None]:
     """The folder to build from for the crate in `source`, and its binary if it is one of several.
 
     Raises InvalidInput without a Cargo.toml that can be read.
@@ -46,11 +71,11 @@ def find_crate(source: Path) -> tuple[Path, str | None]:
     return source, None
 
 
-def read_crate(root: Path, binary: str | None = None) -> Crate:
-    """Every Rust file below `root` that is a part of the engine and no test."""
+def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files, and why others cannot be read."""
     texts: dict[str, str] = {}
     unread: dict[str, str] = {}
-    for path in _rust_files(root):
+    for path in _files(root, suffixes):
         name = path.relative_to(root).as_posix()
         try:
             if len(texts) == _MOST_FILES:
@@ -60,14 +85,14 @@ def read_crate(root: Path, binary: str | None = None) -> Crate:
             unread[name] = error.strerror or str(error)
         except UnicodeDecodeError:
             unread[name] = "it is not UTF-8"
-    return Crate(root, binary, texts, unread)
+    return texts, unread
 
 
-def _rust_files(root: Path) -> Iterator[Path]:
+def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for folder, inner, names in os.walk(root):
         inner[:] = sorted(name for name in inner if name not in _FOREIGN and name[0] != ".")
         for name in sorted(names):
-            if name.endswith(".rs") and name not in ("build.rs", "tests.rs"):
+            if name.endswith(suffixes) and not name.startswith(("build.rs", "tests.")):
                 yield Path(folder, name)
 
 
@@ -99,7 +124,7 @@ def _binary(source: Path, manifest: Mapping[str, object]) -> str | None:
 
 
 def _refused(source: Path, found: str) -> InvalidInput:
-    remedy = "name the folder that holds the engine's Cargo.toml"
+    remedy = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
     return InvalidInput(
         [Fault(file=str(source), line=None, name="SOURCE", found=found, remedy=remedy)]
     )
