@@ -9,6 +9,7 @@ with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no be
 as a witness of the same games. The whole path is judged by what is known now.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -17,8 +18,11 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.algorithms.mixture import Bank, Mixture
 from spsa.algorithms.observing import Observation, Observed
+from spsa.core.scoring import elo, standard_error
+from spsa.db.history_rows import MatchLine
 from spsa.db.store import Run
 from spsa.errors import UnusableState
+from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.start import tuning_of
 
 _PARTS = 60  # of the games to come, for the integration of the variances
@@ -138,3 +142,18 @@ def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
     mean = np.sum(bank.weight * gains, axis=0)
     variance = np.sum(bank.weight * (variances + (gains - mean) ** 2), axis=0)
     return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))
+
+
+def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start.
+
+    None if fewer than `least` different thetas were measured.
+    """
+    told = [match for match in matches if match.is_of_strength and match.k]
+    if len({match.k for match in told}) < least:
+        return None
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
