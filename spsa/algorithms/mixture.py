@@ -171,8 +171,12 @@ class Mixture:
         )
         if carry.doubt == 1.0:
             return bank
-        apart = carry.positions(state.centre) - bank.centre
-        return replace(bank, mean=bank.mean + apart[..., None, :])
+        # under the power prior the means of the filters come closer, too; theta stays
+        known = replace(carry, doubt=1.0).variances(state.variance, prior.variance)
+        centre = carry.positions(state.centre)
+        near = bank.variance / (known * carry.doubt**2) * (bank.mean - centre[..., None, :])
+        apart = (bank.weight * near).sum(axis=-2)
+        return replace(bank, mean=centre[..., None, :] + near - apart[..., None, :])
 
     def dump(self, state: State) -> dict[str, Any]:
         return {name: packed(getattr(state, name)) for name in Bank.__slots__}
