@@ -109,6 +109,7 @@ def service(given: dict[str, Any]) -> "Service":
         trust_key=_trust_key(given["trust_key"]),
         options=options,
         limits=engine_limits(given),
+        log_format=given["log_format"],
     )
 
 

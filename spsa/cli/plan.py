@@ -29,6 +29,7 @@ from spsa.lab.planning.question import (
     game_seconds,
 )
 from spsa.lab.planning.supply import depth_limit
+from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo_json
@@ -263,7 +264,7 @@ def plan(
     found = settings(config, database_url)
     asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.question, precision, confidence)
-    with terminal(stderr=True).status("tuning synthetic engines"):
+    with working("tuning synthetic engines"):
         answer = planned(asked.question)
     if as_json:
         echo_json(planned_json(asked.question, answer, asked.sources, designs))

@@ -12,6 +12,7 @@ from spsa.config import Config, project_theta, says
 from spsa.db.store import Run, Selection, Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
+from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.purge import moves_table, sentences, to_json
@@ -128,7 +129,9 @@ def purge(
         chosen = store.run(run)
         try:
             tuning = tuning_of(chosen)
-            wanted = plan(store, chosen, tuning, _selection(store, **conditions))
+            selection = _selection(store, **conditions)
+            with working("computing theta without these results"):
+                wanted = plan(store, chosen, tuning, selection)
         except NothingToDo:
             _repair(found, store, chosen)
             raise
@@ -136,7 +139,8 @@ def purge(
             _show(wanted)
         if not (dry_run or yes):
             click.confirm("remove them?", abort=True, err=True)
-        done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
+        with working("removing them"):
+            done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
         if done is not None:
             _repair(found, store, chosen)
         if as_json:

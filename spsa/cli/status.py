@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-from rich.live import Live
 
 from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
+from spsa.report.live_run import watched
 from spsa.report.runs import standings_table, to_json
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
@@ -76,7 +77,8 @@ def watch(
 ) -> None:
     """Show the status repeatedly, until the run has ended or Ctrl-C.
 
-    A terminal shows the latest one; a pipe gets each that differs from the one before.
+    A terminal shows the latest one, as much as fits; a pipe gets each that differs from the one
+    before.
     """
     with opened(config, database_url) as store:
         looks = _looks(store, store.run(run).name, interval)
@@ -97,14 +99,16 @@ def _looks(store: "Store", name: str, interval: float) -> "Iterator[Status]":
 
 
 def _show(looks: "Iterator[Status]", console: "Console") -> None:
-    if console.is_terminal and not console.is_dumb_terminal:
-        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-            for look in looks:
-                live.update(rendered(look), refresh=True)
-        return
     before: list[str] = []
-    for look in looks:
-        lines = list(headlines(look))
-        if lines != before:
-            echo(*lines)
-        before = lines
+    last: Status | None = None
+    try:
+        with LiveDisplay(console) as display:
+            for last in looks:
+                if display.is_live:
+                    display.show(watched(last))
+                elif (lines := list(headlines(last))) != before:
+                    echo(*lines)
+                    before = lines
+    finally:
+        if display.is_live and last is not None:
+            console.print(rendered(last))

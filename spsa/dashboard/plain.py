@@ -6,7 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from spsa.dashboard.reading import IterationView, ParameterView, WorkerView
+from spsa.dashboard.reading import BatchView, IterationView, ParameterView, WorkerView
 from spsa.db.history_rows import IterationLine
 from spsa.report.status import tally_json
 from spsa.report.summary import counted_json, fields_json, share_json
@@ -65,4 +65,13 @@ def iteration_view_json(view: IterationView) -> dict[str, Any]:
         **{name: getattr(one, name) for name in names},
         "tally": tally_json(one.tally),
         "batches": [counted_json(batch) for batch in view.batches],
+    }
+
+
+def batch_view_json(view: BatchView) -> dict[str, Any]:
+    return {
+        "iteration_number": view.iteration.iteration_number,
+        **counted_json(view.batch),
+        "failures_of_machines": [fields_json(one) for one in view.failures],
+        "purged": [counted_json(one) for one in view.purged],
     }

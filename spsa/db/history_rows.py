@@ -96,12 +96,16 @@ class MatchLine:
 class BatchLine:
     """A batch of an iteration; `worker` is the one that holds it or held it last, if any did.
 
-    `voids` are the reasons of its void games with their counts, `seconds` the sum over its games.
+    Its pairs are numbered through the run from `first_pair`. `voids` are the reasons of its void
+    games with their counts, `seconds` the sum over its games by the wall, `think_seconds` of both
+    engines.
     """
 
     seq: int
     status: BatchStatus
     games: int
+    first_pair: int
+    seed: int
     tally: Tally
     attempt: int
     failures: int
@@ -111,10 +115,33 @@ class BatchLine:
     void_games: int
     voids: Mapping[str, int] | None
     time_losses: int
+    plus_time_losses: int
+    minus_time_losses: int
+    plus_nodes: int
+    minus_nodes: int
+    moves: int
     seconds: float
+    think_seconds: float
     leased_at: datetime | None
     reported_at: datetime | None
     last_error: str | None
+
+    @property
+    def nodes_per_second(self) -> float | None:
+        """Of one engine; None where no time is known."""
+        nodes = self.plus_nodes + self.minus_nodes
+        return nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFailure:
+    """A machine that could not play a batch: how often it failed and how often it was lost."""
+
+    machine: str
+    failures: int
+    lost_leases: int
+    reason: str | None
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

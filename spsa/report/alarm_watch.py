@@ -99,7 +99,8 @@ class AlarmWatch:
     def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
         if now - self._history_at >= _HISTORY_SECONDS:
-            self._of_history = of_history(history(self._store, run, last=_LAST))
+            shares = self._store.worker_shares(run.id, max(0, run.applied - _LAST))
+            self._of_history = of_history(history(self._store, run, workers=shares))
             self._history_at = now
         return self._of_history
 

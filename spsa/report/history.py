@@ -107,10 +107,16 @@ class RunHistory:
         return self.ks[1] if len(self.ks) > 1 else 1
 
 
-def history(store: Store, run: Run, points: int = POINTS, *, last: int | None = None) -> RunHistory:
+def history(
+    store: Store,
+    run: Run,
+    points: int = POINTS,
+    *,
+    workers: Sequence[WorkerShare] | None = None,
+) -> RunHistory:
     """Read a run from its start to now, in at most so many points.
 
-    What workers have played is that of the `last` iterations, if given, else of all.
+    `workers` is what its workers have played, if that is known already.
     """
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
@@ -130,7 +136,7 @@ def history(store: Store, run: Run, points: int = POINTS, *, last: int | None = 
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
-        workers=tuple(store.worker_shares(run.id, max(0, run.applied - last) if last else 0)),
+        workers=tuple(store.worker_shares(run.id) if workers is None else workers),
         gain=estimated_gain(run, theta / space.step),
     )
 

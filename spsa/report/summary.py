@@ -7,7 +7,7 @@ from typing import Any
 
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
-from spsa.db.store import Event, Iteration, Run, Store
+from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
 from spsa.report.alarms import with_alarms
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
@@ -118,7 +118,7 @@ def share_json(share: WorkerShare) -> dict[str, Any]:
 
 
 def counted_json(
-    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine,
+    value: ResultGroup | ValidationPoint | WorkerShare | IterationLine | BatchLine | PurgedBatch,
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}
