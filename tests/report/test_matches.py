@@ -70,3 +70,13 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
     assert [match.k for match in told.validations] == [2, 4]
     assert told.strength.curve == found.strength
     assert told.strength.games[0] == 0
+
+
+def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
+    validated(staged, games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
+    assert status(staged.store, staged.now()).strength is None
+    slow = Compared(theta="4", time_control="5+0", background=True)
+    validated(staged, games=40, compared=slow, opened_on=4)
+    validated(staged, games=40)
+    assert history(staged.store, staged.now()).strength.curve.ks == (0, 4)
+    staged.store.resign(staged.master)
