@@ -113,10 +113,9 @@ class MatchLine:
     tally: Tally
 
     @property
-    def is_of_strength(self) -> bool:
-        """Whether it measures theta against the start under the tuning's time control."""
-        told = self.compared or Compared()
-        return told.against == "start" and told.time_control is None
+    def asked(self) -> Compared:
+        """What it compares; theta against the start if its row does not say."""
+        return self.compared or Compared()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

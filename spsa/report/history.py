@@ -15,9 +15,9 @@ from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
-from spsa.master.gain import EstimatedGain, estimated_gain
+from spsa.master.gain import EstimatedGain, estimated_gain, measured_gain
 from spsa.report.machines import MachineReport, machine_reports
-from spsa.report.status import measured, pooled
+from spsa.report.status import measured
 from spsa.report.trails import sampled
 
 POINTS = 120
@@ -274,7 +274,7 @@ def _asked(one: Iteration) -> tuple[str, ...]:
 def _strength(
     store: Store, run: Run, path: Sequence[ThetaPoint], games: Sequence[int]
 ) -> Strength | None:
-    curve = pooled(store.match_lines(run.id))
+    curve = measured_gain(store.match_lines(run.id))
     if curve is None:
         return None
     at = np.interp(curve.ks, [point.k for point in path], games)
