@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from spsa import __version__
 from spsa.dashboard.plain import without_passwords
@@ -44,6 +44,7 @@ def _environment() -> Environment:
         "elo": elo_text,
         "unless_zero": unless_zero,
         "time": _time,
+        "with_commands": _with_commands,
         "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
     }
     environment.globals |= {
@@ -53,6 +54,17 @@ def _environment() -> Environment:
         "version": __version__,
     }
     return environment
+
+
+def _with_commands(sentence: str) -> Markup:
+    """A sentence in which a command between backticks is shown as one."""
+    parts = _shown(sentence).split("`")
+    if len(parts) % 2 == 0:  # one of them is part of a name
+        return escape(_shown(sentence))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    )
 
 
 def _time(at: datetime | None) -> str:

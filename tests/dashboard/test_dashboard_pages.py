@@ -129,7 +129,7 @@ def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
 def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
     def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
-        return re.findall(r'<th scope="row"><a href="[^"]*name=([^"]*)"', page)
+        return re.findall(r'<th scope="row" class="name"><a href="[^"]*name=([^"]*)"', page)
 
     assert [name[:6] for name in names("")] == ["margin", "%3Cimg"]
     assert [name[:6] for name in names("sort=name")] == ["%3Cimg", "margin"]
@@ -228,4 +228,7 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
     for path in PAGES:
         if "number=" not in path:
             html(browser, path)
-    assert "No validation has been played." in html(browser, "/run")
+    page = html(browser, "/run")
+    assert "No validation has been played." in page and "Theta has not moved yet." in page
+    assert "no estimate" not in page and "<path" not in page
+    assert "<code>spsa-master validate</code> plays the tuned values" in page
