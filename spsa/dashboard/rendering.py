@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from spsa import __version__
 from spsa.dashboard.plain import without_passwords
 from spsa.report.text import duration, elo_text, estimated, number, unless_zero
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 REFRESH_SECONDS = 5
 
@@ -57,14 +57,7 @@ def _environment() -> Environment:
 
 
 def _with_commands(sentence: str) -> Markup:
-    """A sentence in which a command between backticks is shown as one."""
-    parts = _shown(sentence).split("`")
-    if len(parts) % 2 == 0:  # one of them is part of a name
-        return escape(_shown(sentence))
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-        for place, part in enumerate(parts)
-    )
+    return Markup(html_with_commands(without_passwords(sentence), LINE_LENGTH))
 
 
 def _time(at: datetime | None) -> str:
