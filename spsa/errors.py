@@ -7,6 +7,7 @@ import errno
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
@@ -149,7 +150,14 @@ class DatabaseRefused(TuningError):
 
 
 class MasterLeaseLost(TuningError):
-    """Another master holds this run now; this one has to stop."""
+    """Another master holds this run now; this one has to stop.
+
+    `lease_end` changes whenever the other master renews its lease; None if it is not known.
+    """
+
+    def __init__(self, message: str, lease_end: datetime | None = None) -> None:
+        self.lease_end = lease_end
+        super().__init__(message)
 
 
 class LeaseLost(TuningError):

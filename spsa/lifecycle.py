@@ -43,7 +43,8 @@ Status = TypeVar("Status", bound=StrEnum)
 RUN: Mapping[RunStatus, frozenset[RunStatus]] = {
     RunStatus.RUNNING: frozenset({RunStatus.PAUSED, RunStatus.FINISHED, RunStatus.STOPPED}),
     RunStatus.PAUSED: frozenset({RunStatus.RUNNING, RunStatus.STOPPED}),
-    RunStatus.FINISHED: frozenset(),
+    # finished -> running: a person extends it
+    RunStatus.FINISHED: frozenset({RunStatus.RUNNING}),
     RunStatus.STOPPED: frozenset(),
 }
 

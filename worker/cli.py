@@ -14,7 +14,7 @@ import click
 from spsa import __version__
 from spsa.errors import TuningError, file_failure, report_defect
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
-from worker.flags import FILE, MATCH, SHARED, WORKER, options
+from worker.flags import FILE, MATCH, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
 from worker.uci.isolation import hide_memory, isolation
 from worker.uci.orphan_reaper import orphan_reaper
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("engines", nargs=-1, type=FILE, metavar="[ENGINE1 ENGINE2]")
-@options(WORKER, MATCH, SHARED)
+@options(WORKER, REPLAY, MATCH, SHARED)
 @click.version_option(__version__)
 def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
@@ -35,6 +35,7 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     \b
     compete --spsa -c 8                     play the tuning runs of a database
     compete ENGINE1 ENGINE2 --games 100     play a match and measure the difference in Elo
+    compete --replay 12.3 --pgn out.pgn     play batch 3 of iteration 12 again, from its row
 
     A match is played in pairs of games: the same opening and time, with colours swapped.
     """
@@ -44,15 +45,20 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
         working_folders(wanted=given["spsa"]) as given["folders"],
         orphan_reaper(given["isolation"], given["folders"]) as given["orphan_reaper"],
     ):
+        if given["replay"]:
+            return _replay(given)
         return _serve(given) if given["spsa"] else _match(engines, given)
 
 
 def check(engines: tuple[Path, ...], given: dict[str, Any]) -> None:
     """Refuse a contradictory command line; set the number of games at a time."""
     given["concurrency"] = _concurrency(given["concurrency"], force=given["force"])
-    if given["spsa"] and engines:
-        raise click.UsageError("--spsa takes its engines from the database")
-    if not given["spsa"] and len(engines) != 2:
+    from_database = "--spsa" if given["spsa"] else "--replay" if given["replay"] else None
+    if given["spsa"] and given["replay"]:
+        raise click.UsageError("give --spsa or --replay, not both")
+    if from_database and engines:
+        raise click.UsageError(f"{from_database} takes its engines from the database")
+    if not from_database and len(engines) != 2:
         raise click.UsageError("give two engines for a match, or --spsa for a worker")
 
 
@@ -74,6 +80,15 @@ def _serve(given: dict[str, Any]) -> int:
     set_up(given["log_format"], verbose=given["verbose"])
     hide_memory()
     return serve(service(given))
+
+
+def _replay(given: dict[str, Any]) -> int:
+    # Imported late, as for a worker.
+    from worker.logs import set_up
+    from worker.replay import place_of, replay
+
+    set_up(given["log_format"], verbose=given["verbose"])
+    return replay(service(given), place_of(given["replay"]), given["pgn"])
 
 
 def service(given: dict[str, Any]) -> "Service":

@@ -61,7 +61,7 @@ def _name(_context: click.Context, option: click.Parameter, text: str | None) ->
 
 FILE = _Path(exists=True, dir_okay=False, path_type=Path)
 _YEAR = 366 * 86_400.0
-_LONGEST_LEASE = 86_400.0  # the database refuses a longer one
+_LONGEST_LEASE = 3_600.0  # the database refuses a longer one
 _MOST_SLOTS = 4_096
 _MOST_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
 _MOST = 10**9
@@ -142,6 +142,13 @@ WORKER = (
         "--trust-key",
         metavar="KEY",
         help="Run only engines that the owner of this key signed: base64, or its .pub file.",
+    ),
+)
+REPLAY = (
+    click.option(
+        "--replay",
+        metavar="[RUN/]ITERATION.BATCH[:PAIR]",
+        help="Play a batch of a run again, or one of its pairs, and compare the counts.",
     ),
 )
 MATCH = (

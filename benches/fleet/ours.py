@@ -54,6 +54,10 @@ class SleepingDelivery:
     def at_once(self) -> int:
         return self.scene.builders
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
+
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self.leaving.wait(self.scene.wait(BUILD_SECONDS))
         return Sides(plus=_engine(plus), minus=_engine(minus))

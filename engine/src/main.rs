@@ -19,6 +19,7 @@ mod see;
 mod tapered;
 mod time;
 mod tt;
+mod tunables;
 mod types;
 mod uci;
 mod zobrist;

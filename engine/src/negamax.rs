@@ -10,6 +10,7 @@ use crate::position::Position;
 use crate::search::*;
 use crate::see;
 use crate::tt::{Bound, Entry};
+use crate::tunables::tuned;
 use crate::types::*;
 
 /// What is known about a node before its moves are searched.
@@ -139,8 +140,8 @@ impl Searcher {
         let before = ply.checked_sub(2).map_or(-INFINITE, |ply| self.frames[ply].static_eval);
         let table_move = entry.map_or(Move::NONE, |entry| entry.mv);
         let mut depth = depth;
-        if table_move.is_none() && depth >= IID_MIN_DEPTH as i32 {
-            depth = (depth - IID_REDUCE_DEPTH as i32).max(1);
+        if table_move.is_none() && depth >= tuned!(IID_MIN_DEPTH) as i32 {
+            depth = (depth - tuned!(IID_REDUCE_DEPTH) as i32).max(1);
         }
         Node {
             position,
@@ -182,8 +183,8 @@ impl Searcher {
     }
 
     fn razor(&mut self, node: &Node) -> Option<Score> {
-        let margin = RAZOR_MARGIN_PER_DEPTH * node.depth;
-        if node.depth > RAZOR_MAX_DEPTH as i32 || node.static_eval + margin > node.alpha {
+        let margin = tuned!(RAZOR_MARGIN_PER_DEPTH) * node.depth;
+        if node.depth > tuned!(RAZOR_MAX_DEPTH) as i32 || node.static_eval + margin > node.alpha {
             return None;
         }
         let score = self.quiesce(node.position, node.alpha, node.beta, node.ply);
@@ -193,7 +194,7 @@ impl Searcher {
     fn null_move(&mut self, node: &mut Node) -> Option<Score> {
         let position = node.position;
         let passed_before = node.ply > 0 && self.frames[node.ply - 1].arrival.is_none();
-        if node.depth < NULL_MOVE_MIN_DEPTH as i32
+        if node.depth < tuned!(NULL_MOVE_MIN_DEPTH) as i32
             || node.static_eval < node.beta
             || is_mate(node.beta)
             || passed_before
@@ -201,9 +202,9 @@ impl Searcher {
         {
             return None;
         }
-        let eval_plies = (node.static_eval - node.beta) / NULL_MOVE_EVAL_DIVISOR.max(1);
-        let reduction = NULL_MOVE_REDUCE_DEPTH_BASE as i32
-            + node.depth / (NULL_MOVE_REDUCE_DEPTH_DIVISOR as i32).max(1)
+        let eval_plies = (node.static_eval - node.beta) / tuned!(NULL_MOVE_EVAL_DIVISOR).max(1);
+        let reduction = tuned!(NULL_MOVE_REDUCE_DEPTH_BASE) as i32
+            + node.depth / (tuned!(NULL_MOVE_REDUCE_DEPTH_DIVISOR) as i32).max(1)
             + eval_plies.min(3);
         let next = position.after_null();
         self.frames[node.ply].arrival = None;
@@ -212,7 +213,7 @@ impl Searcher {
             return Some(DRAW);
         }
         if score < node.beta {
-            node.threatened = score < node.beta - THREAT_EXTENSION_MARGIN;
+            node.threatened = score < node.beta - tuned!(THREAT_EXTENSION_MARGIN);
             return None;
         }
         Some(if is_mate(score) { node.beta } else { score })
@@ -228,12 +229,12 @@ impl Searcher {
 
     /// Tries captures with a raised beta and reduced depth.
     fn probcut(&mut self, node: &Node) -> Option<Score> {
-        let beta = node.beta + PROBCUT_MARGIN;
-        if node.depth < PROBCUT_MIN_DEPTH as i32 || is_mate(node.beta) || is_mate(beta) {
+        let beta = node.beta + tuned!(PROBCUT_MARGIN);
+        if node.depth < tuned!(PROBCUT_MIN_DEPTH) as i32 || is_mate(node.beta) || is_mate(beta) {
             return None;
         }
         let position = node.position;
-        let depth = node.depth - 1 - PROBCUT_DEPTH_REDUCTION as i32;
+        let depth = node.depth - 1 - tuned!(PROBCUT_DEPTH_REDUCTION) as i32;
         let mut picker = Picker::captures(position, Hints::table_move(node.table_move));
         while let Some(mv) = picker.next(position, &self.history) {
             if !see::is_at_least(position, mv, beta - node.static_eval) {
@@ -258,17 +259,18 @@ impl Searcher {
     /// If several of the first moves cut off at reduced depth, one will do so
     /// at full depth.
     fn multicut(&mut self, node: &Node) -> Option<Score> {
-        if !ENABLE_MULTICUT || node.depth < MULTICUT_MIN_DEPTH as i32 || is_mate(node.beta) {
+        if !ENABLE_MULTICUT || node.depth < tuned!(MULTICUT_MIN_DEPTH) as i32 || is_mate(node.beta)
+        {
             return None;
         }
         if node.static_eval < node.beta {
             return None;
         }
         let position = node.position;
-        let depth = node.depth - 1 - MULTICUT_DEPTH_REDUCTION as i32;
+        let depth = node.depth - 1 - tuned!(MULTICUT_DEPTH_REDUCTION) as i32;
         let mut picker = Picker::all(position, self.hints(node));
         let mut cutoffs = 0;
-        for _ in 0..MULTICUT_MOVES_TO_TRY {
+        for _ in 0..tuned!(MULTICUT_MOVES_TO_TRY) {
             let mv = picker.next(position, &self.history)?;
             let next = position.after(mv);
             self.frames[node.ply].arrival = Some(Arrival::of(position, mv));
@@ -276,7 +278,7 @@ impl Searcher {
             if self.stopped {
                 return Some(DRAW);
             }
-            if cutoffs >= MULTICUT_REQUIRED_CUTOFFS as i32 {
+            if cutoffs >= tuned!(MULTICUT_REQUIRED_CUTOFFS) as i32 {
                 return Some(node.beta);
             }
         }
@@ -333,8 +335,9 @@ impl Searcher {
         if idle && (late(node, progress) || futile(node, progress)) {
             return !gives_direct_check(node.position, mv);
         }
-        let per_ply = if mv.is_quiet() { SEE_PRUNE_MARGIN } else { SEE_PRUNE_CAPTURE_MARGIN };
-        node.depth <= SEE_PRUNE_MAX_DEPTH as i32
+        let per_ply =
+            if mv.is_quiet() { tuned!(SEE_PRUNE_MARGIN) } else { tuned!(SEE_PRUNE_CAPTURE_MARGIN) };
+        node.depth <= tuned!(SEE_PRUNE_MAX_DEPTH) as i32
             && !see::is_at_least(node.position, mv, -per_ply * node.depth)
     }
 
@@ -361,8 +364,8 @@ impl Searcher {
     }
 
     fn reduction(&self, node: &Node, progress: &Progress, mv: Move, next: &Position) -> i32 {
-        let early = progress.searched < LMR_LEGAL_MOVES_BEFORE_ATTEMPT as usize;
-        if node.depth < LMR_MIN_DEPTH as i32 || early || !mv.is_quiet() {
+        let early = progress.searched < tuned!(LMR_LEGAL_MOVES_BEFORE_ATTEMPT) as usize;
+        if node.depth < tuned!(LMR_MIN_DEPTH) as i32 || early || !mv.is_quiet() {
             return 0;
         }
         let moves = (progress.searched + 1).min(63);
@@ -370,8 +373,8 @@ impl Searcher {
         reduction -= i32::from(node.pv) + i32::from(next.in_check());
         reduction += i32::from(!node.improving);
         let continuation = self.history.continuation(node.position, &self.context(node.ply), mv);
-        reduction -= i32::from(continuation > LMR_CONTINUATION_GOOD_THRESHOLD);
-        reduction + i32::from(continuation < LMR_CONTINUATION_BAD_THRESHOLD)
+        reduction -= i32::from(continuation > tuned!(LMR_CONTINUATION_GOOD_THRESHOLD));
+        reduction + i32::from(continuation < tuned!(LMR_CONTINUATION_BAD_THRESHOLD))
     }
 
     /// Enters a move's score; true if it cuts off.
@@ -522,7 +525,7 @@ fn corrected(eval: Score, ply: usize, entry: Option<Entry>) -> Score {
 
 /// Captures that lose material or cannot lift the score to alpha are left out.
 fn worth_a_look(position: &Position, mv: Move, stand_pat: Score, alpha: Score) -> bool {
-    let hopeless = stand_pat + see::gain(position, mv) + QUIESCENCE_DELTA_MARGIN <= alpha;
+    let hopeless = stand_pat + see::gain(position, mv) + tuned!(QUIESCENCE_DELTA_MARGIN) <= alpha;
     !hopeless && see::is_at_least(position, mv, 0)
 }
 
@@ -539,8 +542,8 @@ fn gives_direct_check(position: &Position, mv: Move) -> bool {
 
 /// So far above beta that no reply will matter.
 fn beta_prune(node: &Node) -> Option<Score> {
-    let margin = BETA_PRUNE_MARGIN_PER_DEPTH * (node.depth - i32::from(node.improving));
-    let safe = node.depth <= BETA_PRUNE_MAX_DEPTH as i32 && !is_mate(node.beta);
+    let margin = tuned!(BETA_PRUNE_MARGIN_PER_DEPTH) * (node.depth - i32::from(node.improving));
+    let safe = node.depth <= tuned!(BETA_PRUNE_MAX_DEPTH) as i32 && !is_mate(node.beta);
     (safe && node.static_eval - margin >= node.beta).then_some(node.static_eval)
 }
 

@@ -16,6 +16,8 @@ use crate::perft;
 use crate::position::Position;
 use crate::search::{Report, Searcher, MATE, MATE_BOUND};
 use crate::time::Limits;
+#[cfg(feature = "options")]
+use crate::tunables::options;
 
 const DEFAULT_HASH: usize = 16;
 const MAX_HASH: usize = 4096;
@@ -176,6 +178,10 @@ impl Session {
         let text = arguments.join(" ").to_lowercase();
         let text = text.strip_prefix("name ").unwrap_or(&text);
         let (name, value) = text.split_once(" value ").unwrap_or((text, ""));
+        #[cfg(feature = "options")]
+        if value.trim().parse().is_ok_and(|value| options::set(name.trim(), value)) {
+            return;
+        }
         match (name.trim(), value.trim().parse::<usize>()) {
             ("clear hash", _) => self.order(Order::Clear),
             ("hash", Ok(megabytes)) => self.order(Order::Resize(megabytes.clamp(1, MAX_HASH))),
@@ -226,6 +232,8 @@ fn introduce() {
     say("id author the authors of Diapason");
     say(&format!("option name Hash type spin default {DEFAULT_HASH} min 1 max {MAX_HASH}"));
     say("option name Clear Hash type button");
+    #[cfg(feature = "options")]
+    options::declarations().iter().for_each(|line| say(line));
     say("uciok");
 }
 

@@ -174,6 +174,7 @@ def upgrade() -> None:
         sa.Column("algorithm", sa.Text(), nullable=False),
         sa.Column("settings", Json, nullable=False),
         sa.Column("space", Json, nullable=False),
+        sa.Column("start_space", Json, nullable=True),
         sa.Column("terms", Json, nullable=False),
         sa.Column("source_sha256", sa.Text(), nullable=True),
         sa.Column("max_iterations", sa.Integer(), nullable=False),
@@ -184,15 +185,18 @@ def upgrade() -> None:
         sa.Column("theta_supported", Json, nullable=True),
         sa.Column("theta_supported_sd", Json, nullable=True),
         sa.Column("state", Json, nullable=False),
+        sa.Column("start_state", Json, nullable=True),
         sa.Column("applied", sa.Integer(), server_default="0", nullable=False),
         sa.Column("master_id", sa.Text(), nullable=True),
         sa.Column("epoch", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("lease_expires_at", Utc, nullable=True),
+        sa.Column("builds", Json, nullable=True),
         sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.Column("finished_at", Utc, nullable=True),
         sa.Column("priority", sa.Integer(), server_default="0", nullable=False),
         sa.Column("share", sa.Double(), server_default="1", nullable=False),
         sa.Column("purges", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("changes", sa.Integer(), server_default="0", nullable=False),
         sa.Column("plus_wins", sa.Integer(), server_default="0", nullable=False),
         sa.Column("minus_wins", sa.Integer(), server_default="0", nullable=False),
         sa.Column("draws", sa.Integer(), server_default="0", nullable=False),
@@ -276,6 +280,9 @@ def upgrade() -> None:
         sa.Column("signature", sa.Text(), nullable=True),
         sa.Column("struck_games", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_purges", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("opened_changes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("match_number", sa.Integer(), nullable=True),
+        sa.Column("compared", Json, nullable=True),
         sa.CheckConstraint(
             "(purpose = 'tune') = (k IS NOT NULL)", name=op.f("ck_spsa_iteration_k")
         ),
@@ -362,6 +369,26 @@ def upgrade() -> None:
         sa.UniqueConstraint("run_id", "number", name=op.f("uq_spsa_purge_run_id_number")),
     )
     op.create_table(
+        "spsa_change",
+        sa.Column("id", Identity, nullable=False),
+        sa.Column("run_id", Identity, nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("applied", sa.Integer(), nullable=False),
+        sa.Column("purges", sa.Integer(), nullable=False),
+        sa.Column("space", Json, nullable=False),
+        sa.Column("theta_before", Json, nullable=False),
+        sa.Column("theta_after", Json, nullable=False),
+        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint(
+            "number > 0 AND applied >= 0 AND purges >= 0", name=op.f("ck_spsa_change_numbers")
+        ),
+        sa.ForeignKeyConstraint(["run_id"], ["spsa_run.id"], name=op.f("fk_spsa_change_run_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_change")),
+        sa.UniqueConstraint("run_id", "number", name=op.f("uq_spsa_change_run_id_number")),
+    )
+    op.create_table(
         "spsa_set_aside",
         sa.Column("id", Identity, nullable=False),
         sa.Column("machine", sa.Text(), nullable=False),
@@ -405,17 +432,17 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint("cores BETWEEN 1 AND 100000", name=op.f("ck_spsa_worker_cores")),
         sa.CheckConstraint(
-            "length(CAST(confinement AS TEXT)) BETWEEN 0 AND 200",
+            "length(CAST(confinement AS TEXT)) <= 200",
             name=op.f("ck_spsa_worker_confinement"),
         ),
         sa.CheckConstraint(
             "length(CAST(name AS TEXT)) BETWEEN 1 AND 200", name=op.f("ck_spsa_worker_name")
         ),
         sa.CheckConstraint(
-            "length(CAST(platform AS TEXT)) BETWEEN 0 AND 200", name=op.f("ck_spsa_worker_platform")
+            "length(CAST(platform AS TEXT)) <= 200", name=op.f("ck_spsa_worker_platform")
         ),
         sa.CheckConstraint(
-            "length(CAST(version AS TEXT)) BETWEEN 0 AND 200", name=op.f("ck_spsa_worker_version")
+            "length(CAST(version AS TEXT)) <= 200", name=op.f("ck_spsa_worker_version")
         ),
         sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
@@ -459,7 +486,7 @@ def upgrade() -> None:
         sa.Column("think_seconds", sa.Double(), server_default="0", nullable=False),
         sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
         sa.CheckConstraint(
-            "CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND (plus_wins + minus_wins + draws) = games AND 2 * (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = games AND plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1) ELSE (plus_wins + minus_wins + draws) + (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = 0 END",
+            "CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND (plus_wins + minus_wins + draws) = games AND 2 * (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = games AND plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1) ELSE (plus_wins + minus_wins + draws) + (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = 0 END AND (plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0",
             name=op.f("ck_spsa_batch_counts"),
         ),
         sa.CheckConstraint(
@@ -471,26 +498,22 @@ def upgrade() -> None:
             name=op.f("ck_spsa_batch_status"),
         ),
         sa.CheckConstraint("attempt >= 0 AND failures >= 0", name=op.f("ck_spsa_batch_attempt")),
-        sa.CheckConstraint("draws BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_draws")),
         sa.CheckConstraint("games > 0 AND games % 2 = 0", name=op.f("ck_spsa_batch_whole_pairs")),
         sa.CheckConstraint(
             "length(CAST(claim_id AS TEXT)) BETWEEN 1 AND 64", name=op.f("ck_spsa_batch_claim_id")
         ),
         sa.CheckConstraint(
-            "length(CAST(last_error AS TEXT)) BETWEEN 0 AND 2000",
+            "length(CAST(last_error AS TEXT)) <= 2000",
             name=op.f("ck_spsa_batch_last_error"),
         ),
         sa.CheckConstraint(
-            "length(CAST(voids AS TEXT)) BETWEEN 0 AND 50000", name=op.f("ck_spsa_batch_voids")
+            "length(CAST(voids AS TEXT)) <= 50000", name=op.f("ck_spsa_batch_voids")
         ),
         sa.CheckConstraint(
             "minus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")
         ),
         sa.CheckConstraint(
             "minus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_minus_time_losses")
-        ),
-        sa.CheckConstraint(
-            "minus_wins BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_minus_wins")
         ),
         sa.CheckConstraint("moves BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_moves")),
         sa.CheckConstraint(
@@ -499,12 +522,6 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "plus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_time_losses")
         ),
-        sa.CheckConstraint("plus_wins BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_wins")),
-        sa.CheckConstraint("ptnml_0 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_0")),
-        sa.CheckConstraint("ptnml_1 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_1")),
-        sa.CheckConstraint("ptnml_2 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_2")),
-        sa.CheckConstraint("ptnml_3 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_3")),
-        sa.CheckConstraint("ptnml_4 BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_ptnml_4")),
         sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
         sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
         sa.CheckConstraint(
@@ -622,7 +639,7 @@ def upgrade() -> None:
             "failures >= 0 AND lost_leases >= 0", name=op.f("ck_spsa_failure_numbers")
         ),
         sa.CheckConstraint(
-            "length(CAST(reason AS TEXT)) BETWEEN 0 AND 2000", name=op.f("ck_spsa_failure_reason")
+            "length(CAST(reason AS TEXT)) <= 2000", name=op.f("ck_spsa_failure_reason")
         ),
         sa.CheckConstraint(
             "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64", name=op.f("ck_spsa_failure_sha256")

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector, total
 
@@ -68,6 +69,15 @@ class Bspsa(Bayesian):
             covariance=_less(state.covariance, reach),  # (14)
             squares=state.squares + outcome.squares,
             pairs=state.pairs + outcome.pairs,
+        )
+
+    def carried(self, state: State, carry: Carry) -> Joint:
+        prior = np.diagonal(self.start().covariance)
+        return Joint(
+            mean=carry.positions(state.mean),
+            covariance=carry.covariance(state.covariance, prior),
+            squares=state.squares,
+            pairs=state.pairs,
         )
 
     def dump(self, state: State) -> dict[str, Any]:

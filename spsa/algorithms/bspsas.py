@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.memory import restored, shapes
 from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector
 
@@ -63,6 +64,14 @@ class Bspsas(Bayesian):
             variance=state.variance * (seen.noise / certain),  # (10)
             squares=state.squares + outcome.squares,
             pairs=state.pairs + outcome.pairs,
+        )
+
+    def carried(self, state: State, carry: Carry) -> Independent:
+        return Independent(
+            mean=carry.positions(state.mean),
+            variance=carry.variances(state.variance, self.start().variance),
+            squares=state.squares,
+            pairs=state.pairs,
         )
 
     def dump(self, state: State) -> dict[str, Any]:

@@ -11,6 +11,8 @@ engines optimization", has a_k and c_k; both are set by their values after N ite
 R_k is a learning rate in units of c_k^2: one game moves theta by at most R_k perturbations,
 whatever the parameters are. It is r_end at the last planned iteration.
 
+A tune that has `played` iterations elsewhere goes on at the next one, and N counts them too.
+
 The c_k delta of the update is half the played difference, which is c_k delta unless bounds or
 rounding changed it.
 """
@@ -38,16 +40,23 @@ _SETTINGS = (
     A,
     ALPHA,
     GAMMA,
+    Setting(
+        name="played",
+        meaning="iterations that the tune has behind it elsewhere; N counts them too",
+        default=0.0,
+        most=1e12,
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fishtest(Walk):
     gains: Gains
+    played: float = 0.0
     name: str = "fishtest"
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        a_k, c_k = self.gains.a_k(k), self.gains.c_k(k)  # (17)
+        a_k, c_k = self.gains.a_k(self.played + k), self.gains.c_k(self.played + k)  # (17)
         centre = self.theta(state)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=a_k, c_k=c_k)
 
@@ -59,7 +68,7 @@ class Fishtest(Walk):
 
 
 def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:
-    n, c_end = problem.iterations, given["c_end"]
+    n, c_end = problem.iterations + given["played"], given["c_end"]
     after = delay(n) if given["A"] is None else given["A"]
     a_end = given["r_end"] * c_end**2
     gains = Gains(
@@ -69,7 +78,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:
         alpha=given["alpha"],
         gamma=given["gamma"],
     )
-    return Fishtest(problem=problem, gains=gains)
+    return Fishtest(problem=problem, gains=gains, played=given["played"])
 
 
 METHOD = Method(

@@ -38,10 +38,10 @@ class Gains:
     alpha: float
     gamma: float
 
-    def a_k(self, k: int) -> float:
+    def a_k(self, k: float) -> float:
         return float(self.a / (self.A + k) ** self.alpha)
 
-    def c_k(self, k: int) -> float:
+    def c_k(self, k: float) -> float:
         return float(self.c / k**self.gamma)
 
 

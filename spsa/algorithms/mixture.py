@@ -31,13 +31,14 @@ as the loss is still a parabola at that distance; c_k was chosen on the suite of
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 from typing import Any
 
 import numpy as np
 
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.rule import (
@@ -154,6 +155,24 @@ class Mixture:
             squares=bank.squares + outcome.squares,
             pairs=bank.pairs + outcome.pairs,
         )
+
+    def on(self, problem: Problem) -> "Mixture":
+        return replace(self, problem=problem)
+
+    def carried(self, state: State, carry: Carry) -> Bank:
+        """The filters in another space; doubt changes their weights, but does not move theta."""
+        prior = self.start()
+        bank = Bank(
+            mean=carry.positions(state.mean),
+            variance=carry.variances(state.variance, prior.variance),
+            log_weight=carry.log_weights(state.log_weight, prior.log_weight),
+            squares=state.squares,
+            pairs=state.pairs,
+        )
+        if carry.doubt == 1.0:
+            return bank
+        apart = carry.positions(state.centre) - bank.centre
+        return replace(bank, mean=bank.mean + apart[..., None, :])
 
     def dump(self, state: State) -> dict[str, Any]:
         return {name: packed(getattr(state, name)) for name in Bank.__slots__}

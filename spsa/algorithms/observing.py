@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.memory import packed, restored
 from spsa.algorithms.registry import create
 from spsa.algorithms.rule import (
@@ -59,6 +60,11 @@ class Average:
     def spread(self) -> Belief | None:
         """The average and the deviation of theta; None for fewer than two thetas."""
         return Belief(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
+
+    def carried(self, carry: Carry) -> Self:
+        """The average in another space; a parameter that is new there has been where it starts."""
+        variance = carry.variances(self.variance, np.zeros_like(carry.value))
+        return type(self)(self.count, carry.positions(self.mean), variance)
 
     def dump(self) -> dict[str, Any]:
         return {
@@ -127,6 +133,24 @@ class Observed:
             witness=self.witness and self.witness.tell(before.witness, outcome)[0],
         )
         return Observation(after, notes), update
+
+    def on(self, problem: Problem) -> "Observed":
+        """The same rule and witness, with the gains that they have, on another problem."""
+        return Observed(self.rule.on(problem), self.witness and self.witness.on(problem), problem)
+
+    def carried(self, state: Observation, carry: Carry) -> Observation:
+        """A state of the same rule on another problem, carried to this one."""
+        rule, notes = self.rule.carried(state.rule, carry), state.notes
+        if notes is None:
+            return Observation(rule, None)
+        witness = self.witness and self.witness.carried(notes.witness, carry)
+        return Observation(rule, Notes(notes.average.carried(carry), witness))
+
+    def forked(self, state: Observation, carry: Carry) -> Observation:
+        """The same as the start of another run, whose average has no theta yet."""
+        start, carried = self.start(), self.carried(state, carry)
+        notes = start.notes if carried.notes is None else carried.notes
+        return Observation(carried.rule, Notes(self._blank().average, notes and notes.witness))
 
     def averaged(self, state: Observation) -> Belief | None:
         """The mean and standard deviation of theta; None before the second outcome."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.settings import Setting
 
 Vector = npt.NDArray[np.float64]
@@ -146,6 +147,14 @@ class Rule(Protocol):
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
         """The state after one more result, and its effect."""
+        ...
+
+    def on(self, problem: Problem) -> "Rule":
+        """The same rule, with the gains that it has, on another problem."""
+        ...
+
+    def carried(self, state: State, carry: Carry) -> State:
+        """A state of this rule on another problem, carried to its own problem."""
         ...
 
     def belief(self, state: State) -> Belief | None:

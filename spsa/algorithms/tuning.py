@@ -5,7 +5,7 @@ numbers; `doctor` computes them again and compares.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, ulp
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.observing import Observation, Observed, observed
 from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues, Space, Vector
@@ -62,16 +63,49 @@ class Update:
 
 @dataclass(frozen=True)  # no slots: the bounds are computed once
 class Tuning:
-    """One run's space, rule and seed."""
+    """One run's space, rule and seed.
+
+    `first` is the tuning that the run began with, if its space was changed since. `begun` is the
+    start of a fork: theta and what its rule knows.
+    """
 
     space: Space
     rule: Observed
     seed: int
+    first: "Tuning | None" = None
+    begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
 
-    def start(self) -> tuple[dict[str, float], Mapping[str, Any]]:
-        """The start: theta in the units of params.toml, and the rule's state."""
+    def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
+        """The start of the run: theta in the units of params.toml, and the rule's state."""
+        if self.first is not None:
+            return self.first.start()
+        if self.begun is not None:
+            return self.begun
         theta = self._natural(self.space.start())
         return theta, self.rule.dump(self.rule.start())
+
+    def on(self, space: Space) -> "Tuning":
+        """The same run from a change of its space on; gains stay as they were derived."""
+        before = self.rule.problem
+        problem = problem_of(space, iterations=before.iterations, pairs=before.pairs)
+        return replace(self, space=space, rule=self.rule.on(problem), first=self.first or self)
+
+    def carried(
+        self, before: "Tuning", state: Mapping[str, Any], theta: Mapping[str, float]
+    ) -> tuple[dict[str, float], Mapping[str, Any]]:
+        """Theta and the state of `before` in this space; theta moves only into the bounds."""
+        after = {
+            name: min(max(theta[name], low), high) for name, (low, high) in self._bounds.items()
+        }
+        carry = _carry(before.space, self.space, after)
+        return after, self.rule.dump(self.rule.carried(before.rule.load(state), carry))
+
+    def forked(self, before: "Tuning", state: Mapping[str, Any], doubt: float) -> "Tuning":
+        """This tuning as a fork of `before`, which has the same rule: what that knows, widened."""
+        theta = self._natural(self.space.start())
+        carry = _carry(before.space, self.space, theta, doubt)
+        known = self.rule.forked(before.rule.load(state), carry)
+        return replace(self, begun=(theta, self.rule.dump(known)))
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """The values that iteration k plays if it is opened on this state."""
@@ -197,6 +231,18 @@ def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
         unit=space.unit,
         iterations=iterations,
         pairs=pairs,
+    )
+
+
+def _carry(before: Space, after: Space, theta: Mapping[str, float], doubt: float = 1.0) -> Carry:
+    """From the active parameters of one space to those of another; `theta` is in the second."""
+    index = {p.name: i for i, p in enumerate(before.active)}
+    step = {p.name: p.step for p in before.active}
+    return Carry(
+        source=np.array([index.get(p.name, -1) for p in after.active], dtype=np.intp),
+        scale=np.array([step.get(p.name, p.step) / p.step for p in after.active]),
+        value=after.steps(theta),
+        doubt=doubt,
     )
 
 

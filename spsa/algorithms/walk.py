@@ -4,11 +4,12 @@ An iteration may have been opened on an older theta; that does not change its st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.memory import restored, shapes
 from spsa.algorithms.rule import Problem, State, Vector
 
@@ -36,6 +37,12 @@ class Walk:
 
     def theta(self, state: State) -> Vector:
         return np.array(state.theta, dtype=np.float64)
+
+    def on(self, problem: Problem) -> Self:
+        return replace(self, problem=problem)
+
+    def carried(self, state: State, carry: Carry) -> WalkState:
+        return self.at(carry.positions(state.theta))
 
     def belief(self, state: State) -> None:
         return None

@@ -1,13 +1,14 @@
 """From values to binaries: builds plus and minus from a pinned copy of the source, each key once.
 
-Nothing writes to the checkout. `spsa.builds.cargo` holds everything that is specific to cargo.
+Nothing writes to the checkout. A recipe says how one engine is built: by cargo, or by a command
+that the engine's author declares.
 """
 
 import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +17,13 @@ from queue import PriorityQueue
 from spsa.builds.artifacts import sha256_of, verify
 from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.cargo.commands import BuildCancelled, Commands
-from spsa.builds.cargo.compiler import Compiled, Compiler
-from spsa.builds.cargo.key import BuildEnvironment, BuildSettings, Rendered, Toolchain
+from spsa.builds.cargo.key import BuildSettings, Rendered
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
-from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine
-from spsa.builds.cargo.tree import Entry, Tree, disk_faults_told
+from spsa.builds.cargo.recipe import CargoRecipe
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
+from spsa.builds.cargo.tree import disk_faults_told
 from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.command import CommandRecipe
 from spsa.core.game_settings import Declarations
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
@@ -30,6 +32,7 @@ __all__ = [
     "BuildSettings",
     "Builder",
     "BuiltEngine",
+    "FirstSearch",
     "Pinned",
     "Rendered",
     "SmokeTimeouts",
@@ -66,8 +69,12 @@ class Builder:
         self._work = work.resolve()
         self._artifact_store = ArtifactStore(engines_path.resolve())
         self._commands = Commands(seen)
-        self._build_environment = BuildEnvironment(pinned, settings, self._commands, self._work)
-        self._compiler = Compiler(settings, self._commands)
+        self._recipe: CommandRecipe | CargoRecipe = (
+            CommandRecipe(pinned, settings, self._commands)
+            if settings.command
+            else CargoRecipe(pinned, settings, self._commands, self._work)
+        )
+        self._building: list[str] = []
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(settings.at_once):
             self._free_copies.put(number)
@@ -76,6 +83,11 @@ class Builder:
     def at_once(self) -> int:
         """How many threads can build at the same time; further ones wait in `build`."""
         return self._settings.at_once
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides that are being built."""
+        return tuple(sorted(set(self._building)))[::-1]
 
     def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
         """Build both engines in parallel, or once if their build keys are equal.
@@ -114,17 +126,16 @@ class Builder:
         with disk_faults_told():
             self._pinned.verify()
             _refuse_unknown(self._pinned, rendered)
-            toolchain = self._build_environment.toolchain()
-            key = self._build_environment.key(rendered, toolchain)
+            key = self._recipe.key(rendered)
             with _explained(_described(side, rendered)):
                 return self._artifact_store.find(key) or self._make(
-                    self._work_copy(side, number), key, rendered, toolchain
+                    self._work_copy(side, number), key, rendered
                 )
 
     def build_key(self, rendered: Rendered) -> str:
         """The name under which the builder publishes the engine with these values."""
         with disk_faults_told():
-            return self._build_environment.key(rendered, self._build_environment.toolchain())
+            return self._recipe.key(rendered)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
@@ -153,49 +164,34 @@ class Builder:
     def _work_copy(self, side: str, number: int) -> WorkCopy:
         return WorkCopy(self._work / (f"{side}-{number}" if number else side))
 
-    def _make(
-        self, work_copy: WorkCopy, key: str, rendered: Rendered, toolchain: Toolchain
-    ) -> BuiltEngine:
-        with work_copy.locked(self._wait_for(work_copy)):
+    def _make(self, work_copy: WorkCopy, key: str, rendered: Rendered) -> BuiltEngine:
+        with self._told(work_copy), work_copy.locked(self._wait_for(work_copy)):
             # another builder may have published it while this one waited for the lock
             if found := self._artifact_store.find(key):
                 return found
-            work_copy.lay_out(self._source(), self._placed(rendered))
-            compiled = self._compile(work_copy)
+            placed = self._placed(rendered)
+            work_copy.lay_out(self._recipe.source(self._wait_for), placed)
+            compiled = self._recipe.compile(work_copy, placed)
             return self._artifact_store.put(
-                key, compiled.executable, compiled.target or toolchain.host, self._examine
+                key, compiled.executable, compiled.target, self._examine
             )
 
-    def _compile(self, work_copy: WorkCopy) -> Compiled:
-        crate = work_copy.tree / self._pinned.prefix
-        binary = self._compiler.binary(crate, work_copy.home / "log")
-        with work_copy.compiling() as target:
-            return self._compiler.build(binary, crate, target, work_copy.home / "log")
+    @contextmanager
+    def _told(self, work_copy: WorkCopy) -> Iterator[None]:
+        """Count the side of this work copy among those that are being built."""
+        side = work_copy.home.name.partition("-")[0]
+        self._building.append(side)
+        try:
+            yield
+        finally:
+            self._building.remove(side)
 
     def _examine(self, binary: Path) -> int | None:
-        return examine(binary, self._settings.bench, self._settings.smoke)
+        settings = self._settings
+        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}
-
-    def _source(self) -> dict[str, Entry]:
-        """The pinned source. If it has no Cargo.lock, the whole run shares a generated one."""
-        source = self._pinned.tree()
-        name = f"{self._pinned.prefix}Cargo.lock"
-        if name not in source:
-            source[name] = Entry(self._resolved(source))
-        return source
-
-    def _resolved(self, source: Tree) -> Path:
-        lock = self._pinned.path.with_name(f"{self._pinned.sha256}.lock")
-        work_copy = WorkCopy(self._work / "resolve")
-        with work_copy.locked(self._wait_for(work_copy)):
-            if not lock.exists():
-                work_copy.lay_out(source, {})
-                crate = work_copy.tree / self._pinned.prefix
-                self._compiler.lock(crate, work_copy.home / "log")
-                (crate / "Cargo.lock").replace(lock)
-        return lock
 
     def _wait_for(self, work_copy: WorkCopy) -> Callable[[float], None]:
         """Wait for another builder to unlock a work copy, at most as long as a build may take."""
@@ -211,7 +207,13 @@ class Builder:
         return wait
 
 
-def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = None) -> BuiltEngine:
+def adopt(
+    engine: Path,
+    engines_path: Path,
+    timeouts: SmokeTimeouts | None = None,
+    arguments: Sequence[str] = (),
+    first_search: FirstSearch | None = None,
+) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
@@ -222,19 +224,21 @@ def adopt(engine: Path, engines_path: Path, timeouts: SmokeTimeouts | None = Non
 
     def tried(copy: Path) -> int | None:
         verify(copy, key)
-        return examine(copy, None, timeouts or SmokeTimeouts())
+        return examine(copy, None, timeouts or SmokeTimeouts(), arguments, first_search)
 
     with disk_faults_told(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
-def declared(engine: Path, timeouts: SmokeTimeouts | None = None) -> Declarations:
-    """Start a binary and return the options that it declares.
+def declared(
+    engine: Path, timeouts: SmokeTimeouts | None = None, arguments: Sequence[str] = ()
+) -> Declarations:
+    """Start a binary with these arguments and return the options that it declares.
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
     with disk_faults_told(), _explained(str(engine)):
-        return declared_options(engine.absolute(), timeouts or SmokeTimeouts())
+        return declared_options(engine.absolute(), timeouts or SmokeTimeouts(), arguments)
 
 
 def _this_machine() -> str:

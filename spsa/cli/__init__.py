@@ -54,6 +54,7 @@ class LazyGroup(click.Group):
 
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
+    "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
     "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
     "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
     "watch": ("spsa.cli.status", "Show the status repeatedly, until Ctrl-C."),
@@ -68,7 +69,7 @@ COMMANDS: Table = {
     ),
     "params": (
         "spsa.cli.params",
-        "Show the parameters, and the patch of the source that they make.",
+        "Show the parameters and the patch they make; change them in a run.",
     ),
     "validate": ("spsa.cli.validate", "Play a match of the tuned values against the start."),
     "workers": ("spsa.cli.workers", "List workers; set machines aside and release them."),
@@ -76,6 +77,7 @@ COMMANDS: Table = {
     "resume": ("spsa.cli.owner", "Continue a paused run."),
     "stop": ("spsa.cli.owner", "End a run early; applied results stay."),
     "extend": ("spsa.cli.owner", "Change the number of iterations of a run."),
+    "fork": ("spsa.cli.fork", "Start a run where another one was."),
     "prioritize": ("spsa.cli.owner", "Set the priority and the share of a run."),
     "purge": ("spsa.cli.purge", "Remove results and recompute theta without them."),
     "replay": ("spsa.cli.replay", "Show theta after any result."),

@@ -92,7 +92,7 @@ def database_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 run_option: Option = click.option(
-    "--run", metavar="NAME", help="Which run; default: the youngest one."
+    "--run", metavar="NAME", help="Name of the run; default: the newest one."
 )
 
 # the same limits as in config.toml
@@ -100,21 +100,21 @@ priority_option: Option = click.option(
     "--priority",
     type=click.IntRange(-1000, 1000),
     metavar="N",
-    help="Of several runs the highest is served first; usually 0.",
+    help="Workers serve the run of the highest priority first; default 0.",
 )
 share_option: Option = click.option(
     "--share",
     type=float,
     callback=_share,
     metavar="X",
-    help="How much of the slots, against the shares of other runs of its priority; usually 1.",
+    help="Weight of the run among runs of the same priority; default 1.",
 )
 
 theta_option: Option = click.option(
     "--theta",
     type=click.Choice([theta.value for theta in Theta]),
-    help="Which values of the run: where the rule ended (default), their average, in which late "
-    "iterations weigh more, or where all games together put the optimum.",
+    help="final (default): theta now; averaged: the mean over iterations, late ones weigh more; "
+    "supported: the optimum that all games together suggest.",
 )
 
 
@@ -133,7 +133,7 @@ def settings(config: str | None, database_url: str | None) -> "Config":
     if (url := _chosen_url(database_url)) is not None:
         environ["DATABASE_URL"] = url
     found = load_config(Path(config or "config.toml"), environ)
-    _caution(found.database_url)
+    _warn_about_tls(found.database_url)
     return found
 
 
@@ -146,8 +146,8 @@ def _chosen_url(url: str | None) -> str | None:
     typed, file_typed = (_is_typed(context, n) for n in ("database_url", "database_url_file"))
     if typed and file_typed:
         raise click.UsageError("give --database-url or --database-url-file, not both")
-    if typed and (caution := command_line_warning(url or "")):
-        echo(f"warning: {caution}", err=True)
+    if typed and (warning := command_line_warning(url or "")):
+        echo(f"warning: {warning}", err=True)
     return url_in(Path(file)) if file and (file_typed or url is None) else url
 
 
@@ -155,9 +155,9 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _caution(url: str) -> None:
-    for caution in tls_warnings(parsed(url)):
-        echo(f"warning: {caution}", err=True)
+def _warn_about_tls(url: str) -> None:
+    for warning in tls_warnings(parsed(url)):
+        echo(f"warning: {warning}", err=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import spsa
-from spsa.builds.rust import element, parse
+from spsa.builds.sources import element, parse
 from spsa.cli.demo_size import chosen_size, measured_speed, write_size
 from spsa.cli.master_session import (
     HeldRun,
@@ -39,9 +39,10 @@ from spsa.master.start import Prepared, checked_space, prepare
 from spsa.report.drawing import Kind
 from spsa.report.page import WITHOUT_PICTURES, page
 from spsa.report.pictures import can_draw, chosen, drawn
+from spsa.report.runs import duration
 from spsa.report.status import parameters
 from spsa.report.summary import report
-from spsa.report.text import duration, elo_text, number, score, terminal
+from spsa.report.text import elo_text, number, score, terminal
 from spsa.security.files import write_whole
 
 MARK = ".spsa-demo"

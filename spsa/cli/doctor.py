@@ -18,7 +18,7 @@ from spsa.output import echo
 def doctor(config: str | None, database_url: str | None, name: str | None) -> int:
     """Check every invariant of the database, and compute theta once more from the start.
 
-    Changes nothing. Exit code 1 and a line for each finding, or 0 and a sentence.
+    Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence.
     """
     url = settings(config, database_url).database_url
     migrate.check_complete(url)

@@ -56,7 +56,7 @@ def _machine(_context: click.Context, _option: click.Parameter, name: str | None
 @click.option(
     "--connections",
     type=click.IntRange(1, 100_000),
-    help="How many it may have at a time; default: 300 for workers, 20 for others.",
+    help="Most connections at a time; default: 300 for workers, 20 for others.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the SQL and change nothing.")
 def grant(
@@ -69,12 +69,12 @@ def grant(
     connections: int | None,
     only_print: bool,
 ) -> None:
-    """Make a login of a PostgreSQL database that can do its part and nothing else.
+    """Create a PostgreSQL login with the rights of one role and no others.
 
     A worker claims and reports through functions and sees no table, a viewer reads everything but
-    the ids of claims, a master tunes but changes no tables. Everybody else is shut out. Run it as
-    the owner of the tables; run it again after `db upgrade`, or to change a password. With
-    --machine a login is for one machine, and no other login can speak for it.
+    the ids of claims, a master tunes but changes no tables. All rights of PUBLIC are revoked. Run
+    it as the owner of the tables; run it again after `db upgrade`, or to change a password. With
+    --machine, the login is for one machine, and no other login can report for that machine.
     """
     if machine is not None and role != "worker":
         raise click.UsageError(f"--machine is for --role worker, and not for a {role}")

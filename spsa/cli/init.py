@@ -9,13 +9,13 @@ import click
 from spsa.builds.builder import declared
 from spsa.config import starter_config, starter_params, starter_uci_config
 from spsa.config.proposals import (
-    Crate,
+    EngineSource,
     Selection,
-    find_crate,
     propose_options,
-    read_crate,
+    read_source,
     select,
 )
+from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.output import echo
@@ -34,18 +34,18 @@ class _Start:
 
 
 @click.command()
-@click.argument("source", type=click.Path(file_okay=False, path_type=Path), required=False)
+@click.argument("source", nargs=-1, metavar="SOURCE | ARGUMENTS...")
 @click.option(
     "--engine",
     metavar="BINARY",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="Tune the options of this UCI engine instead of a source; nothing is built.",
+    help="Tune the options of this UCI engine, started with ARGUMENTS; nothing is built.",
 )
 @click.option(
     "--constants-file",
     metavar="FILE",
-    help="Propose from this file alone, relative to SOURCE; default: from every Rust file, "
-    "those of search and evaluation first.",
+    help="Propose from this file alone, relative to SOURCE; default: from every file of Rust, "
+    "C or C++, those of search and evaluation first.",
 )
 @click.option(
     "--folder",
@@ -56,28 +56,30 @@ class _Start:
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def init(
-    source: Path | None,
+    source: tuple[str, ...],
     engine: Path | None,
     constants_file: str | None,
     folder: Path,
     force: bool,
 ) -> None:
-    """Write config.toml and params.toml for the engine whose Cargo.toml is in SOURCE.
+    """Write config.toml and params.toml for the engine whose source is in SOURCE.
+
+    SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. With
+    --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
 
     Every number that looks like a strength of play is proposed with a range and a step. Edit the
     proposals: they are guesses. What is not proposed is told on stderr, with the reason.
     """
-    if (source is None) == (engine is None):
-        raise click.UsageError("name either SOURCE, or --engine BINARY")
+    if engine is None and len(source) != 1:
+        raise click.UsageError("name either one SOURCE, or --engine BINARY")
     targets = [folder / "config.toml", folder / "params.toml"]
     existing = [] if force else [target for target in targets if target.exists()]
     _refuse_existing(existing)
-    with working(f"reading {engine or source}"):
+    with working(f"reading {engine or source[0]}"):
         if engine is not None:
-            start = _of_engine(engine, folder)
+            start = _of_engine(engine, source, folder)
         else:
-            assert source is not None
-            start = _of_source(source, constants_file, folder)
+            start = _of_source(Path(source[0]), constants_file, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for target, text in zip(targets, (start.config, start.params), strict=True):
         target.write_text(text, encoding="utf-8")
@@ -89,42 +91,44 @@ def init(
     )
 
 
-def _of_engine(engine: Path, folder: Path) -> _Start:
-    proposals = propose_options(declared(engine))
+def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
+    proposals = propose_options(declared(engine, arguments=arguments))
     chosen = Selection("", {f"options of {engine.name}": proposals})
     if not chosen.active:
         raise NothingToDo(
             f"{engine} declares no spin option that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
-    config = starter_uci_config(_seen_from(engine, folder))
+    config = starter_uci_config(_seen_from(engine, folder), arguments)
     return _Start(config, starter_params(chosen.proposals, of_options=True), chosen)
 
 
 def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start:
-    root, binary = find_crate(source)
+    engine = read_source(source)
+    root = engine.root
     wanted = None if constants_file is None else _constants(source, root, constants_file)
-    crate = read_crate(root, binary)
-    if wanted is not None and wanted in crate.unread:
-        raise _refused(str(root / wanted), "--constants-file", crate.unread[wanted], _READABLE)
-    chosen = select(crate.texts, wanted)
+    if wanted is not None and wanted in engine.unread:
+        raise _refused(str(root / wanted), "--constants-file", engine.unread[wanted], _READABLE)
+    chosen = select(engine.texts, wanted)
     if not chosen.active:
-        _refuse_unread(crate)
+        _refuse_unread(engine)
         searched = root / wanted if wanted else root
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    config = starter_config(_seen_from(root, folder), chosen.constants_file, crate.binary)
-    unread = tuple(f"skipped {file}: {reason}" for file, reason in crate.unread.items())
+    config = starter_config(
+        _seen_from(root, folder), chosen.constants_file, engine.binary, engine.command
+    )
+    unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
     return _Start(config, starter_params(chosen.proposals), chosen, unread)
 
 
 _READABLE = "save it as UTF-8, and split what is too long"
 
 
-def _refuse_unread(crate: Crate) -> None:
+def _refuse_unread(engine: EngineSource) -> None:
     """What is not read may hold the constants."""
     faults = [
-        Fault(file=str(crate.root / name), line=None, name="SOURCE", found=found, remedy=_READABLE)
-        for name, found in crate.unread.items()
+        Fault(file=str(engine.root / name), line=None, name="SOURCE", found=found, remedy=_READABLE)
+        for name, found in engine.unread.items()
     ]
     if faults:
         raise InvalidInput(faults)
@@ -140,15 +144,15 @@ def _constants(source: Path, root: Path, wanted: str) -> str:
     """The constants file relative to the folder that cargo builds from."""
     inside = _inside(root, source / wanted) or _inside(root, root / wanted)
     if inside is None:
-        remedy = "name a Rust file of the engine, relative to SOURCE"
+        remedy = "name a file of the engine's Rust, C or C++, relative to SOURCE"
         raise _refused(str(source / wanted), "--constants-file", "is no such file", remedy)
     return inside
 
 
 def _inside(root: Path, file: Path) -> str | None:
-    """The file as config.toml names it; None if it is not a Rust file of the source."""
+    """The file as config.toml names it; None if it is no file of the source with constants."""
     root, file = root.resolve(), file.resolve()
-    if root not in file.parents or file.suffix != ".rs" or not file.is_file():
+    if root not in file.parents or file.suffix[1:] not in SOURCE_SUFFIXES or not file.is_file():
         return None
     return file.relative_to(root).as_posix()
 

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
 from types import FrameType
 
@@ -16,18 +17,19 @@ import click
 from rich.console import Console
 
 from spsa.config import Config, project_theta
+from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, MasterLease, Run, Store
+from spsa.db.store import Compared, Iteration, MasterLease, Run, Store
 from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
 from spsa.master.start import Prepared, reopened, signer
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress
-from spsa.report.theta import Theta, chosen_theta
 from spsa.report.trails import trail_points
 
 POLL_SECONDS = 1.0
@@ -98,14 +100,33 @@ def held_run(
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
 
+class LeaseWatch:
+    """Watches by this process's own clock whether another master still renews its lease."""
+
+    def __init__(self) -> None:
+        self._end: datetime | None = None
+        self._since = time.monotonic()
+
+    def saw(self, end: datetime | None) -> None:
+        """The lease of the other master ends then."""
+        if end != self._end:
+            self._end, self._since = end, time.monotonic()
+
+    def abandoned(self) -> datetime | None:
+        """The end of a lease that was not renewed for as long as a lease lasts; else None."""
+        return self._end if time.monotonic() - self._since > LEASE_SECONDS else None
+
+
 def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> MasterLease:
     me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     end = time.monotonic() + patience
     waiting = False
+    watch = LeaseWatch()
     while not stopping.is_set():
         try:
-            return store.acquire(run.id, me, LEASE_SECONDS)
+            return store.acquire(run.id, me, LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
+            watch.saw(error.lease_end)
             if time.monotonic() > end:
                 raise
             if not waiting:
@@ -144,28 +165,38 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
             project=project,
             stopping=seat.stopping,
             sign=sign,
+            background=_background(seat.config, prepared.run),
+            usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
         project(store.run(name))
         return ended
 
 
-def tuned_against_start(run: Run, theta: Theta = Theta.FINAL) -> PlayedValues:
+def tuned_against_start(run: Run) -> PlayedValues:
     """The tuned values of a run as plus, those it was started with as minus."""
     space = Space.from_json(run.space)
-    tuned, start = chosen_theta(run, theta), run.start_theta
-    return PlayedValues(
-        plus=space.rounded(space.steps(tuned)), minus=space.rounded(space.steps(start))
-    )
+    return PlayedValues(plus=space.playable(run.theta), minus=space.playable(run.start_theta))
 
 
 def play_match(
-    seat: HeldRun, run: Run, sides: PlayedValues, games: int, terms: GameSettings
+    seat: HeldRun,
+    run: Run,
+    sides: PlayedValues,
+    games: int,
+    terms: GameSettings,
+    compared: Compared | None = None,
+    k: int | None = None,
 ) -> Iteration | None:
-    """Play any two points of a run's space against each other, or go on with the match left open.
+    """Play two points of a run's space against each other, or go on with the same match.
 
     None when it was stopped before the end.
+
+    Args:
+        compared: what the sides are; theta against the start unless given.
+        k: the result that plus holds; the last one unless given.
     """
     prepared = reopened(seat.config, run)
+    own = terms.time_control == run.terms.time_control
     match = ValidationMatch(
         plus=sides.plus,
         minus=sides.minus,
@@ -173,8 +204,11 @@ def play_match(
         batch_games=min(prepared.settings.batch_size, games),
         max_attempts=prepared.settings.max_attempts,
         terms=terms,
+        compared=replace(
+            compared or Compared(), time_control=None if own else str(terms.time_control)
+        ),
+        k=k,
     )
-    _tell_of_another(seat.store, run, match)
     sign = signer(seat.config)
     with progress_of(seat.store, run, seat.console) as shown:
         return validate(
@@ -182,14 +216,11 @@ def play_match(
         )
 
 
-def _tell_of_another(store: Store, run: Run, match: ValidationMatch) -> None:
-    """A match that was left is gone on with, also if by now other values would be measured."""
-    left = (it for it in store.open_iterations(run.id) if it.purpose is Purpose.VALIDATE)
-    if any(dict(it.plus_parameters) != dict(match.plus) for it in left):
-        echo(
-            "note: a match of other values was left and is played to its end; ask again then",
-            err=True,
-        )
+def _background(config: Config, run: Run) -> BackgroundPlan | None:
+    wanted, terms = config.validation, validation_terms(config, run.terms)
+    if not wanted.every:
+        return None
+    return BackgroundPlan(every=wanted.every, share=wanted.share, terms=terms)
 
 
 def progress_of(store: Store, run: Run, console: Console) -> Progress:

@@ -20,7 +20,7 @@ from spsa.output import echo
 @run_option
 @click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
 def pause(config: str | None, database_url: str | None, run: str | None, reason: str) -> None:
-    """Hand out no more games of a run; games in play still count."""
+    """Give workers no more games of a run; games that are being played still count."""
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.pause(name, actor(), reason)
@@ -32,7 +32,7 @@ def pause(config: str | None, database_url: str | None, run: str | None, reason:
 @database_option
 @run_option
 def resume(config: str | None, database_url: str | None, run: str | None) -> None:
-    """Go on with a paused run; batches that had failed are tried again."""
+    """Continue a paused run; failed batches are tried again."""
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.resume(name, actor())
@@ -45,7 +45,7 @@ def resume(config: str | None, database_url: str | None, run: str | None) -> Non
 @run_option
 @click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
 def stop(config: str | None, database_url: str | None, run: str | None, reason: str) -> None:
-    """End a run for good: its open iterations are abandoned, what was applied stays."""
+    """End a run for good; open iterations are abandoned, applied results stay."""
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.stop(name, actor(), reason)
@@ -78,7 +78,7 @@ def prioritize(
     priority: int | None,
     share: float | None,
 ) -> None:
-    """Serve a run before others, or another share of it; from the next claim of any worker on."""
+    """Set the priority or the share of a run, from the next claim of any worker on."""
     if priority is None and share is None:
         raise click.UsageError("give --priority, --share or both")
     with opened(config, database_url) as store:

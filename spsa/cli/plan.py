@@ -183,11 +183,11 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
 
 def _gains_are_given(config: Config) -> bool:
     """Gains written for so many iterations mean something else for fewer."""
-    return not {"a", "c", "A"}.isdisjoint(config.settings)
+    return not {"a", "c", "A", "played"}.isdisjoint(config.settings)
 
 
 def _measured(config: Config) -> Costs | None:
-    """What games under the same terms have cost, of the youngest run that had any."""
+    """What games under the same terms have cost, of the newest run that had any."""
     try:
         with open_store(config.database_url) as store:
             for run in reversed(store.runs()):
@@ -237,14 +237,14 @@ def _draw_rate(tally: Tally) -> float:
 @click.option(
     "--precision",
     type=click.FloatRange(min=0.0, min_open=True),
-    help="For the rule constant: Elo to end within; default: a tenth of what there is to gain.",
+    help="For the rule constant: largest final loss in Elo; default: a tenth of the Elo to gain.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="And how surely.",
+    help="Probability of ending within --precision.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
@@ -257,9 +257,9 @@ def plan(
     as_json: bool,
     **assumed: Any,
 ) -> None:
-    """What the run of these files will take and bring, before anything is played.
+    """Predict the duration and the Elo gain of a run, before anything is played.
 
-    Simulates the rule with its settings on engines that all have the Elo to gain.
+    Simulates the rule of config.toml on synthetic engines that have this Elo to gain.
     """
     found = settings(config, database_url)
     asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)

@@ -22,12 +22,12 @@ from spsa.report.text import parameters_table, terminal
     "k",
     type=click.IntRange(min=0),
     metavar="K",
-    help="After this result; 0 is the start. Default: the last one.",
+    help="Show theta after the first K applied iterations; 0 is the start. Default: all.",
 )
 @click.option(
     "--as-applied",
     is_flag=True,
-    help="As it was at that time, with games that were removed later.",
+    help="Include results that a purge removed later.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def replay(
@@ -38,7 +38,7 @@ def replay(
     as_applied: bool,
     as_json: bool,
 ) -> None:
-    """Theta after the result K, computed from the start of the run by the games that count now."""
+    """Show theta after K applied iterations, computed again from the results that count now."""
     with opened(config, database_url) as store:
         now = store.run(run)
         to = now.applied if k is None else k

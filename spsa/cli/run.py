@@ -27,6 +27,7 @@ from spsa.db.store import open_store
 from spsa.lifecycle import RunStatus
 from spsa.master.start import checked_space, has_ended, prepare
 from spsa.output import echo
+from spsa.report.alarm_watch import watching_alarms
 from spsa.report.status import status
 from spsa.report.text import rendered, terminal
 
@@ -68,7 +69,10 @@ def run(
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
-        with held_run(store, found, prepared.run, console, stopping, patience=inf) as seat:
+        with (
+            held_run(store, found, prepared.run, console, stopping, patience=inf) as seat,
+            watching_alarms(found, seat.master_lease, prepared.run.name),
+        ):
             tuned = store.run(prepared.run.name)
             if not has_ended(tuned):  # as it may have while this master stood by
                 ended = tune(seat, prepared)

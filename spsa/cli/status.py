@@ -69,13 +69,13 @@ def _interval(_context: click.Context, _option: click.Parameter, seconds: float)
     callback=_interval,
     default=2.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between two updates.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 def watch(
     config: str | None, database_url: str | None, run: str | None, interval: float, as_json: bool
 ) -> None:
-    """The status again and again, until the run has ended or Ctrl-C.
+    """Show the status repeatedly, until the run has ended or Ctrl-C.
 
     A terminal shows the latest one, as much as fits; a pipe gets each that differs from the one
     before.

@@ -1,25 +1,47 @@
 """`spsa-master validate`."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
 import click
 
-from spsa.cli.common import (
-    config_option,
-    database_option,
-    run_option,
-    settings,
-    theta_option,
-)
-from spsa.cli.master_session import (
-    held_run,
-    interruptible,
-    play_match,
-    tuned_against_start,
-    validation_terms,
-)
-from spsa.db.store import open_store
-from spsa.output import echo
+from spsa.cli.common import config_option, database_option, run_option, settings
+from spsa.cli.master_session import held_run, interruptible, play_match, validation_terms
+from spsa.core.game_settings import GameSettings, TimeControl
+from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_NELO
+from spsa.core.params import PlayedValues
+from spsa.db.store import Compared, Iteration, open_store
+from spsa.output import echo, echo_json
+from spsa.report.matches import match_json, match_sentences
+from spsa.report.named_theta import named_theta
 from spsa.report.text import iterations_table, terminal
-from spsa.report.theta import Theta
+
+_MOST_GAMES = 1_000_000
+
+
+def _sprt(
+    _context: click.Context, _option: click.Parameter, given: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    if not all(-MOST_NELO <= nelo <= MOST_NELO for nelo in given):  # nor nan
+        raise click.BadParameter(f"normalised Elo is from {-MOST_NELO:g} to {MOST_NELO:g}")
+    if given[1] - given[0] < LEAST_NELO_APART:
+        raise click.BadParameter(f"ELO0 has to be less than ELO1, by {LEAST_NELO_APART:g} at least")
+    return given
+
+
+def _also(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> TimeControl | None:
+    try:
+        return None if text is None else TimeControl.parse(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1, nor movetime=SECONDS, "
+            "nodes=N or depth=N"
+        ) from None
 
 
 @click.command()
@@ -28,41 +50,90 @@ from spsa.report.theta import Theta
 @run_option
 @click.option(
     "--games",
-    type=click.IntRange(2, 1_000_000),
-    help="How many; default: [validation] games.",
+    type=click.IntRange(2, _MOST_GAMES),
+    help="How many; default: [validation] games. With --sprt: the most it may take.",
 )
-@theta_option
+@click.option(
+    "--sprt",
+    type=(float, float),
+    callback=_sprt,
+    metavar="ELO0 ELO1",
+    help="End when a sequential test of these two, in normalised Elo, is decided (5% errors).",
+)
+@click.option(
+    "--theta",
+    default="final",
+    show_default=True,
+    metavar="final|averaged|supported|ITERATION",
+    help="Where the rule ended, the average, in which late iterations weigh more, where all games "
+    "together put the optimum, or theta after a result.",
+)
+@click.option(
+    "--against",
+    default="start",
+    show_default=True,
+    metavar="start|ITERATION|FILE",
+    help="The values the run was started with, theta after a result, or those of a params.toml.",
+)
+@click.option(
+    "--also",
+    callback=_also,
+    metavar="TIMECONTROL",
+    help="Then play the same under another time control, as 60+0.6 or nodes=50000.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def validate(
     config: str | None,
     database_url: str | None,
     run: str | None,
     games: int | None,
-    theta: str | None,
+    as_json: bool,
+    **given: Any,
 ) -> int:
-    """Play the tuned values of a run against those it was started with.
+    """Play one theta of a run against another, usually the tuned values against the start.
 
-    The games are handed out to the same workers as those of the tune. Interrupted, the same command
-    goes on with the match.
+    The games are handed out to the same workers as those of the tune, with the tuning's game
+    settings. Interrupted, the same command goes on with the match.
     """
-
     found = settings(config, database_url)
-    wanted = games or found.validation.games or 1000
-    which = Theta(theta or Theta.FINAL)
+    sprt: tuple[float, float] | None = given["sprt"]
+    usual = _MOST_GAMES if sprt else found.validation.games or 1000
+    wanted = _in_pairs(games or usual)
     console = terminal(stderr=True)
+    played: list[Iteration] = []
     with (
         interruptible() as stopping,
         open_store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
-        terms = validation_terms(found, chosen.terms)
-        sides = tuned_against_start(chosen, which)
+        plus = named_theta(store, chosen, given["theta"])
+        minus = named_theta(store, chosen, given["against"])
+        sides = PlayedValues(plus=plus.values, minus=minus.values)
+        compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
+        own = validation_terms(found, chosen.terms)
         with held_run(store, found, chosen, console, stopping) as seat:
-            row = play_match(seat, chosen, sides, _in_pairs(wanted), terms)
-    if row is None:
-        return 130
-    title = f"{chosen.name}: {which} theta against start"
-    terminal().print(iterations_table(title, (row,)))
+            for terms in _all_terms(own, given["also"]):
+                row = play_match(seat, chosen, sides, wanted, terms, compared, plus.k)
+                if row is None:
+                    return 130
+                played.append(row)
+    _show(chosen.name, played, as_json=as_json)
     return 0
+
+
+def _all_terms(own: GameSettings, also: TimeControl | None) -> Iterator[GameSettings]:
+    yield own
+    if also is not None:
+        yield replace(own, time_control=also)
+
+
+def _show(run: str, played: Sequence[Iteration], *, as_json: bool) -> None:
+    if as_json:
+        echo_json({"run": run, "matches": [match_json(row) for row in played]})
+        return
+    terminal().print(iterations_table(f"{run}: validations", tuple(played)))
+    for row in played:
+        echo(*match_sentences(row))
 
 
 def _in_pairs(games: int) -> int:

@@ -1,7 +1,7 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
 from spsa.config.loading import check_files, load_config
-from spsa.config.projection import project_theta, says
+from spsa.config.projection import project_parameter, project_theta, says
 from spsa.config.settings import (
     BuildConfig,
     Config,
@@ -28,6 +28,7 @@ __all__ = [
     "check_files",
     "load_config",
     "load_space",
+    "project_parameter",
     "project_theta",
     "read_sources",
     "says",

@@ -35,7 +35,7 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """Read a TOML file. Raises InvalidInput if it is missing or not valid TOML."""
-    text = _text(path)
+    text = file_text(path)
     if found := _DEEP_KEY.search(text):  # which would take tomllib a time quadratic in its parts
         line = text.count("\n", 0, found.end()) + 1
         raise _unreadable(path, "has a key of too many parts", "write plain tables", line)
@@ -45,7 +45,7 @@ def read_document(path: Path) -> Document:
         raise _unreadable(path, "is nested too deeply", "write plain tables") from None
 
 
-def _text(path: Path) -> str:
+def file_text(path: Path) -> str:
     try:
         data = content(path, _MOST)
     except FileNotFoundError:

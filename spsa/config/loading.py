@@ -4,14 +4,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spsa.config.document import Document, read_document
-from spsa.config.play import read_adjudication, read_book, read_options, read_time_control
+from spsa.config.play import (
+    read_adjudication,
+    read_book,
+    read_files,
+    read_options,
+    read_time_control,
+)
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
 from spsa.config.tuning import (
+    read_alarms,
     read_algorithm,
     read_build,
     read_delivery,
     read_games,
+    read_sets_aside,
     read_settings,
     read_validation,
 )
@@ -25,7 +33,8 @@ PRIORITIES = 1000
 LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
 MOST_ITERATIONS = 10_000_000
 
-_SPSA_KEYS = ("algorithm", "max_iterations")
+_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
+_MOST_ELO = 1000.0
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
@@ -67,11 +76,14 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
+    options = read_options(engine.section("options"))
     terms = GameSettings(
         time_control=read_time_control(root.section("time_control")),
         adjudication=read_adjudication(root.section("adjudication")),
         book=read_book(games, folder),
-        engine_options=read_options(engine.section("options")),
+        engine_options=options,
+        engine_arguments=engine.texts("arguments"),
+        engine_files=read_files(engine.section("files"), folder, options),
     )
     engine.close()
     delivery = read_delivery(root.section("delivery"), folder)
@@ -88,15 +100,24 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         games=read_games(games),
         algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
+        stop_when=_stop_when(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,
         validation=read_validation(root.section("validation")),
+        alarms=read_alarms(root.section("alarms")),
+        sets_aside=read_sets_aside(root.section("fleet")),
         signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):
         section.close()
     return config
+
+
+def _stop_when(rule: Section) -> float | None:
+    if rule.get("stop_when") is None:
+        return None
+    return rule.number("stop_when", above=0.0, most=_MOST_ELO)
 
 
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
@@ -106,12 +127,17 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
         ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
+        *(
+            ("engine.files", Path(file.path), f"name the file that {option} takes")
+            for option, file in config.terms.engine_files.items()
+        ),
     ]
     if config.delivery.kind is DeliveryKind.BUILD and source is not None:
         constants = source / config.build.constants_file
-        manifest = source / "Cargo.toml"
+        manifest = source if config.build.command else source / "Cargo.toml"
+        remedy = "name the folder that holds the engine's Cargo.toml, or give a command"
         needed += [
-            ("build.source_path", manifest, "name the folder that holds the engine's Cargo.toml"),
+            ("build.source_path", manifest, remedy),
             ("build.constants_file", constants, "name the file, relative to source_path"),
         ]
     return needed

@@ -1,11 +1,21 @@
 """Reads the tables of config.toml that decide how games are played."""
 
+from collections.abc import Collection
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from spsa.builds.artifacts import sha256_of
 from spsa.config.section import Section, as_number, shown
-from spsa.core.game_settings import Adjudication, Book, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    Adjudication,
+    Book,
+    DrawRule,
+    ResignRule,
+    SideFile,
+    TimeControl,
+    TimeKind,
+)
 from spsa.core.game_settings.numbers import (
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
@@ -16,6 +26,7 @@ from spsa.core.game_settings.numbers import (
     MOST_PLIES,
     MOST_SECONDS,
 )
+from spsa.errors import TuningError
 from spsa.security.files import MOST_BOOK, content
 from spsa.text import is_printable
 
@@ -94,7 +105,7 @@ def read_book(section: Section, folder: Path) -> Book:
     name = section.text("book", BUILTIN)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
-        return Book(name=name, sha256=_digest(_builtin()), plies=plies)
+        return Book(name=name, sha256=_digest(builtin_book()), plies=plies)
     path = section.path("book", folder)
     digest = _digest_of(path, section) if section.sound else ""
     return Book(name=str(path), sha256=digest, plies=plies)
@@ -112,7 +123,7 @@ def _digest_of(path: Path, section: Section) -> str:
         return ""
 
 
-def _builtin() -> Path:
+def builtin_book() -> Path:
     """The installation's own book; all machines of a run must have the same one."""
     found = find_spec("worker")
     assert found is not None and found.origin is not None
@@ -173,6 +184,32 @@ def read_options(section: Section) -> dict[str, str]:
             )
             section.fault(name, f"{name} = {shown(value)} is not a value of an option", remedy)
     return options
+
+
+def read_files(section: Section, folder: Path, options: Collection[str]) -> dict[str, SideFile]:
+    """[engine.files]: the options that take the path of a file, each with that path."""
+    files: dict[str, SideFile] = {}
+    for option in section.keys:
+        path = section.path(option, folder)
+        if not _is_sendable(option):
+            section.fault(option, f"{shown(option)} is no name of an option", "write its name")
+        elif option in options:
+            found = f"{option} is in [engine.options] too"
+            section.fault(option, found, "keep it in [engine.files], which sends its path")
+        else:
+            files[option] = SideFile(path=str(path), sha256=_hash_of(option, path, section))
+    return files
+
+
+def _hash_of(option: str, path: Path, section: Section) -> str:
+    """Empty if the file is missing, as for a book; `check_files` refuses that."""
+    if not path.exists():
+        return ""
+    try:
+        return sha256_of(path)
+    except TuningError as error:
+        section.fault(option, f"{option}: {error}", "name a file that can be read")
+        return ""
 
 
 def _is_value(value: object) -> bool:

@@ -40,16 +40,20 @@ class GamesConfig:
 class BuildConfig:
     """How binaries are built, where they are kept and how workers get them.
 
-    `flags` go to `cargo build`. `binary` is None for cargo's only binary, `target` None for this
-    machine's triple. `timeout` is in seconds for each engine. `bench` says whether the engine must
-    have a `bench` command (True), may have one (None) or is not asked for one (False);
-    `bench_timeout` is in seconds. `at_once` is the number of iterations whose engines are built at
-    a time, None to follow the number of processors. `source_path` is None only if nothing is built.
+    `flags` go to `cargo build`. `package` is None if the crate is no workspace, `binary` for
+    cargo's only binary, `target` for this machine's triple. A `command` is run instead of cargo,
+    and `binary` is the path of what it makes, relative to `source_path`. `timeout` is in seconds
+    for each engine. `bench` says whether the engine must have a `bench` command (True), may have
+    one (None) or is not asked for one (False); `bench_timeout` is in seconds. `at_once` is the
+    number of iterations whose engines are built at a time, None to follow the number of processors.
+    `source_path` is None only if nothing is built.
     """
 
     source_path: Path | None = None
     constants_file: str = "src/engine_constants.rs"
     engines_path: Path
+    command: tuple[str, ...] = ()
+    package: str | None = None
     binary: str | None = None
     flags: tuple[str, ...] = ("--release",)
     target: str | None = None
@@ -72,11 +76,36 @@ class DeliveryConfig:
 class Validation:
     """The match of the tuned values against the first ones; with 0 games none is played.
 
-    `time_control` is None to use that of the run.
+    With `every` above 0, theta after every so many iterations is measured while the run goes on, by
+    `share` games for each game of the tuning. `time_control` is None to use that of the run.
     """
 
     games: int = 0
+    every: int = 0
+    share: float = 0.05
     time_control: TimeControl | None = None
+
+
+class MessageFormat(StrEnum):
+    """The body of a POST about alarms: plain text, or the JSON of Slack or Discord."""
+
+    TEXT = "text"
+    SLACK = "slack"
+    DISCORD = "discord"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmsConfig:
+    """Who is told of alarms; with no command and no URL, events are all there is.
+
+    An alarm is told after it has lasted `after` seconds, and is over when it is gone for as long.
+    The URL is a password of most services.
+    """
+
+    command: str = ""
+    url: str = field(default="", repr=False)
+    format: MessageFormat = MessageFormat.TEXT
+    after: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +113,9 @@ class Config:
     """One config.toml, overridden by the environment.
 
     `seed` is None if the master draws one, `signing_key` if nothing is signed. `priority` and
-    `share` decide how a new run is scheduled beside others. `settings` are the algorithm's own keys
-    of [spsa] as they are written; they are known keys with plain values.
+    `share` decide how a new run is scheduled beside others. With `sets_aside`, the master gives no
+    more batches to machines whose results stand out. `settings` are the algorithm's own keys
+    of [spsa] as they are written; they are known keys with plain values. `stop_when` is in Elo.
     """
 
     path: Path
@@ -99,10 +129,13 @@ class Config:
     games: GamesConfig
     algorithm: str
     max_iterations: int
+    stop_when: float | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig
     validation: Validation
+    alarms: AlarmsConfig = AlarmsConfig()
+    sets_aside: bool = False
     signing_key: Path | None = None
 
     @property

@@ -2,19 +2,25 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
+from math import ceil
 from pathlib import Path
+from statistics import fmean
 
-from spsa.builds.rust import ConstantRefused, Element, RustFile, elements, parse, sources_of
-from spsa.builds.rust import element as element_at
+from spsa.builds.sources import ConstantRefused, Element, SourceFile, elements, parse, sources_of
+from spsa.builds.sources import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.core.game_settings import Declarations
 from spsa.core.params import (
     ArrayKnob,
+    ArrayRole,
     Constant,
     Location,
+    Number,
     Parameter,
     Space,
+    TableKnob,
+    TableRole,
     assignments,
     target,
 )
@@ -77,7 +83,7 @@ def _by_target(space: Space) -> list[tuple[Parameter, ...]]:
 
 
 def _refusals(
-    knobs: tuple[Parameter, ...], files: Mapping[str, RustFile], constants_file: str
+    knobs: tuple[Parameter, ...], files: Mapping[str, SourceFile], constants_file: str
 ) -> Iterator[tuple[str, str]]:
     """At most one refusal for each place: further ones would repeat it."""
     name = target(knobs[0].place).file or constants_file
@@ -92,7 +98,7 @@ def _refusals(
         yield f"{target(knobs[0].place)} overflows floating point", "keep min and max smaller"
 
 
-def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
+def _try_corners(knobs: tuple[Parameter, ...], file: SourceFile) -> None:
     """Try the extremes of every knob; formulas are linear, so no value lies beyond them."""
     place = knobs[0].place
     found = _elements(place.location, file) if isinstance(place, Constant) else None
@@ -104,6 +110,9 @@ def _try_corners(knobs: tuple[Parameter, ...], file: RustFile) -> None:
             found[location].check(number)
     if isinstance(place, Constant):
         _check_step(knobs[0], *found.values())
+    elif all(isinstance(number, int) for number in current.values()):
+        for knob in knobs:
+            _check_knob(knob, list(current.values()))
 
 
 def _check_step(knob: Parameter, element: Element) -> None:
@@ -113,7 +122,35 @@ def _check_step(knob: Parameter, element: Element) -> None:
         element.check_step(largest, knob.step * (knob.scale or 1))
 
 
-def _elements(location: Location, file: RustFile) -> dict[Location, Element]:
+def _check_knob(knob: Parameter, numbers: list[Number]) -> None:
+    """Whether plus and minus of a knob, two steps apart, differ in an entry wherever theta is."""
+    if not knob.active:
+        return
+    most = _change_of_one(knob, numbers) * (knob.scale or 1)
+    if most == 0:
+        raise ConstantRefused(
+            f"all entries of {target(knob.place)} are equal, so this knob changes none of them",
+            'use knob = "bias", or set active = false',
+        )
+    if 2 * knob.step * most < 1 - 1e-9:
+        raise ConstantRefused(
+            f"a step of {knob.step:g} changes no entry of {target(knob.place)}",
+            f"use at least {ceil(500 / most) / 1000:g}: then plus and minus differ in one",
+        )
+
+
+def _change_of_one(knob: Parameter, numbers: list[Number]) -> float:
+    """How far the entry that follows a knob the most moves with a change of 1."""
+    match knob.place:
+        case TableKnob(role=TableRole.AMPLITUDE):
+            mean = fmean(numbers)
+            return max(abs(number - mean) for number in numbers)
+        case ArrayKnob(role=ArrayRole.PER_INDEX, first=first, last=last):
+            return (len(numbers) - 1 if last is None else last) - first
+    return 1.0
+
+
+def _elements(location: Location, file: SourceFile) -> dict[Location, Element]:
     return {location: element_at(file, location)}
 
 
@@ -154,12 +191,14 @@ def check_against_engine(
 
 def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
     lines: Mapping[tuple[str, ...], int] = read_document(config.path).lines
-    for name, value in config.terms.engine_options.items():
+    options = [("options", name, value) for name, value in config.terms.engine_options.items()]
+    files = [("files", name, file.path) for name, file in config.terms.engine_files.items()]
+    for table, name, value in (*options, *files):
         if objection := declarations.objection(name, value):
             yield Fault(
                 file=str(config.path),
-                line=lines.get(("engine", "options", name)),
-                name="engine.options",
+                line=lines.get(("engine", table, name)),
+                name=f"engine.{table}",
                 found=f"the engine would not accept it: {objection}",
                 remedy="write the option as the engine declares it in its reply to `uci`",
             )

@@ -30,13 +30,17 @@ _MOST_CONSTRAINTS = 5000
 
 
 def load_space(path: Path) -> Space:
-    """Read params.toml. Raises InvalidInput with all that is wrong in it.
+    """Read params.toml. Raises InvalidInput with all that is wrong in it."""
+    return space_of(read_document(path))
+
+
+def space_of(document: Document) -> Space:
+    """The space of a document with the tables of params.toml, whatever its format is.
 
     A parameter is a whole number (`type = "int"`) when `min`, `max` and `step` are; `value` does
     not count, because the master writes fractions there. A `scale`, or a fraction in one of the
     three, or the amplitude of a table makes it a real number (`type = "float"`).
     """
-    document = read_document(path)
     faults = Faults(document)
     parameters = _parameters(document, faults)
     constraints = _constraints(document, faults)
@@ -224,3 +228,17 @@ def _check_partner(space: Space, knob: Parameter, place: ArrayKnob, faults: Faul
     elif (partner.first, partner.last) != (place.first, place.last):
         found = f"the two knobs of {place.array} fill different elements"
         faults.note((knob.name, "array"), knob.name, found, "give both the same first and last")
+
+
+def check_space(space: Space, changed: str, origin: str) -> None:
+    """Check a space of which no file says the changed parameter, by the rules of params.toml.
+
+    Raises InvalidInput with all that is wrong; `origin` stands for the file.
+    """
+    faults = Faults(Document(path=Path(origin), text="", data={}, lines={}))
+    parameter = next(p for p in space.parameters if p.name == changed)
+    _check(Section(faults, (changed,), {}), parameter)
+    if not space.active:
+        faults.note((), changed, "nothing would be tuned", "leave one parameter active")
+    _check_together(space.parameters, space.constraints, faults, complete=True)
+    faults.raise_any()

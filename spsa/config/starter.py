@@ -1,7 +1,7 @@
 """The texts of the first config.toml and params.toml, which `init` writes for an engine."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
@@ -55,14 +55,23 @@ games = 0                       # played at the end: the tuned values against th
 
 _BUILD = """\
 [build]
-source_path = {source}          # required: the folder of the engine's Cargo.toml
+source_path = {source}          # required: {folder}
 constants_file = {constants}
 engines_path = "engines"        # where binaries are kept; workers must see it
-{binary}             # when cargo makes more than one
-# flags = ["--release"]
+{how}
 # at_once = 2                   # iterations whose engines are built at a time
 # distribute = "database"       # for workers that do not see engines_path
 """
+
+_BY_CARGO = """\
+{binary}             # when cargo makes more than one
+# package = "engine"            # the member of a workspace that is the engine
+# flags = ["--release"]"""
+
+_BY_COMMAND = """\
+command = {command}
+                                # it builds the engine: correct it if it is another
+{binary:<32}# what it makes, from source_path"""
 
 _UCI = """\
 [delivery]
@@ -93,7 +102,7 @@ _PARAMS = """\
 #
 #   [name]            the constant NAME, unless told otherwise:
 #   constant = "NAME[2]", "NAME.1", "NAME.field", "scope::NAME" or "src/search.rs::NAME"
-#              "function::variable.0" is the first number that `let variable = ...` is made of
+#              "function::variable.0" is the first number that a variable is made of
 #   value, min, max   where it starts and may go
 #   step              how far plus and minus lie from it; should be worth one to three Elo
 #   type = "float"    for what is no whole number; scale = 1000 writes 0.75 as 750
@@ -106,22 +115,36 @@ _PARAMS = """\
 """
 
 
-def starter_config(source: PurePath | str, constants_file: str, binary: str | None = None) -> str:
-    """The text of a config.toml for an engine's source; paths are written with slashes."""
+def starter_config(
+    source: PurePath | str,
+    constants_file: str,
+    binary: str | None = None,
+    command: tuple[str, ...] = (),
+) -> str:
+    """The text of a config.toml for an engine's source; paths are written with slashes.
+
+    Without cargo, `command` makes `binary`.
+    """
+    named = f"binary = {_quoted(binary)}" if binary else '# binary = "engine"'
+    how = _BY_COMMAND if command else _BY_CARGO
     build = _BUILD.format(
         source=_quoted(PurePath(source).as_posix()),
+        folder="where the command runs" if command else "the folder of the engine's Cargo.toml",
         constants=_quoted(constants_file),
-        binary=f"binary = {_quoted(binary)}" if binary else '# binary = "engine"',
+        how=how.format(binary=named, command=json.dumps(command, ensure_ascii=False)),
     )
     return _config(build, per_iteration=150, batch=10)
 
 
-def starter_uci_config(engine: PurePath | str) -> str:
+def starter_uci_config(engine: PurePath | str, arguments: Sequence[str] = ()) -> str:
     """The text of a config.toml for a binary that takes its values by `setoption`.
 
     Without builds an iteration costs nothing but its games, so it has few of them.
     """
-    return _config(_UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} "), 32, 8)
+    text = _UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} ")
+    if arguments:
+        text += f"\n[engine]\narguments = {json.dumps(arguments, ensure_ascii=False)}\n"
+    return _config(text, 32, 8)
 
 
 def _config(engines: str, per_iteration: int, batch: int) -> str:

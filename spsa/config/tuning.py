@@ -1,25 +1,35 @@
-"""Reads the tables of config.toml about games, algorithm, build, delivery and validation."""
+"""Reads the tables of config.toml about games, algorithm, build, delivery, validation, alarms."""
 
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from spsa.algorithms import method, settings_faults
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
 from spsa.config.settings import (
+    AlarmsConfig,
     BuildConfig,
     DeliveryConfig,
     DeliveryKind,
     Distribution,
     GamesConfig,
+    MessageFormat,
     Validation,
 )
+from spsa.core.params import SOURCE_SUFFIXES
 
 DEFAULT_ALGORITHM = "mixture"
 
 _USUAL = GamesConfig()
+_FORMATS = {
+    "hooks.slack.com": MessageFormat.SLACK,
+    "discord.com": MessageFormat.DISCORD,
+    "discordapp.com": MessageFormat.DISCORD,
+}
 _MOST_GAMES = 1_000_000
+_LEAST_PART = 1e-3
 _MOST_IN_FLIGHT = 1000
 _MOST_ATTEMPTS = 1000
 _MOST_SECONDS = 7 * 86_400
@@ -85,10 +95,15 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     """[build]; `needed` if engines are built, and not only stored."""
     usual = BuildConfig(engines_path=folder / "engines")
+    command = section.texts("command", ())
+    if command:
+        _check_command(section)
     build = BuildConfig(
         source_path=_source(section, folder, needed=needed),
         constants_file=_constants_file(section, usual.constants_file),
         engines_path=section.path("engines_path", folder, "engines"),
+        command=command,
+        package=section.text("package") or None,
         binary=section.text("binary") or None,
         flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
@@ -106,13 +121,32 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     return build
 
 
+def _check_command(section: Section) -> None:
+    """What cargo is told does not go with another command, which has to say what it makes."""
+    for key in ("flags", "package", "target"):
+        if section.get(key) is not None:
+            section.fault(key, f"{key} is for cargo, and command is given", f"remove {key}")
+    binary = section.text("binary")
+    if not binary:
+        remedy = 'write binary = "src/engine", the path from source_path of what it makes'
+        section.fault("binary", "command is given without binary", remedy)
+    elif not _is_inside(binary):
+        remedy = "write the path from source_path of what the command makes"
+        section.fault("binary", f"{shown(binary)} is not a path inside the source", remedy)
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path stays in the folder that it starts in."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
 def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
     """`source_path`, or its first name `rusty_rival_path`."""
     written, old = section.text("source_path"), section.text("rusty_rival_path")
     if written and old:
         section.fault("rusty_rival_path", "source_path is given too", "keep source_path")
     elif needed and section.sound and not written and not old:
-        remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml'
+        remedy = 'write source_path = "../my-engine", the folder with its Cargo.toml or Makefile'
         section.fault("source_path", "source_path is missing", remedy)
     key = "source_path" if written else "rusty_rival_path"
     return section.path(key, folder) if written or old else None
@@ -120,11 +154,10 @@ def _source(section: Section, folder: Path, *, needed: bool) -> Path | None:
 
 def _constants_file(section: Section, usual: str) -> str:
     name = section.text("constants_file", usual)
-    if name.startswith("/") or ".." in name.split("/") or not name.endswith(".rs"):
-        remedy = f'write it relative to source_path, as "{usual}"'
-        section.fault(
-            "constants_file", f"{shown(name)} is not a Rust file inside the source", remedy
-        )
+    if not _is_inside(name) or name.rpartition(".")[2] not in SOURCE_SUFFIXES:
+        found = f"{shown(name)} is no file of Rust, C or C++ inside the source"
+        remedy = f'write it relative to source_path, as "{usual}" or "src/search.cpp"'
+        section.fault("constants_file", found, remedy)
     return name
 
 
@@ -142,8 +175,49 @@ def read_delivery(section: Section, folder: Path) -> DeliveryConfig:
 
 def read_validation(section: Section) -> Validation:
     """[validation] and, where it has one, [validation.time_control]."""
+    usual = Validation()
     games = _even(section, "games", 0, least=0)
+    every = section.whole("every", usual.every, most=_MOST_GAMES)
+    share = section.number("share", usual.share, above=0.0, least=_LEAST_PART, most=1.0)
+    if section.sound and "share" in section and not every:
+        section.fault("share", "share is that of validations in the background", "add every = 100")
     own = "time_control" in section
     time_control = read_time_control(section.section("time_control")) if own else None
     section.close()
-    return Validation(games=games, time_control=time_control)
+    return Validation(games=games, every=every, share=share, time_control=time_control)
+
+
+def read_alarms(section: Section) -> AlarmsConfig:
+    """[alarms]; the format is by default that of the URL's host."""
+    url = section.text("url")
+    host = _host(url)
+    if url and not host:
+        remedy = 'write url = "https://ntfy.sh/TOPIC", or the webhook of Slack or Discord'
+        section.fault("url", "url is no address of http or https", remedy)
+    format_ = section.choice("format", tuple(MessageFormat), _FORMATS.get(host, MessageFormat.TEXT))
+    alarms = AlarmsConfig(
+        command=section.text("command"),
+        url=url,
+        format=MessageFormat(format_),
+        after=section.number("after", AlarmsConfig().after, least=0.0, most=86_400.0),
+    )
+    section.close()
+    return alarms
+
+
+def _host(url: str) -> str:
+    """The host of an http URL, which any client can connect to; empty for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    is_http = parts.scheme in ("http", "https") and port != 0 and url.isascii() and " " not in url
+    return (parts.hostname or "") if is_http else ""
+
+
+def read_sets_aside(section: Section) -> bool:
+    """`set_aside` of [fleet]."""
+    sets_aside = section.flag("set_aside", default=False)
+    section.close()
+    return sets_aside

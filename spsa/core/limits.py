@@ -1,7 +1,9 @@
 """The limits of what a worker may send: the range of every number, the length of every text.
 
 The CHECK constraints of the tables are made from these two lists, and the queries compare with them
-first, so that the error names the column.
+first, so that the error names the column. PostgreSQL prepares every CHECK of a table again in each
+UPDATE, so the eight counts of a batch have one CHECK together (`counts`), and none is longer than
+it has to be.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +15,9 @@ from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 SECONDS = (0, 10**9)
 """The least and the greatest time of a batch."""
 
+COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
+"""The columns of a tally."""
+
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
@@ -20,8 +25,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "nps": (0, 10**12),
     },
     "spsa_batch": {
-        **dict.fromkeys(("plus_wins", "minus_wins", "draws"), (0, 1000000)),
-        **{f"ptnml_{i}": (0, 1_000_000) for i in range(5)},
+        **dict.fromkeys(COUNTS, (0, 1_000_000)),
         "void_games": (0, 1_000_000),
         **dict.fromkeys(("plus_nodes", "minus_nodes"), (0, 10**18)),
         "moves": (0, 10**9),
@@ -46,19 +50,24 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
 }
 """Table -> column -> the least and the greatest number of characters."""
 
-LEASE_SECONDS = (0.0, 86_400.0)
-"""The shortest and the longest lease."""
+LEASE_SECONDS = (0.0, 3_600.0)
+"""The shortest and the longest lease. It may be renewed for a day after the claim."""
+
+MACHINES_A_DAY, WORKERS_A_DAY = 1_000, 10_000
+"""How many new machines and workers one login may register within a day."""
 
 RENEWED_AT_ONCE = 10_000
 """How many leases one call may renew."""
 
 
 def checks(table: str) -> Iterator[tuple[str, str]]:
-    """Column and condition of every CHECK of a table."""
+    """Column and condition of the CHECKs of a table."""
     for column, (least, most) in RANGES.get(table, {}).items():
-        yield column, f"{column} BETWEEN {least} AND {most}"
+        if column not in COUNTS:
+            yield column, f"{column} BETWEEN {least} AND {most}"
     for column, (least, most) in LENGTHS.get(table, {}).items():
-        yield column, f"length(CAST({column} AS TEXT)) BETWEEN {least} AND {most}"
+        within = f"BETWEEN {least} AND {most}" if least else f"<= {most}"
+        yield column, f"length(CAST({column} AS TEXT)) {within}"
 
 
 def check_values(table: str, values: Mapping[str, Any]) -> None:
@@ -96,6 +105,19 @@ def check_renewed(leases: int) -> None:
     """
     if leases > RENEWED_AT_ONCE:
         raise OutOfRange(f"{leases} leases to renew; allowed: at most {RENEWED_AT_ONCE} at once")
+
+
+def check_registrations(machines: int, workers: int) -> None:
+    """Refuse a new worker where so many machines and workers have been registered within a day.
+
+    Raises:
+        OutOfRange: says how many are allowed.
+    """
+    if machines >= MACHINES_A_DAY or workers >= WORKERS_A_DAY:
+        raise OutOfRange(
+            f"{MACHINES_A_DAY} machines or {WORKERS_A_DAY} workers have been registered within a "
+            "day; more may register when a day has passed"
+        )
 
 
 def check_lease(seconds: float) -> None:

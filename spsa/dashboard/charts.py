@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from spsa.dashboard.axes import Scale, band, polyline, span, ticks
-from spsa.report.gain import EstimatedGain
+from spsa.master.gain import EstimatedGain
 from spsa.report.history import ParameterPath, RunHistory, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number

@@ -12,8 +12,8 @@ from spsa.dashboard.worker_sums import WorkerSummer, WorkerSums
 from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
+from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms
-from spsa.report.gain import EstimatedGain, gain_of_parameter
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, Tuned, parameters, status
@@ -137,7 +137,7 @@ class Reader:
         return fleet(self._store)
 
     def run(self, name: str | None) -> Run:
-        """The run of this name, or the youngest one."""
+        """The run of this name, or the newest one."""
         return self._store.run(name)
 
     def status(self, run: Run) -> Status:

@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from spsa import __version__
 from spsa.dashboard.plain import without_passwords
-from spsa.report.text import duration, elo_text, estimated, number, unless_zero
+from spsa.report.runs import duration
+from spsa.report.text import elo_text, estimated, number, unless_zero
 from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 REFRESH_SECONDS = 5

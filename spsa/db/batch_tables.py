@@ -6,6 +6,7 @@ from sqlalchemy import CheckConstraint, Column, ForeignKey, Table, UniqueConstra
 from spsa.db.schema_types import (
     GAMES,
     HALF_POINTS_AGREE,
+    NONE_NEGATIVE,
     PAIRS,
     Identity,
     Json,
@@ -97,7 +98,8 @@ batches = Table(
     ),
     CheckConstraint(
         f"CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND {GAMES} = games"
-        f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END",
+        f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END"
+        f" AND {NONE_NEGATIVE}",
         name="counts",
     ),
     *limited("spsa_batch"),

@@ -3,8 +3,8 @@
 SQLite: WAL, and BEGIN IMMEDIATE for every transaction that writes. (Under load, a plain BEGIN that
 reads before it writes fails at once, whatever the busy timeout is.) PostgreSQL: psycopg2, with
 deadlines on the server's side and on this one. Nothing is kept in a session, because behind a
-transaction pooler the next transaction may run in another one: settings are SET LOCAL, and a single
-statement in autocommit mode has those of its role and of the function that it calls.
+transaction pooler the next transaction may run in another one: settings are SET LOCAL. In
+autocommit mode they are sent with the statement; PostgreSQL executes both in one transaction.
 """
 
 from collections.abc import Callable, Iterator
@@ -114,10 +114,8 @@ def _path(url: sa.URL) -> Path:
 def _postgresql(url: sa.URL, durable: bool, is_stopping: Callable[[], bool]) -> sa.Engine:
     from spsa.db import deadline  # late: SQLite does not need PostgreSQL's driver
 
-    settings = (
-        f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s';"
-        f" SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
-    )
+    limit = f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s'"
+    settings = f"{limit}; SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
@@ -133,6 +131,13 @@ def _postgresql(url: sa.URL, durable: bool, is_stopping: Callable[[], bool]) -> 
         driver: Any = connection.connection.dbapi_connection
         if not driver.autocommit:
             connection.exec_driver_sql(settings)
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def _limit(
+        connection: sa.Connection, _cursor: Any, statement: str, parameters: Any, *_: Any
+    ) -> tuple[str, Any]:
+        driver: Any = connection.connection.dbapi_connection
+        return f"{limit}; {statement}" if driver.autocommit else statement, parameters
 
     event.listen(engine, "checkout", deadline.on_checkout)
     event.listen(engine, "checkin", deadline.on_checkin)

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
+from spsa.core.limits import COUNTS
 from spsa.core.scoring import Tally
 from spsa.db import migrate
 from spsa.db.connection import create_engine, never, parse_url, translated
@@ -89,10 +90,6 @@ def tally_of(row: Any) -> Tally:
     """The counts of an iteration's or a batch's row."""
     pentanomial = (row.ptnml_0, row.ptnml_1, row.ptnml_2, row.ptnml_3, row.ptnml_4)
     return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
-
-
-COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
-"""The columns of a tally."""
 
 
 def counts_of(tally: Tally) -> dict[str, int]:

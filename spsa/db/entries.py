@@ -1,12 +1,13 @@
 """What is written to the database, as frozen values; no SQL here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Tally
+from spsa.core.stored_json import as_written, built
 from spsa.lifecycle import Purpose
 
 Values = Mapping[str, float]
@@ -51,8 +52,39 @@ class BatchResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a validation compares.
+
+    `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
+    the name of a file. `time_control` is None for that of the tuning. `sprt` has the two hypotheses
+    of a sequential test in normalised Elo, None for a match of a fixed length. `background`: the
+    master plays it while it tunes.
+    """
+
+    theta: str = "final"
+    against: str = "start"
+    time_control: str | None = None
+    sprt: tuple[float, float] | None = None
+    background: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` gave; UnusableState if the JSON is anything else."""
+        with as_written("a column `compared`"):
+            rest = dict(data)
+            sprt = rest.pop("sprt")
+            return built(cls, rest, sprt=None if sprt is None else (sprt[0], sprt[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """A run to be created; only priority, share and length can be changed later."""
+    """A run to be created; priority, share and length can be changed later, its space by events.
+
+    `known` is what the rule of a fork knows at the start; None for a rule that starts afresh.
+    """
 
     name: str
     seed: int
@@ -64,6 +96,7 @@ class NewRun:
     max_iterations: int
     theta: Values
     state: Mapping[str, Any]
+    known: Mapping[str, Any] | None = None
     priority: int = 0
     share: float = 1.0
 
@@ -107,6 +140,9 @@ class NewIteration:
     minus_parameters: Values
     perturbation_signs: Mapping[str, int]
     opened_purges: int = 0  # of the run when the master decided
+    opened_changes: int = 0
+    match_number: int | None = None  # of a validation that goes on with a match
+    compared: Compared | None = None  # of a validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +163,24 @@ class NewStep:
     elo: float
     bounded: bool
     purges: int = 0  # of the run when the master decided
+    changes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChange:
+    """A change of the space of a run, and the run before and after it.
+
+    `detail` says in the event what was changed.
+    """
+
+    applied: int
+    purges: int
+    changes: int  # of the run before it
+    space: Mapping[str, Any]
+    theta_before: Values
+    theta_after: Values
+    estimates: Estimates
+    state: Mapping[str, Any]
+    actor: str
+    reason: str
+    detail: Mapping[str, Any]

@@ -6,9 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core.limits import COUNTS
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
-from spsa.db.database import COUNTS, Database, tally_of
+from spsa.db.database import Database, tally_of
 from spsa.db.entries import Values
 from spsa.db.history_rows import (
     BatchFailure,
@@ -18,9 +19,10 @@ from spsa.db.history_rows import (
     ThetaPoint,
     WorkerShare,
 )
-from spsa.db.row_values import iteration_of
-from spsa.db.rows import Iteration
-from spsa.db.schema import batches, failures, iterations, purges, runs, steps, workers
+from spsa.db.row_values import claim_of, iteration_of
+from spsa.db.rows import Claim, Iteration
+from spsa.db.schema import batches, changes, failures, iterations, purges, runs, steps, workers
+from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 _KS = 500  # numbers in one IN (...)
@@ -35,6 +37,17 @@ _BATCH_LINE = (
     *("seconds", "leased_at", "reported_at", "last_error"),
 )
 
+_PLAYED = (
+    sa.literal("").label("claim_id"),  # who reads this holds no claim
+    *(batches.c[name] for name in ("id", "seq", "attempt", "first_pair", "games", "seed")),
+    *(batches.c.status, iterations.c.id.label("iteration_id")),
+    *(iterations.c[name] for name in ("iteration_number", "purpose", "signature", "terms")),
+    *(iterations.c[name] for name in ("plus_sha256", "plus_engine_path", "plus_options")),
+    *(iterations.c[name] for name in ("minus_sha256", "minus_engine_path", "minus_options")),
+    *(runs.c.id.label("run_id"), runs.c.name.label("run_name"), runs.c.seed.label("run_seed")),
+)
+"""The columns of `spsa_claimed`, from tables that viewers may read."""
+
 
 class HistoryQueries(Database):
     """How a run came to where it is; reads only."""
@@ -42,7 +55,7 @@ class HistoryQueries(Database):
     def theta_path(self, run_id: int, ks: Sequence[int]) -> list[ThetaPoint]:
         """Theta after each of these results, in their order; those not applied are left out.
 
-        Where a purge has changed theta after a result, it is theta after the purge.
+        Where a purge or a person has changed theta after a result, it is theta after that.
         """
         found: dict[int, ThetaPoint] = {}
         with self._read() as connection:
@@ -106,6 +119,28 @@ class HistoryQueries(Database):
         with self._read() as connection:
             row = connection.execute(statement).one_or_none()
             return None if row is None else iteration_of(row)
+
+    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None]:
+        """What a worker played in batch `seq` of the iteration `number`, and its reported counts.
+
+        The counts are None where the batch has not been reported, or was purged.
+
+        Raises:
+            NothingToDo: the run has no such batch.
+        """
+        statement = (
+            select(*_PLAYED, *(batches.c[name] for name in COUNTS))
+            .select_from(batches.join(iterations).join(runs))
+            .where(
+                runs.c.id == run_id, iterations.c.iteration_number == number, batches.c.seq == seq
+            )
+        )
+        with self._read() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
+        done = row.status == BatchStatus.DONE
+        return claim_of(row, lease_seconds=0.0), tally_of(row) if done else None
 
     def batch_lines(self, iteration_id: int) -> list[BatchLine]:
         """The batches of an iteration, in order."""
@@ -188,11 +223,12 @@ def _shares(run_id: int, after: int, through: int | None) -> sa.Select[Any]:
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
-    """By k; a later source replaces an earlier one: the start, the steps, the purges."""
+    """By k; what came later replaces what came earlier: start, steps, purges and changes."""
     found: dict[int, ThetaPoint] = {}
     for statement in _sources(run_id, ks):
         for k, theta, at in connection.execute(statement):
-            found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
+            if k not in found or at >= found[k].at:
+                found[k] = ThetaPoint(k=k, theta=_values(theta), at=at)
     return found
 
 
@@ -200,12 +236,16 @@ def _sources(run_id: int, ks: Sequence[int]) -> Sequence[sa.Select[Any]]:
     start = select(sa.literal(0), runs.c.start_theta, runs.c.created_at)
     applied = select(steps.c.k, steps.c.theta_after, steps.c.created_at)
     purged = select(purges.c.applied, purges.c.theta_after, purges.c.at)
+    changed = select(changes.c.applied, changes.c.theta_after, changes.c.at)
     return (
         *((start.where(runs.c.id == run_id),) if 0 in ks else ()),
         applied.where(steps.c.run_id == run_id, steps.c.k.in_(ks)),
         purged.where(
             purges.c.run_id == run_id, purges.c.applied > 0, purges.c.applied.in_(ks)
         ).order_by(purges.c.number),
+        changed.where(
+            changes.c.run_id == run_id, changes.c.applied > 0, changes.c.applied.in_(ks)
+        ).order_by(changes.c.number),
     )
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Values
+from spsa.db.entries import Compared, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 
@@ -76,6 +77,22 @@ class IterationLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatchLine:
+    """A validation without its parameters: the theta after `k`, the sums over its rounds."""
+
+    match_number: int
+    k: int
+    compared: Compared | None
+    tally: Tally
+
+    @property
+    def is_of_strength(self) -> bool:
+        """Whether it measures theta against the start under the tuning's time control."""
+        told = self.compared or Compared()
+        return told.against == "start" and told.time_control is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLine:
     """A batch of an iteration; `worker` is the one that holds it or held it last, if any did.
 
@@ -125,3 +142,40 @@ class BatchFailure:
     lost_leases: int
     reason: str | None
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of the space of a run: `number` counts from 1.
+
+    Theta held the results through `applied`, and the run had had `purges` purges.
+    """
+
+    number: int
+    applied: int
+    purges: int
+    space: Mapping[str, Any]
+    theta_before: Values
+    theta_after: Values
+    actor: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Sums over the reported games of a run: seconds, plies and results."""
+
+    games: int
+    plies: int
+    seconds: float
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All tuning games of a run, and how many of its steps were bounded."""
+
+    tally: Tally
+    void_games: int
+    bounded_steps: int

@@ -1,5 +1,6 @@
 """Writes a new iteration: its engines, its batches and the seeds of its games."""
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -9,8 +10,9 @@ from sqlalchemy import select, update
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.db.entries import NewEngine, NewIteration
-from spsa.db.schema import batches, engines, iterations
+from spsa.db.schema import IS_VALIDATION, batches, engines, iterations
 from spsa.db.signed_orders import order_for
+from spsa.lifecycle import Purpose
 from spsa.security.signing import Sign
 
 
@@ -26,7 +28,7 @@ def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | No
     return number
 
 
-def write_engine(connection: sa.Connection, engine: NewEngine) -> None:
+def _write_engine(connection: sa.Connection, engine: NewEngine) -> None:
     """Insert an engine's row, or update where its bytes are."""
     location = {"path": engine.path, "bytes": engine.content}
     known = connection.scalar(
@@ -48,8 +50,42 @@ def write_engine(connection: sa.Connection, engine: NewEngine) -> None:
         )
 
 
-def insert_iteration(
-    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None = None
+def open_one(
+    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None
+) -> int:
+    """Write the next iteration of a run with its engines and all its batches; its number."""
+    for engine in (new.plus, new.minus):
+        _write_engine(connection, engine)
+    return _insert(connection, run, epoch, new, sign)
+
+
+def joined(connection: sa.Connection, run_id: int, new: NewIteration) -> NewIteration:
+    """A round of a background validation with the number of its match, if that has begun."""
+    begun = select(iterations).where(
+        iterations.c.run_id == run_id,
+        IS_VALIDATION,
+        iterations.c.opened_on == new.opened_on,
+        iterations.c.match_number == iterations.c.iteration_number,
+    )
+    found = [
+        row.iteration_number
+        for row in connection.execute(begun.order_by(iterations.c.iteration_number))
+        if _is_same_match(row, new)
+    ]
+    return replace(new, match_number=found[0] if found else None)
+
+
+def _is_same_match(row: Any, new: NewIteration) -> bool:
+    sides = (dict(new.plus_parameters), dict(new.minus_parameters))
+    compared = None if new.compared is None else new.compared.to_json()
+    return bool(
+        (row.plus_parameters, row.minus_parameters) == sides
+        and (row.compared, row.terms) == (compared, new.terms.to_json())
+    )
+
+
+def _insert(
+    connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None
 ) -> int:
     """Write the next iteration of a run with all its batches; returns its number.
 
@@ -77,6 +113,8 @@ def insert_iteration(
             plus_sha256=new.plus.sha256,
             minus_sha256=new.minus.sha256,
             terms=new.terms.to_json(),
+            match_number=_match_number(new, number),
+            compared=None if new.compared is None else new.compared.to_json(),
             signature=None if sign is None else sign(order_for(run, number, new)),
             **_milliseconds(new.terms),
             **{name: getattr(new, name) for name in _COPIED},
@@ -104,7 +142,13 @@ _COPIED = (
     "minus_parameters",
     "perturbation_signs",
     "opened_purges",
+    "opened_changes",
 )
+
+
+def _match_number(new: NewIteration, number: int) -> int | None:
+    """A validation that goes on with no match begins one."""
+    return None if new.purpose is Purpose.TUNE else new.match_number or number
 
 
 def _milliseconds(terms: GameSettings) -> dict[str, int]:

@@ -4,20 +4,28 @@ Every write checks the master lease, and that the run is still as it was when th
 check that fails raises an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from spsa.db.database import may_become
 from spsa.db.entries import NewIteration, NewStep
-from spsa.db.iteration_rows import insert_iteration, number_of, write_engine
+from spsa.db.iteration_rows import joined, number_of, open_one
 from spsa.db.master_lease import MasterLeaseQueries
 from spsa.db.row_values import columns_of
-from spsa.db.rows import MasterLease
-from spsa.db.run_status import set_run_status
-from spsa.db.schema import IS_OPEN, engines, iterations, runs, seconds_from_now, steps
+from spsa.db.rows import MasterLease, Run
+from spsa.db.run_status import ALARM, ALARM_OVER, set_run_status, write_event
+from spsa.db.schema import (
+    IS_OPEN,
+    IS_VALIDATION,
+    engines,
+    iterations,
+    runs,
+    seconds_from_now,
+    steps,
+)
 from spsa.db.totals import add_to_workers, totals_with
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
@@ -28,7 +36,12 @@ class MasterQueries(MasterLeaseQueries):
     """What a master may do with its run."""
 
     def open_iteration(
-        self, master_lease: MasterLease, new: NewIteration, sign: Sign | None = None
+        self,
+        master_lease: MasterLease,
+        new: NewIteration,
+        sign: Sign | None = None,
+        *,
+        beside: NewIteration | None = None,
     ) -> int:
         """Write an iteration with its engines and all its batches; returns its number.
 
@@ -36,6 +49,7 @@ class MasterQueries(MasterLeaseQueries):
 
         Args:
             sign: signs the iteration; None leaves it unsigned.
+            beside: a round of a background validation, which gets the number before it.
 
         Raises:
             MasterLeaseLost: another master holds this run.
@@ -49,9 +63,10 @@ class MasterQueries(MasterLeaseQueries):
                 return known
             if new.purpose is Purpose.TUNE:
                 _refuse_outdated(run, new)
-            for engine in (new.plus, new.minus):
-                write_engine(connection, engine)
-            return insert_iteration(connection, run, master_lease.epoch, new, sign)
+            if beside is not None:
+                beside = joined(connection, run.id, beside)
+                open_one(connection, run, master_lease.epoch, beside, sign)
+            return open_one(connection, run, master_lease.epoch, new, sign)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, step: NewStep) -> None:
         """Complete an iteration and move theta by it, in one transaction.
@@ -64,7 +79,7 @@ class MasterQueries(MasterLeaseQueries):
             run = self._locked_run(connection, master_lease)
             if run.applied != step.k - 1 or run.theta != dict(step.theta_before):
                 raise IllegalTransition(f"k={step.k} is not the next result of run {run.name}")
-            _refuse_purged(run, step.purges)
+            _refuse_changed(run, step.purges, step.changes)
             _complete(connection, master_lease, iteration_id, step.k, step.gradient, step.elo)
             connection.execute(
                 steps.insert().values(
@@ -89,7 +104,8 @@ class MasterQueries(MasterLeaseQueries):
         `purges` is how many the run had when its games were counted.
         """
         with self._write() as connection:
-            _refuse_purged(self._locked_run(connection, master_lease), purges)
+            run = self._locked_run(connection, master_lease)
+            _refuse_changed(run, purges, run.changes)
             _complete(connection, master_lease, iteration_id, None, None, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
@@ -122,6 +138,48 @@ class MasterQueries(MasterLeaseQueries):
                 raise IllegalTransition(f"run {run.name} has iterations left")
             set_run_status(connection, run.name, RunStatus.FINISHED, "master")
 
+    def shorten(
+        self, master_lease: MasterLease, seen: Run, max_iterations: int, reason: str
+    ) -> None:
+        """Let a run end with the iterations that it has opened.
+
+        Args:
+            seen: the run when that was decided.
+            max_iterations: the last k that it has opened.
+
+        Raises:
+            MasterLeaseLost: another master holds this run.
+            IllegalTransition: the run has changed since.
+        """
+        with self._write() as connection:
+            run = self._locked_run(connection, master_lease)
+            _refuse_changed(run, seen.purges, seen.changes)
+            opened = select(func.max(iterations.c.k)).where(iterations.c.run_id == run.id)
+            now = (run.status, run.applied, run.max_iterations, connection.scalar(opened))
+            if now != (RunStatus.RUNNING, seen.applied, seen.max_iterations, max_iterations):
+                raise IllegalTransition(f"run {run.name} has changed since it was to be shortened")
+            changing = update(runs).where(runs.c.id == run.id)
+            connection.execute(changing.values(max_iterations=max_iterations))
+            detail = {"applied": run.applied, "max_iterations": max_iterations, "reason": reason}
+            write_event(connection, run.id, "stop_when", "master", detail)
+
+    def record_alarms(
+        self,
+        master_lease: MasterLease,
+        begun: Sequence[Mapping[str, str]],
+        over: Sequence[Mapping[str, str]],
+    ) -> None:
+        """Write an event for each alarm that has begun, and for each that is over.
+
+        Raises:
+            MasterLeaseLost: another master holds this run.
+        """
+        with self._write() as connection:
+            run = self._locked_run(connection, master_lease)
+            for kind, alarms in ((ALARM, begun), (ALARM_OVER, over)):
+                for alarm in alarms:
+                    write_event(connection, run.id, kind, "master", alarm)
+
     def retire_engines(self, master_lease: MasterLease, k: int) -> list[str]:
         """Delete the bytes of the binaries of iteration k that no later or open iteration uses.
 
@@ -129,8 +187,13 @@ class MasterQueries(MasterLeaseQueries):
         """
         with self._write() as connection:
             run = self._locked_run(connection, master_lease)
-            retired = sa.and_(iterations.c.run_id == run.id, iterations.c.k == k)
-            later = sa.and_(iterations.c.run_id == run.id, iterations.c.k > k)
+            mine = iterations.c.run_id == run.id
+            number = select(iterations.c.iteration_number).where(mine, iterations.c.k == k)
+            at = number.scalar_subquery()
+            # the round of a validation that was opened with it has the number before it
+            beside = sa.and_(IS_VALIDATION, iterations.c.iteration_number == at - 1)
+            retired = sa.and_(mine, sa.or_(iterations.c.k == k, beside))
+            later = sa.and_(mine, iterations.c.iteration_number > at)
             rows = connection.execute(
                 update(engines)
                 .where(
@@ -162,13 +225,15 @@ def _refuse_outdated(run: Any, new: NewIteration) -> None:
         raise IllegalTransition(
             f"{name} was decided on {new.opened_on} results, the run has {run.applied}"
         )
-    _refuse_purged(run, new.opened_purges)
+    _refuse_changed(run, new.opened_purges, new.opened_changes)
 
 
-def _refuse_purged(run: Any, purges: int) -> None:
-    """Refuse what was decided on results that have been purged since."""
+def _refuse_changed(run: Any, purges: int, changes: int) -> None:
+    """Refuse what was decided on results that were purged since, or on another space."""
     if run.purges != purges:
         raise IllegalTransition(f"results of run {run.name} have been purged meanwhile")
+    if run.changes != changes:
+        raise IllegalTransition(f"the parameters of run {run.name} have been changed meanwhile")
 
 
 def _run_columns(step: NewStep) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import select, update
 
-from spsa.db.database import COUNTS, may_become
+from spsa.core.limits import COUNTS
+from spsa.db.database import may_become
 from spsa.db.purge_records import (
     PurgeRecordQueries,
     counted,
@@ -80,8 +81,8 @@ def _known(connection: sa.Connection, run_id: int, new: NewPurge) -> Purge | Non
 
 
 def _refuse_outdated(run: Any, new: NewPurge) -> None:
-    planned_on = (new.applied, new.purges, dict(new.theta_before))
-    if (run.applied, run.purges, run.theta) != planned_on:
+    planned_on = (new.applied, new.purges, new.changes, dict(new.theta_before))
+    if (run.applied, run.purges, run.changes, run.theta) != planned_on:
         raise IllegalTransition(
             f"run {run.name} has changed: the purge was planned on {new.applied} results and "
             f"{new.purges} purges, the run has {run.applied} and {run.purges}"

@@ -7,8 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import bindparam, func, select, update
 
+from spsa.core.limits import COUNTS
 from spsa.core.scoring import elo
-from spsa.db.database import COUNTS, Database, tally_of
+from spsa.db.database import Database, tally_of
 from spsa.db.purge_values import NewPurge, Purge, PurgedBatch, PurgedTotals, PurgeMatch, Selection
 from spsa.db.row_values import match_of, purge_of, purged_batch_of
 from spsa.db.schema import (

@@ -95,6 +95,7 @@ class NewPurge:
     actor: str
     reason: str
     purges: int
+    changes: int = 0
     applied: int
     theta_before: Values
     theta_after: Values

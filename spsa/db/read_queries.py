@@ -1,5 +1,6 @@
 """The queries that only read: runs, iterations, the log of steps, workers, events."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,21 +8,29 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.db.database import Database, tally_of
-from spsa.db.row_values import batch_of, event_of, iteration_of, run_of, step_of, worker_of
+from spsa.db.history_rows import Change, Costs, Totals
+from spsa.db.row_values import (
+    batch_of,
+    change_of,
+    event_of,
+    iteration_of,
+    run_of,
+    step_of,
+    worker_of,
+)
 from spsa.db.rows import (
     BatchRow,
-    Costs,
     EngineRow,
     Event,
     Iteration,
     Run,
     Step,
-    Totals,
     WorkerRow,
 )
 from spsa.db.schema import (
     IS_OPEN,
     batches,
+    changes,
     engines,
     events,
     iterations,
@@ -85,6 +94,12 @@ class ReadQueries(Database):
         statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.k)
         with self._read() as connection:
             return [step_of(row) for row in connection.execute(statement)]
+
+    def changes(self, run_id: int) -> list[Change]:
+        """The changes of a run's space, in order."""
+        statement = select(changes).where(changes.c.run_id == run_id).order_by(changes.c.number)
+        with self._read() as connection:
+            return [change_of(row) for row in connection.execute(statement)]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:
         """The iterations that are pending or being played, in order."""
@@ -181,10 +196,16 @@ class ReadQueries(Database):
         with self._read() as connection:
             return [worker_of(row) for row in connection.execute(_workers())]
 
-    def events(self, run_id: int, last: int = 100) -> list[Event]:
-        """The newest `last` events of a run, oldest first."""
+    def events(
+        self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
+    ) -> list[Event]:
+        """The newest `last` events of a run, of these kinds if given; oldest first."""
+        wanted = () if kinds is None else (events.c.kind.in_(kinds),)
         statement = (
-            select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(last)
+            select(events)
+            .where(events.c.run_id == run_id, *wanted)
+            .order_by(events.c.id.desc())
+            .limit(last)
         )
         with self._read() as connection:
             return [event_of(row) for row in connection.execute(statement)][::-1]

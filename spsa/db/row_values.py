@@ -6,6 +6,8 @@ from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
 from spsa.core.stored_json import as_written, finite
 from spsa.db.database import tally_of
+from spsa.db.entries import Compared
+from spsa.db.history_rows import Change
 from spsa.db.purge_values import Purge, PurgedBatch, PurgeMatch
 from spsa.db.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
@@ -31,7 +33,8 @@ def iteration_of(row: Any) -> Iteration:
         tally=tally_of(row),
         status=IterationStatus(row.status),
         purpose=Purpose(row.purpose),
-        **_named(row, Iteration, without={"tally", "status", "purpose"}),
+        compared=None if row.compared is None else Compared.from_json(row.compared),
+        **_named(row, Iteration, without={"tally", "status", "purpose", "compared"}),
     )
 
 
@@ -70,6 +73,11 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
 def step_of(row: Any) -> Step:
     """The value of a row of `spsa_step`."""
     return Step(**_named(row, Step))
+
+
+def change_of(row: Any) -> Change:
+    """The value of a row of `spsa_change`."""
+    return Change(**_named(row, Change))
 
 
 def event_of(row: Any) -> Event:

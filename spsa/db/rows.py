@@ -8,7 +8,7 @@ from typing import Any
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
 from spsa.core.scoring import Tally
-from spsa.db.entries import Values
+from spsa.db.entries import Compared, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
@@ -58,7 +58,9 @@ class RegisteredWorker:
 class Run:
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
-    Each of the estimates is None until there are enough results for it.
+    Each of the estimates is None until there are enough results for it. `start_space` is the space
+    that the run was started with, None if `changes` is 0; `start_state` is what the rule of a fork
+    knew at the start.
     """
 
     id: int
@@ -78,7 +80,11 @@ class Run:
     state: Mapping[str, Any]
     applied: int
     purges: int = 0
+    changes: int = 0
+    start_space: Mapping[str, Any] | None = None
+    start_state: Mapping[str, Any] | None = None
     master_id: str | None
+    builds: Mapping[str, Any] | None = None
     epoch: int
     created_at: datetime
     finished_at: datetime | None
@@ -103,7 +109,7 @@ class RunOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterLease:
-    """The right to move a run; each acquisition has its own `epoch`."""
+    """The right to advance a run; each acquisition has its own `epoch`."""
 
     run_id: int
     master_id: str
@@ -115,7 +121,9 @@ class Iteration:
     """An iteration.
 
     `struck_games` counts the purged games of a closed iteration. When the iteration was opened,
-    theta held the results through `opened_on`, and the run had had `opened_purges` purges.
+    theta held the results through `opened_on`, and the run had had `opened_purges` purges and
+    `opened_changes` changes of its space. `compared` and `match_number` are those of a validation:
+    the rounds of one match have the number of the first of them.
     """
 
     id: int
@@ -143,6 +151,14 @@ class Iteration:
     completed_at: datetime | None
     struck_games: int = 0
     opened_purges: int = 0
+    opened_changes: int = 0
+    match_number: int | None = None
+    compared: Compared | None = None
+
+    @property
+    def is_background(self) -> bool:
+        """Whether it is a round of a validation that is played while the run goes on."""
+        return self.compared is not None and self.compared.background
 
     @property
     def is_played(self) -> bool:
@@ -277,22 +293,3 @@ class EngineRow:
     path: str
     build_key: str
     size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """Sums over the reported games of a run: seconds, plies and results."""
-
-    games: int
-    plies: int
-    seconds: float
-    tally: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """All tuning games of a run, and how many of its steps were bounded."""
-
-    tally: Tally
-    void_games: int
-    bounded_steps: int

@@ -1,13 +1,24 @@
 """The queries with which a person changes a run: start, pause, resume, stop, extend."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import Connection, Select, delete, func, or_, select, update
 
 from spsa.db.database import Database, may_become
-from spsa.db.entries import NewRun
-from spsa.db.row_values import run_of
+from spsa.db.entries import NewChange, NewRun
+from spsa.db.row_values import columns_of, run_of
 from spsa.db.rows import Run
 from spsa.db.run_status import set_run_status, write_event
-from spsa.db.schema import batches, events, failures, iterations, runs, seconds_from_now
+from spsa.db.schema import (
+    batches,
+    changes,
+    events,
+    failures,
+    iterations,
+    runs,
+    seconds_from_now,
+)
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
 
@@ -29,30 +40,40 @@ class RunQueries(Database):
         with self._write() as connection:
             if replacing is not None:
                 _delete_unopened(connection, replacing)
-            if connection.scalar(select(runs.c.id).where(runs.c.name == new.name)) is not None:
-                raise IllegalTransition(f"there is already a run named {new.name}")
-            row = connection.execute(
-                runs.insert()
-                .values(
-                    name=new.name,
-                    seed=new.seed,
-                    algorithm=new.algorithm,
-                    settings=dict(new.settings),
-                    space=dict(new.space),
-                    terms=new.terms.to_json(),
-                    source_sha256=new.source_sha256,
-                    max_iterations=new.max_iterations,
-                    start_theta=dict(new.theta),
-                    theta=dict(new.theta),
-                    state=dict(new.state),
-                    priority=new.priority,
-                    share=new.share,
-                    lease_expires_at=seconds_from_now(STARTING_SECONDS),
-                )
-                .returning(*runs.c)
-            ).one()
+            row = _insert(connection, new, lease_seconds=STARTING_SECONDS)
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
             return run_of(row)
+
+    def fork_run(self, new: NewRun, actor: str, detail: Mapping[str, Any]) -> Run:
+        """Create a run that begins where another one was; `detail` says in its event where.
+
+        Raises:
+            IllegalTransition: a run of this name exists.
+        """
+        with self._write() as connection:
+            row = _insert(connection, new, lease_seconds=0.0)
+            write_event(connection, row.id, "fork", actor, detail)
+            return run_of(row)
+
+    def change_space(self, run_id: int, new: NewChange) -> int:
+        """Change the space of a run, from its next iteration on; the number of the change.
+
+        Raises:
+            IllegalTransition: the run has ended, or has changed since the change was planned.
+        """
+        with self._write() as connection:
+            run = connection.execute(
+                select(runs).where(runs.c.id == run_id).with_for_update()
+            ).one()
+            _refuse_outdated(run, new)
+            row = {name: getattr(new, name) for name in _CHANGED} | {"number": run.changes + 1}
+            connection.execute(
+                changes.insert().values(run_id=run_id, at=seconds_from_now(0), **row)
+            )
+            connection.execute(update(runs).where(runs.c.id == run_id).values(_columns(run, new)))
+            detail = {"number": run.changes + 1, "reason": new.reason, **new.detail}
+            write_event(connection, run_id, "params", new.actor, detail)
+            return int(run.changes) + 1
 
     def is_unopened(self, run_id: int) -> bool:
         """Whether a run has no iteration, and no master that may be about to open one."""
@@ -67,7 +88,9 @@ class RunQueries(Database):
     def resume(self, name: str, actor: str) -> None:
         """Continue a paused run; its failed batches may be tried again."""
         with self._write() as connection:
-            run_id = set_run_status(connection, name, RunStatus.RUNNING, actor)
+            run_id = set_run_status(
+                connection, name, RunStatus.RUNNING, actor, leaving=RunStatus.PAUSED
+            )
             own = select(iterations.c.id).where(iterations.c.run_id == run_id)
             retried = connection.scalars(
                 update(batches)
@@ -95,27 +118,25 @@ class RunQueries(Database):
             )
 
     def extend(self, name: str, actor: str, max_iterations: int) -> None:
-        """Change the number of iterations of a run that has not ended.
+        """Change the number of iterations of a run; one that is finished goes on.
 
         Raises:
-            IllegalTransition: the run has ended, or has already opened more iterations.
+            IllegalTransition: the run is stopped, or has already opened more iterations.
         """
         with self._write() as connection:
             # the master opens iterations under the same lock, so none can be added meanwhile
             run = connection.execute(
-                select(runs.c.id, runs.c.status).where(runs.c.name == name).with_for_update()
+                select(runs).where(runs.c.name == name).with_for_update()
             ).one_or_none()
             if run is None:
                 raise IllegalTransition(f"there is no run named {name!r}")
-            if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
-                raise IllegalTransition(f"run {name} is {run.status}: it cannot be extended")
-            opened = _opened(connection, run.id)
-            if opened > max_iterations:
-                raise IllegalTransition(f"run {name} has already opened {opened} iterations")
+            _refuse_extension(run, _opened(connection, run.id), max_iterations)
             connection.execute(
                 update(runs).where(runs.c.id == run.id).values(max_iterations=max_iterations)
             )
             write_event(connection, run.id, "extend", actor, {"max_iterations": max_iterations})
+            if run.status == RunStatus.FINISHED:
+                set_run_status(connection, name, RunStatus.RUNNING, actor)
 
     def prioritize(
         self, name: str, actor: str, *, priority: int | None = None, share: float | None = None
@@ -132,6 +153,67 @@ class RunQueries(Database):
             if run_id is None:
                 raise IllegalTransition(f"there is no run named {name!r}")
             write_event(connection, run_id, "prioritize", actor, changed)
+
+
+def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any:
+    """Insert a run whose lease belongs to no master; IllegalTransition if its name is taken."""
+    if connection.scalar(select(runs.c.id).where(runs.c.name == new.name)) is not None:
+        raise IllegalTransition(f"there is already a run named {new.name}")
+    inserting = runs.insert().values(
+        name=new.name,
+        seed=new.seed,
+        algorithm=new.algorithm,
+        settings=dict(new.settings),
+        space=dict(new.space),
+        terms=new.terms.to_json(),
+        source_sha256=new.source_sha256,
+        max_iterations=new.max_iterations,
+        start_theta=dict(new.theta),
+        theta=dict(new.theta),
+        state=dict(new.state),
+        start_state=None if new.known is None else dict(new.known),
+        priority=new.priority,
+        share=new.share,
+        lease_expires_at=seconds_from_now(lease_seconds),
+    )
+    return connection.execute(inserting.returning(*runs.c)).one()
+
+
+_CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
+
+
+def _refuse_outdated(run: Any, new: NewChange) -> None:
+    if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
+        raise IllegalTransition(
+            f"run {run.name} is {run.status}: `spsa-master fork` starts another from it"
+        )
+    planned_on = (new.applied, new.purges, new.changes, dict(new.theta_before))
+    if (run.applied, run.purges, run.changes, run.theta) != planned_on:
+        raise IllegalTransition(f"run {run.name} has changed since the change was planned")
+
+
+def _columns(run: Any, new: NewChange) -> dict[str, Any]:
+    """The columns of the run's row that a change of its space changes."""
+    return columns_of(new.estimates) | {
+        "space": dict(new.space),
+        "start_space": run.start_space or run.space,
+        "theta": dict(new.theta_after),
+        "state": dict(new.state),
+        "changes": new.changes + 1,
+    }
+
+
+def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
+    name = run.name
+    if run.status == RunStatus.STOPPED:
+        raise IllegalTransition(
+            f"run {name} is stopped: it cannot be extended, as its open iterations were abandoned; "
+            "`spsa-master fork` starts another run from it"
+        )
+    if opened > max_iterations:
+        raise IllegalTransition(f"run {name} has already opened {opened} iterations")
+    if run.status == RunStatus.FINISHED and opened == max_iterations:
+        raise IllegalTransition(f"run {name} has applied its {opened} iterations: name more")
 
 
 def _opened(connection: Connection, run_id: int) -> int:

@@ -11,6 +11,9 @@ from spsa.db.schema import events, runs, seconds_from_now
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import RUN, RunStatus
 
+ALARM, ALARM_OVER = "alarm", "alarm_over"
+"""The kinds of the events of an alarm's beginning and of its end."""
+
 
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]
@@ -22,13 +25,26 @@ def write_event(
 
 
 def set_run_status(
-    connection: sa.Connection, name: str, to: RunStatus, actor: str, reason: str | None = None
+    connection: sa.Connection,
+    name: str,
+    to: RunStatus,
+    actor: str,
+    reason: str | None = None,
+    *,
+    leaving: RunStatus | None = None,
 ) -> int:
-    """Change a run's status if its lifecycle allows it; returns the run's id."""
+    """Change a run's status if its lifecycle allows it; returns the run's id.
+
+    With `leaving`, only from that status.
+    """
     ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
     row = connection.execute(
         update(runs)
-        .where(runs.c.name == name, may_become(runs.c.status, RUN, to))
+        .where(
+            runs.c.name == name,
+            may_become(runs.c.status, RUN, to),
+            sa.true() if leaving is None else runs.c.status == leaving,
+        )
         .values(status=to, reason=reason, finished_at=seconds_from_now(0) if ended else None)
         .returning(runs.c.id)
     ).one_or_none()

@@ -33,7 +33,8 @@ runs = Table(
     Column("seed", sa.BigInteger, nullable=False),
     Column("algorithm", sa.Text, nullable=False),
     Column("settings", Json, nullable=False),
-    Column("space", Json, nullable=False),
+    Column("space", Json, nullable=False),  # as `params set` has changed it
+    Column("start_space", Json),  # that of the start; NULL if it was never changed
     Column("terms", Json, nullable=False),
     Column("source_sha256", sa.Text),
     Column("max_iterations", sa.Integer, nullable=False),
@@ -44,10 +45,12 @@ runs = Table(
     Column("theta_supported", Json),  # the optimum that all games together suggest
     Column("theta_supported_sd", Json),  # its standard deviation
     Column("state", Json, nullable=False),
+    Column("start_state", Json),  # of a fork: what its rule knew at the start
     Column("applied", sa.Integer, nullable=False, server_default="0"),
     Column("master_id", sa.Text),
     Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
     Column("lease_expires_at", UtcTime),
+    Column("builds", Json),  # what the master builds now, and how long builds take in seconds
     created_at(),
     Column("finished_at", UtcTime),
     # scheduling: the highest priority first, and equal ones by their shares of the slots
@@ -56,6 +59,7 @@ runs = Table(
     Column(
         "purges", sa.Integer, nullable=False, server_default="0"
     ),  # how many; theta is computed without their results
+    Column("changes", sa.Integer, nullable=False, server_default="0"),  # of the space
     *counts(),  # sums over its complete tuning iterations
     Column("bounded_steps", sa.Integer, nullable=False, server_default="0"),
     CheckConstraint("share > 0", name="share"),
@@ -126,6 +130,11 @@ iterations = Table(
     Column(
         "opened_purges", sa.Integer, nullable=False, server_default="0"
     ),  # how many purges the run had had
+    Column(
+        "opened_changes", sa.Integer, nullable=False, server_default="0"
+    ),  # how many changes of the space
+    Column("match_number", sa.Integer),  # of a validation: the number of its match's first round
+    Column("compared", Json),  # of a validation: what it compares
     UniqueConstraint("run_id", "iteration_number"),
     UniqueConstraint("run_id", "k"),
     one_of("status", IterationStatus, "status"),
@@ -187,6 +196,25 @@ purges = Table(
     now("at"),
     UniqueConstraint("run_id", "number"),
     CheckConstraint("number > 0 AND applied >= 0 AND games >= 0", name="numbers"),
+)
+
+# a change of the space of a run that goes on
+changes = Table(
+    "spsa_change",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("run_id", ForeignKey("spsa_run.id"), nullable=False),
+    Column("number", sa.Integer, nullable=False),  # of the run, from 1
+    Column("applied", sa.Integer, nullable=False),  # the results up to this k were in theta
+    Column("purges", sa.Integer, nullable=False),  # how many the run had had
+    Column("space", Json, nullable=False),  # from now on
+    Column("theta_before", Json, nullable=False),
+    Column("theta_after", Json, nullable=False),
+    Column("actor", sa.Text, nullable=False),
+    Column("reason", sa.Text, nullable=False),
+    now("at"),
+    UniqueConstraint("run_id", "number"),
+    CheckConstraint("number > 0 AND applied >= 0 AND purges >= 0", name="numbers"),
 )
 
 events = Table(

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import and_, case, func, or_, select
 
 from spsa.core import limits
+from spsa.core.builds import Builds
 from spsa.db.database import Database
 from spsa.db.exhausted_batches import ACTIVE_SECONDS, fail_exhausted, machine_failures
 from spsa.db.master_lease import MasterLeaseQueries
@@ -32,17 +33,19 @@ _SECONDS = sa.case((batches.c.seconds.between(*limits.SECONDS), batches.c.second
 class RunViewQueries(MasterLeaseQueries):
     """The query that a master repeats; its cost does not grow with the run."""
 
-    def tick(self, master_lease: MasterLease, lease_seconds: float) -> RunView:
+    def tick(
+        self, master_lease: MasterLease, lease_seconds: float, builds: Builds | None = None
+    ) -> RunView:
         """Renew the master lease, fail batches that no machine can play, and read the run.
 
         A run with such a batch, or with an iteration whose counts are not the sums of its batches,
-        is paused with the reason.
+        is paused with the reason. `builds` is written for those who look at the run.
 
         Raises:
             MasterLeaseLost: another master holds this run.
         """
         with self._write() as connection:
-            self._locked_run(connection, master_lease, lease_seconds=lease_seconds)
+            self._locked_run(connection, master_lease, lease_seconds=lease_seconds, builds=builds)
             fail_exhausted(connection, master_lease.run_id)
             _pause_miscounted(connection, master_lease.run_id)
             return _view(connection, master_lease.run_id)

@@ -114,4 +114,7 @@ def created_at() -> Column[Any]:
 
 PAIRS = "(ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4)"
 GAMES = "(plus_wins + minus_wins + draws)"
+NONE_NEGATIVE = (  # a negative number has the sign bit; one condition costs less than eight
+    "(plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0"
+)
 HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"

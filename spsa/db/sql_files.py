@@ -14,10 +14,12 @@ _NAME = re.compile(r"^-- name: (\S+)\n", re.MULTILINE)
 _FUNCTION = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)\(", re.MULTILINE)
 _STATEMENT = re.compile(r"^(?=DROP |CREATE )", re.MULTILINE)
 _TRIGGER = re.compile(r"^CREATE (?:CONSTRAINT )?TRIGGER (\w+)", re.MULTILINE)
-_INTERNAL = (
-    *("spsa_own_machine", "spsa_machine_of", "spsa_next_run", "spsa_may_retry"),
-    *("spsa_note_failure", "spsa_check_lease"),
+_DEFINITION = re.compile(
+    r"^CREATE OR REPLACE (?P<function>FUNCTION) (\w+)\(.*?\$\$.*?\$\$;"
+    r"|^CREATE (?:CONSTRAINT )?TRIGGER (\w+).*?(?:EXECUTE FUNCTION \w+\(\);|^END;)",
+    re.MULTILINE | re.DOTALL,
 )
+_INTERNAL = "-- Part 2"  # where the functions begin that workers do not call
 
 
 def text_of(file: str) -> str:
@@ -45,6 +47,15 @@ def programs(dialect: str) -> Iterator[str]:
         yield from _STATEMENT.split(text_of("counting.sqlite.sql"))[1:]
 
 
+def definitions(dialect: str) -> dict[tuple[str, str], str]:
+    """The definition of every function and trigger, by its kind and name."""
+    return {
+        ("function", match[2]) if match["function"] else ("trigger", match[3]): match[0]
+        for text in programs(dialect)
+        for match in _DEFINITION.finditer(text)
+    }
+
+
 def triggers() -> tuple[str, ...]:
     """The triggers that both databases have."""
     return tuple(_TRIGGER.findall(text_of("counting.postgresql.sql")))
@@ -58,5 +69,4 @@ def functions() -> tuple[str, ...]:
 
 def worker_functions() -> tuple[str, ...]:
     """The functions that a worker's login may call."""
-    names = _FUNCTION.findall(text_of("worker_functions.sql"))
-    return tuple(name for name in names if name not in _INTERNAL)
+    return tuple(_FUNCTION.findall(text_of("worker_functions.sql").partition(_INTERNAL)[0]))

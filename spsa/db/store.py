@@ -11,6 +11,8 @@ from spsa.db.backup import BackupQueries
 from spsa.db.connection import never, parse_url
 from spsa.db.entries import (
     BatchResult,
+    Compared,
+    NewChange,
     NewEngine,
     NewIteration,
     NewRun,
@@ -19,8 +21,10 @@ from spsa.db.entries import (
     WorkerInfo,
 )
 from spsa.db.history_queries import HistoryQueries
+from spsa.db.history_rows import Change, Costs, Totals
 from spsa.db.machine_queries import MachineQueries
 from spsa.db.master_queries import MasterQueries
+from spsa.db.match_queries import MatchQueries
 from spsa.db.purge_queries import PurgeQueries
 from spsa.db.purge_values import (
     NewPurge,
@@ -35,7 +39,6 @@ from spsa.db.read_queries import ReadQueries
 from spsa.db.rows import (
     BatchRow,
     Claim,
-    Costs,
     Engine,
     EngineRow,
     Event,
@@ -49,7 +52,6 @@ from spsa.db.rows import (
     RunView,
     SetAside,
     Step,
-    Totals,
     WorkerRow,
 )
 from spsa.db.run_queries import RunQueries
@@ -68,6 +70,7 @@ class Store(
     RunOverviewQueries,
     BackupQueries,
     HistoryQueries,
+    MatchQueries,
     ReadQueries,
 ):
     """All queries on one database."""
@@ -99,7 +102,9 @@ def open_store(url: str, *, durable: bool = True, is_stopping: Callable[[], bool
 __all__ = [
     "BatchResult",
     "BatchRow",
+    "Change",
     "Claim",
+    "Compared",
     "Costs",
     "Engine",
     "EngineRow",
@@ -108,6 +113,7 @@ __all__ = [
     "Iteration",
     "MachineFailures",
     "MasterLease",
+    "NewChange",
     "NewEngine",
     "NewIteration",
     "NewPurge",

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select, update
 
-from spsa.db.database import COUNTS
+from spsa.core.limits import COUNTS
 from spsa.db.schema import IS_ABANDONED, IS_OPEN, batches, iterations, runs, steps, workers
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func
 
-from spsa.db.database import COUNTS
+from spsa.core.limits import COUNTS
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
@@ -20,7 +20,7 @@ from spsa.db.worker_queries import (
 )
 
 _CLAIM = sa.text(
-    "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :lot, :lease_seconds)"
+    "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :draw, :lease_seconds)"
 ).columns(**CLAIMED_TYPES)
 _REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
 
@@ -56,7 +56,7 @@ class WorkerFunctions(WorkerQueries):
             "worker_id": worker.id,
             "secret": worker.secret,
             "claim_id": claim_id,
-            "lot": draw_of(claim_id),
+            "draw": draw_of(claim_id),
             "lease_seconds": lease_seconds,
         }
         with self._call() as connection:

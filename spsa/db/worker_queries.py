@@ -112,6 +112,8 @@ class WorkerQueries(Database):
         """
         columns = columns_of(result)
         limits.check_values("spsa_batch", columns)
+        for games in result.voids.values():
+            limits.check_values("spsa_batch", {"void_games": games})
         outcome = self._report(claim, columns)
         if outcome == "lost":
             raise LeaseLost(
@@ -155,6 +157,9 @@ class WorkerQueries(Database):
         hashed = _hashed(secret)
         values = {**facts, "secret_sha256": hashed}
         with self._write() as connection:
+            if not connection.scalar(_KNOWN, values):
+                machines, workers = connection.execute(_REGISTERED_WITHIN_A_DAY).one()
+                limits.check_registrations(machines, workers)
             machine = connection.scalar(_OWN_MACHINE, values)
             if machine is None:  # a new machine; if its name is taken, it gets a longer one
                 connection.execute(_NEW_MACHINE, values)
@@ -226,6 +231,8 @@ COSTS = (
 """The columns of a batch for what its games cost."""
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
+_KNOWN = statement("register_worker.known")
+_REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
 _NEW_MACHINE = statement("register_worker.new_machine")
 _WORKER = statement("register_worker.worker")
@@ -233,12 +240,12 @@ _OWNER = statement("register_worker.owner")
 _MACHINE_OF = statement("machine_of")
 _TOUCH, _SET_ASIDE = statement("touch_worker"), statement("touch_worker.set_aside")
 _NEXT_RUN = statement("next_run")
-_CLAIMED = statement("claim.told", **CLAIMED_TYPES)
-_SEVERAL_RUNS = statement("claim.several_runs")
-_ITERATIONS = statement("claim.iterations")
-_FREE = statement("claim.free")
-_LEASE = statement("claim.lease")
-_BEGIN = statement("claim.begin")
+_CLAIMED = statement("claim.claimed", **CLAIMED_TYPES)
+_SEVERAL_RUNS = statement("lease_batch.several_runs")
+_ITERATIONS = statement("lease_batch.iterations")
+_FREE = statement("lease_batch.free")
+_LEASE = statement("lease_batch.lease")
+_BEGIN = statement("lease_batch.begin")
 _RENEW = statement("renew")
 _REPORT, _REPORT_AGAIN = statement("report"), statement("report.again")
 _RELEASE = statement("release")
@@ -267,7 +274,7 @@ def _lease_batch(
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
     several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"lot": draw_of(claim_id)}) if several else None
+    run_id = connection.scalar(_NEXT_RUN, {"draw": draw_of(claim_id)}) if several else None
     playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
     for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}

@@ -26,7 +26,7 @@ from spsa.db.store import (
     Values,
 )
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.history.replay import Moment, counted_after, replay, with_tally
+from spsa.history.replay import Moment, counted_after, in_force, replay, with_tally
 from spsa.lifecycle import Purpose
 
 _TRIES = 20
@@ -46,6 +46,7 @@ class PurgePlan:
     selection: Selection
     matches: Sequence[PurgeMatch]
     last: Moment | None
+    estimates: Estimates
     verdicts: Mapping[int, PurgeVerdict]
     drift: float
 
@@ -72,17 +73,26 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     held, lost = results_of(store, run, run.applied), _lost(matches)
     if not any(it.id in lost for it in held):
         return PurgePlan(
-            run=run, selection=selection, matches=matches, last=None, verdicts={}, drift=0.0
+            run=run,
+            selection=selection,
+            matches=matches,
+            last=None,
+            estimates=run.estimates,
+            verdicts={},
+            drift=0.0,
         )
+    changes = store.changes(run.id)
     left = [with_tally(it, it.tally.without(lost.get(it.id, Tally()))) for it in held]
-    last, verdicts = _replayed(tuning, left, lost)
+    last, verdicts = _replayed(replay(tuning, left, changes=changes), left, lost)
+    before = _last(replay(tuning, held, changes=changes))
     return PurgePlan(
         run=run,
         selection=selection,
         matches=matches,
         last=last,
+        estimates=in_force(tuning, changes)[-1].estimates(last.state),
         verdicts=verdicts,
-        drift=_drift(run, tuning, held),
+        drift=_drift(run, before.theta),
     )
 
 
@@ -94,7 +104,7 @@ def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason
     """
     for _ in range(_TRIES):
         try:
-            return store.purge(plan_.run.id, _new(tuning, plan_, actor, reason))
+            return store.purge(plan_.run.id, _new(plan_, actor, reason))
         except IllegalTransition as error:
             refused = error
             plan_ = plan(store, store.run(plan_.run.name), tuning, plan_.selection)
@@ -116,10 +126,10 @@ def theta_at(
     if k > run.applied:
         raise NothingToDo(f"run {run.name} has {run.applied} results, so no theta of k={k}")
     now, then = results_of(store, run, k), _as_applied(store, run, k)
-    wanted = then if as_applied else now
-    last = _last(replay(tuning, wanted))
-    theta = _logged(store, run, k) if wanted == then else last.theta
-    return theta, tuning.estimates(last.state)
+    wanted, changes = then if as_applied else now, store.changes(run.id)
+    last = _last(replay(tuning, wanted, changes=changes))
+    theta = _logged(store, run, k, as_applied=as_applied) if wanted == then else last.theta
+    return theta, in_force(tuning, changes)[last.changes].estimates(last.state)
 
 
 def results_of(store: Store, run: Run, k: int) -> list[Iteration]:
@@ -136,11 +146,20 @@ def steps_apart(run: Run, one: Values, other: Values) -> dict[str, float]:
 
 def _as_applied(store: Store, run: Run, k: int) -> list[Iteration]:
     """The results through k with the games that counted when k was applied."""
-    purges = sum(purge.applied < k for purge in store.purges(run.id))
+    purges = _purges_before(store, run, k)
     return counted_after(purges, results_of(store, run, k), store.purged_batches(run.id))
 
 
-def _logged(store: Store, run: Run, k: int) -> Values:
+def _purges_before(store: Store, run: Run, k: int) -> int:
+    return sum(purge.applied < k for purge in store.purges(run.id))
+
+
+def _logged(store: Store, run: Run, k: int, *, as_applied: bool) -> Values:
+    """Theta after the result k and the changes that were made then."""
+    purges = _purges_before(store, run, k) if as_applied else run.purges
+    changes = [c for c in store.changes(run.id) if c.applied == k and c.purges <= purges]
+    if changes:
+        return changes[-1].theta_after
     return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after
 
 
@@ -150,19 +169,18 @@ def _last(moments: Iterator[Moment]) -> Moment:
 
 
 def _replayed(
-    tuning: Tuning, left: Sequence[Iteration], lost: Mapping[int, Tally]
+    moments: Iterator[Moment], left: Sequence[Iteration], lost: Mapping[int, Tally]
 ) -> tuple[Moment, dict[int, PurgeVerdict]]:
     """The end of the replay, and the new verdict on each iteration that loses games."""
-    moments = replay(tuning, left)
-    last, verdicts = next(moments), {}
-    for it, last in zip(left, moments, strict=True):
-        if it.id in lost:
-            verdicts[it.id] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
+    by_k = {it.k: it.id for it in left if it.id in lost}
+    verdicts: dict[int, PurgeVerdict] = {}
+    for last in moments:
+        if last.k in by_k and by_k[last.k] not in verdicts:
+            verdicts[by_k[last.k]] = PurgeVerdict(gradient=last.gradient, elo=last.elo)
     return last, verdicts
 
 
-def _drift(run: Run, tuning: Tuning, held: Sequence[Iteration]) -> float:
-    replayed = _last(replay(tuning, held)).theta
+def _drift(run: Run, replayed: Values) -> float:
     return max((abs(x) for x in steps_apart(run, replayed, run.theta).values()), default=0.0)
 
 
@@ -174,18 +192,18 @@ def _lost(matches: Sequence[PurgeMatch]) -> dict[int, Tally]:
     return lost
 
 
-def _new(tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
+def _new(plan_: PurgePlan, actor: str, reason: str) -> NewPurge:
     run = plan_.run
-    known = run.estimates if plan_.last is None else tuning.estimates(plan_.last.state)
     return NewPurge(
         selection=plan_.selection,
         actor=actor,
         reason=reason,
         purges=run.purges,
+        changes=run.changes,
         applied=run.applied,
         theta_before=run.theta,
         theta_after=plan_.theta,
-        estimates=known,
+        estimates=plan_.estimates,
         state=run.state if plan_.last is None else plan_.last.state,
         verdicts=plan_.verdicts,
     )

@@ -1,7 +1,8 @@
 """Computes theta again from a run's seed and results; it is the same, bit for bit.
 
 A run with purges has one chain of thetas for every number of purges, from the results that counted
-then. The replay skips an iteration that has no game left, as if it had never been opened.
+then. The replay skips an iteration that has no game left, as if it had never been opened. A change
+of the space is one more moment of the chain, after the result that theta held then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,9 +11,9 @@ from typing import Any
 
 from spsa.algorithms.observing import noted, without_notes
 from spsa.algorithms.tuning import PlayedGames, Tuning
-from spsa.core.params import PlayedValues
+from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, PurgedBatch, Run
+from spsa.db.store import Change, Iteration, PurgedBatch, Run
 from spsa.errors import IllegalTransition
 
 
@@ -20,7 +21,8 @@ from spsa.errors import IllegalTransition
 class Moment:
     """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
 
-    `gradient` and `elo` are the estimates from the games of k alone; None without games.
+    `gradient` and `elo` are the estimates from the games of k alone; None without games, and after
+    a change. The space has been changed `changes` times.
     """
 
     k: int
@@ -29,6 +31,7 @@ class Moment:
     delta: Mapping[str, float] = field(default_factory=dict)
     gradient: Mapping[str, float] | None = None
     elo: float | None = None
+    changes: int = 0
 
 
 def games_of(iteration: Iteration) -> PlayedGames:
@@ -73,21 +76,48 @@ def noted_from(run: Run, results: Sequence[Iteration]) -> int:
     return 0 if outcomes == len(played) else (played[-outcomes:] or [run.applied + 1])[0]
 
 
-def replay(tuning: Tuning, results: Iterable[Iteration], noted_from: int = 0) -> Iterator[Moment]:
-    """The start, and the moment after each result, in the order of k.
+def in_force(tuning: Tuning, changes: Iterable[Change]) -> list[Tuning]:
+    """The tuning that a run began with, and that after each change of its space."""
+    first = tuning.first or tuning
+    return [first, *(first.on(Space.from_json(change.space)) for change in changes)]
 
-    States before the moment `noted_from` have no notes.
+
+def replay(
+    tuning: Tuning,
+    results: Iterable[Iteration],
+    noted_from: int = 0,
+    changes: Sequence[Change] = (),
+) -> Iterator[Moment]:
+    """The start, and the moment after each result and each change, in their order.
+
+    States before the moment `noted_from` have no notes. `tuning` may be that before or after any of
+    the changes. Those made after the last result are replayed if theta held it.
     """
-    moment = Moment(0, *tuning.start())
+    rules, moment = in_force(tuning, changes), Moment(0, *tuning.start())
+    yield (moment := _as_kept(moment, noted_from))
     for iteration in results:
-        yield (moment := _as_kept(moment, noted_from))
-        moment = _after(tuning, moment, games_of(iteration))
-    yield _as_kept(moment, noted_from)
+        games = games_of(iteration)
+        for changed in _changed(rules, moment, changes, games.k - 1):
+            yield (moment := changed)
+        moment = _as_kept(_after(rules[moment.changes], moment, games), noted_from)
+        yield moment
+    yield from _changed(rules, moment, changes, moment.k)
+
+
+def _changed(
+    rules: Sequence[Tuning], before: Moment, changes: Sequence[Change], k: int
+) -> Iterator[Moment]:
+    """The moments after the changes that were made before the result k + 1."""
+    while before.changes < len(changes) and changes[before.changes].applied <= k:
+        number = before.changes + 1
+        carried = rules[number].carried(rules[number - 1], before.state, before.theta)
+        yield (before := Moment(before.k, *carried, changes=number))
 
 
 def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
     if not games.tally.pairs:
-        return Moment(games.k, before.theta, before.state, dict.fromkeys(before.theta, 0.0))
+        unmoved = dict.fromkeys(before.theta, 0.0)
+        return replace(before, k=games.k, delta=unmoved, gradient=None, elo=None)
     update = tuning.update(before.state, before.theta, games)
     return Moment(
         k=games.k,
@@ -96,6 +126,7 @@ def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
         delta=update.delta,
         gradient=update.gradient,
         elo=update.elo,
+        changes=before.changes,
     )
 
 

@@ -2,15 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from types import TracebackType
 from typing import Self
 
 from spsa.algorithms.tuning import Proposal
+from spsa.core.builds import Builds
 from spsa.db.store import RunView, Values
 from spsa.master.decide import BuildProgress
 from spsa.master.delivery import Delivery, Sides
@@ -23,28 +23,8 @@ class QueuedBuild:
     proposal: Proposal
     opened_on: int
     purges: int
+    changes: int
     sides: Future[Sides]
-    since: float = field(default_factory=time.monotonic)
-
-    @property
-    def under_way(self) -> "BuildUnderWay":
-        return BuildUnderWay(f"k = {self.proposal.k}", self.since, state_of(self.sides))
-
-
-@dataclass(frozen=True, slots=True)
-class BuildUnderWay:
-    """A build as people are told of it: whose engines, since when (monotonic), and its state."""
-
-    what: str
-    since: float
-    state: str
-
-
-def state_of(build: Future[Sides]) -> str:
-    """`waiting` for a thread, `building`, or `ready`."""
-    if build.done():
-        return "ready"
-    return "building" if build.running() else "waiting"
 
 
 class BuildQueue:
@@ -64,10 +44,6 @@ class BuildQueue:
     def progress(self) -> BuildProgress:
         built = bool(self._builds) and self.first.sides.done()
         return BuildProgress(count=len(self._builds), built=built)
-
-    @property
-    def under_way(self) -> Sequence[BuildUnderWay]:
-        return [build.under_way for build in self._builds]
 
     def add(self, building: QueuedBuild) -> None:
         self._builds.append(building)
@@ -89,7 +65,8 @@ def _fits(view: RunView, placed: tuple[int, QueuedBuild]) -> bool:
     """Whether a build is for the k of its place, and was computed on results that still count."""
     (place, building), run = placed, view.run
     is_next = building.proposal.k == view.opened + place + 1 <= run.max_iterations
-    return is_next and building.purges == run.purges and building.opened_on <= run.applied
+    is_fresh = (building.purges, building.changes) == (run.purges, run.changes)
+    return is_next and is_fresh and building.opened_on <= run.applied
 
 
 ASSUMED_SECONDS = 30.0
@@ -104,11 +81,13 @@ class BuildThreads:
     A context manager: its end cancels the builds that are not finished.
     """
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, usual: float | None = None) -> None:
+        """`usual` is what builds of this run took before, in seconds."""
         self._delivery = delivery
         self._threads = ThreadPoolExecutor(delivery.at_once, "build")
         self._assumed = 0.0 if delivery.source_sha256 is None else ASSUMED_SECONDS
-        self._seconds = deque[float](maxlen=_MEASURED)
+        self._seconds = deque([] if usual is None else [usual], maxlen=_MEASURED)
+        self._begun: dict[int, float] = {}
 
     @property
     def builders(self) -> int:
@@ -125,13 +104,28 @@ class BuildThreads:
         """Whether `seconds` was measured, not assumed."""
         return bool(self._seconds)
 
-    def start(self, plus: Values, minus: Values) -> Future[Sides]:
-        """Start to build two engines with these values."""
-        return self._threads.submit(self._prepared, plus, minus)
+    def builds(self) -> Builds | None:
+        """What is being built; None where nothing ever is."""
+        if self._delivery.source_sha256 is None:
+            return None
+        begun = dict(self._begun)
+        return Builds(
+            iterations=tuple(sorted(begun)),
+            sides=self._delivery.sides if begun else (),
+            seconds=time.monotonic() - min(begun.values()) if begun else 0.0,
+            usual=self.seconds if self.is_measured else None,
+        )
 
-    def _prepared(self, plus: Values, minus: Values) -> Sides:
-        began = time.monotonic()
-        sides = self._delivery.prepare(plus, minus)
+    def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
+        """Start to build two engines with these values, for iteration k or for a match."""
+        return self._threads.submit(self._prepared, k, plus, minus)
+
+    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
+        began = self._begun[k] = time.monotonic()
+        try:
+            sides = self._delivery.prepare(plus, minus)
+        finally:
+            del self._begun[k]
         self._seconds.append(time.monotonic() - began)
         return sides
 

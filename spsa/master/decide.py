@@ -40,6 +40,14 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Shorten:
+    """End the run with the iterations it has opened, the last of them k, for this reason."""
+
+    k: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Idle:
     """Wait: games are being played, engines are being built, or the run is paused."""
 
@@ -49,7 +57,7 @@ class Stop:
     """Stop: the run has ended."""
 
 
-Decision = StartBuild | OpenIteration | Apply | Finish | Idle | Stop
+Decision = StartBuild | OpenIteration | Apply | Finish | Shorten | Idle | Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +106,19 @@ class AsNeeded:
 Pacing = InOrder | AsNeeded
 
 
-def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None = None) -> Decision:
-    """What the run's master does next."""
+def next_decision(
+    view: RunView,
+    pacing: Pacing,
+    in_build: BuildProgress | None = None,
+    enough: str | None = None,
+) -> Decision:
+    """What the run's master does next; `enough` is why the run needs no more iterations."""
     run, in_build = view.run, in_build or BuildProgress()
     if run.status in (RunStatus.FINISHED, RunStatus.STOPPED):
         return Stop()
     running = run.status is RunStatus.RUNNING
+    if enough is not None and running and view.opened < run.max_iterations:
+        return Shorten(view.opened, enough)
     if in_build.built and running:
         return OpenIteration(view.opened + 1)
     k = view.opened + in_build.count + 1
@@ -119,4 +134,6 @@ def _after_opening(view: RunView, in_build: BuildProgress, *, running: bool) -> 
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
         return Apply(oldest) if oldest.is_played else Idle()
-    return Finish() if running and not in_build.count else Idle()
+    if not running or in_build.count or any(it.is_background for it in view.open):
+        return Idle()
+    return Finish()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
-from spsa.builds.rust import render
+from spsa.builds.sources import render
 from spsa.core.params import Space
 from spsa.db.store import NewEngine
 
@@ -53,6 +53,11 @@ class Delivery(Protocol):
         """How many pairs of engines may be built at a time."""
         ...
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Which sides are being built."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class BuildDelivery:
@@ -68,6 +73,10 @@ class BuildDelivery:
     @property
     def at_once(self) -> int:
         return self.builder.at_once
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return self.builder.sides
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         built = self.builder.build(self._rendered(plus), self._rendered(minus))
@@ -103,6 +112,10 @@ class UciDelivery:
     @property
     def at_once(self) -> int:
         return 1
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ()
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         binary = new_engine(self.engine, keep_bytes=self.keep_bytes)

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.builder import Builder, BuildSettings, Pinned, SmokeTimeouts, adopt, pin, resume
+from spsa.builds.builder import (
+    Builder,
+    BuildSettings,
+    FirstSearch,
+    Pinned,
+    SmokeTimeouts,
+    adopt,
+    pin,
+    resume,
+)
 from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
@@ -30,6 +39,8 @@ def delivery_settings(config: Config) -> dict[str, Any]:
     return {
         "kind": DeliveryKind.BUILD.value,
         "constants_file": build.constants_file,
+        "command": list(build.command),
+        "package": build.package,
         "binary": build.binary,
         "flags": list(build.flags),
         "target": build.target,
@@ -67,9 +78,14 @@ def delivery_of(
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
     if wanted["kind"] == DeliveryKind.UCI:
-        engine = adopt(Path(wanted["engine"]), config.build.engines_path)
+        engine = adopt(
+            Path(wanted["engine"]),
+            config.build.engines_path,
+            arguments=config.terms.engine_arguments,
+            first_search=FirstSearch.of(config.terms.time_control),
+        )
         return UciDelivery(space, engine, keep_bytes), ()
-    pinned, notes = _pinned(config, source_sha256)
+    pinned, notes = _pinned(config, wanted, source_sha256)
     builder = Builder(
         pinned,
         _build_settings(config, wanted),
@@ -88,14 +104,19 @@ def delivery_of(
     return delivery, notes
 
 
-def _pinned(config: Config, source_sha256: str | None) -> tuple[Pinned, tuple[str, ...]]:
+def _pinned(
+    config: Config, wanted: Mapping[str, Any], source_sha256: str | None
+) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
     source, work = source_of(config), _work(config)
     # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.params_path, config.build.engines_path]
+    cargo = not wanted["command"]
+    if not cargo:
+        ours.append(source / wanted["binary"])  # which an earlier build may have left there
     if source_sha256 is None:
-        return pin(source, work, ours), ()
-    pinned = resume(source, work, source_sha256, ours)
+        return pin(source, work, ours, cargo=cargo), ()
+    pinned = resume(source, work, source_sha256, ours, cargo=cargo)
     drift = pinned.drift()
     if not drift:
         return pinned, ()
@@ -112,6 +133,8 @@ def _work(config: Config) -> Path:
 def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
+        command=tuple(wanted["command"]),
+        package=wanted["package"],
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],
@@ -119,6 +142,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
         bench=config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
+        first_search=FirstSearch.of(config.terms.time_control),
     )
 
 

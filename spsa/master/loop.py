@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spsa.algorithms.tuning import Tuning, Update
+from spsa.core.params import Space
 from spsa.db.store import Iteration, MasterLease, NewIteration, NewStep, Run, RunView, Store
 from spsa.errors import TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.background import Background, BackgroundPlan, close_rounds
 from spsa.master.build_queue import BuildQueue, BuildThreads, QueuedBuild
 from spsa.master.decide import (
     Apply,
@@ -23,6 +25,7 @@ from spsa.master.decide import (
     Finish,
     Idle,
     OpenIteration,
+    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -32,6 +35,7 @@ from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
 from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
 from spsa.master.settings import RunSettings
+from spsa.master.verdict import enough
 from spsa.security.signing import Sign
 
 __all__ = ["KEPT_ITERATIONS", "LEASE_SECONDS", "Master", "Watcher"]
@@ -47,7 +51,7 @@ class Master:
     """Moves one run until it ends or `stopping` is set.
 
     `project` writes theta to params.toml. It is called at the start and after every commit that
-    moved theta.
+    moved theta. `usual_build` is what builds of the run took before, in seconds.
     """
 
     store: Store
@@ -59,20 +63,27 @@ class Master:
     project: Callable[[Run], None]
     stopping: threading.Event
     sign: Sign | None = None
+    background: BackgroundPlan | None = None
     tick: float = TICK_SECONDS
+    usual_build: float | None = None
     _session: MasterSession = field(init=False)
     _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
+    _background: Background = field(init=False)
     _builds: BuildQueue = field(init=False, default_factory=BuildQueue)
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
-    # results and purges of the theta that was last written to params.toml
-    _projected: tuple[int, int] | None = field(init=False, default=None)
+    # results, purges and changes of the theta that was last written to params.toml
+    _projected: tuple[int, int, int] | None = field(init=False, default=None)
+    _changes: int = field(init=False, default=0)  # of the space of `tuning`
+    # whether `stop_when` ends the run, with its results, purges, changes and length
+    _judged: tuple[tuple[int, int, int, int], str | None] | None = field(init=False, default=None)
     _warned_of_shortage: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
-        self._build_threads = BuildThreads(self.delivery)
+        self._build_threads = BuildThreads(self.delivery, self.usual_build)
         self._pacer = Pacer(self.settings, self._build_threads)
+        self._background = Background(self.background, self.settings, self._build_threads)
 
     def run(self) -> RunStatus | None:
         """Move the run until it has ended; returns its status, or None when stopped before that.
@@ -85,7 +96,8 @@ class Master:
             while not self.stopping.is_set():
                 with self._session.surviving_outages():
                     view = self._view()
-                    decision = next_decision(view, self._pacer.pacing(view), self._builds.progress)
+                    pacing, enough = self._pacer.pacing(view), self._enough(view.run)
+                    decision = next_decision(view, pacing, self._builds.progress, enough)
                     if isinstance(decision, Stop):
                         return view.run.status
                     if not self._act(view, decision):
@@ -93,13 +105,18 @@ class Master:
         return None
 
     def _view(self) -> RunView:
-        view = self._session.view()
-        if (view.run.applied, view.run.purges) != self._projected:
-            self._follow_up(view.run)
+        view = self._session.view(self._build_threads.builds())
+        run = view.run
+        if run.changes != self._changes:
+            self.tuning, self._changes = self.tuning.on(Space.from_json(run.space)), run.changes
+        if (run.applied, run.purges, run.changes) != self._projected:
+            self._follow_up(run)
+        close_rounds(self._session, view)
+        self._background.prepare(self.store, run)
         self._builds.drop_outdated(view)
         self._warn_of_shortage(view)
         set_machines_aside(self.store, view)
-        notify(self.watcher.saw, view, self._builds.under_way)
+        notify(self.watcher.saw, view)
         return view
 
     def _act(self, view: RunView, decision: Decision) -> bool:
@@ -113,9 +130,19 @@ class Master:
                 self._apply(view.run, iteration)
             case Finish():
                 self.store.finish(self.master_lease)
+            case Shorten(k, reason):
+                self.store.shorten(self.master_lease, view.run, k, reason)
+                log.warning("no more iterations are opened: %s", reason)
             case Idle() | Stop():
                 return False
         return True
+
+    def _enough(self, run: Run) -> str | None:
+        """Why the run needs no more iterations, computed once after each result."""
+        results = (run.applied, run.purges, run.changes, run.max_iterations)
+        if self._judged is None or self._judged[0] != results:
+            self._judged = results, enough(run, self.settings)
+        return self._judged[1]
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""
@@ -126,13 +153,14 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus)
-        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, sides))
+        sides = self._build_threads.start(proposal.played.plus, proposal.played.minus, k)
+        self._builds.add(QueuedBuild(proposal, run.applied, run.purges, run.changes, sides))
 
     def _open(self, view: RunView) -> None:
         build = self._builds.first
         new = new_iteration(build, self.settings, self._pacer, view)
-        number = self.store.open_iteration(self.master_lease, new, self.sign)
+        beside = self._background.round_beside(view.run, build.proposal.k)
+        number = self.store.open_iteration(self.master_lease, new, self.sign, beside=beside)
         self._builds.remove_first()
         notify(self.watcher.opened, number, build.proposal)
 
@@ -150,7 +178,7 @@ class Master:
         if run.applied > KEPT_ITERATIONS:
             keys = self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
             self._survive("old binaries could not be deleted", self.delivery.discard, keys)
-        self._projected = (run.applied, run.purges)
+        self._projected = (run.applied, run.purges, run.changes)
 
     def _survive(self, failure: str, action: Callable[[T], None], argument: T) -> None:
         """Log an error of this machine instead of ending the run."""
@@ -177,6 +205,7 @@ def new_iteration(
         k=proposal.k,
         opened_on=build.opened_on,
         opened_purges=build.purges,
+        opened_changes=build.changes,
         in_flight=pacer.in_flight(proposal.k, build.opened_on),
         a_k=proposal.a_k,
         c_k=proposal.c_k,
@@ -208,4 +237,5 @@ def new_step(run: Run, update: Update) -> NewStep:
         elo=update.elo,
         bounded=update.bounded,
         purges=run.purges,
+        changes=run.changes,
     )

@@ -6,15 +6,15 @@ does not.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol
 
 from spsa.algorithms.tuning import Proposal, Update
+from spsa.core.builds import Builds
 from spsa.db.store import Iteration, MasterLease, RunView, Store
 from spsa.errors import DatabaseUnreachable, IllegalTransition
-from spsa.master.build_queue import BuildUnderWay
 
 LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 class Watcher(Protocol):
     """Is notified of each view of the run, each opened and each applied iteration."""
 
-    def saw(self, view: RunView, builds: Sequence[BuildUnderWay]) -> None: ...
+    def saw(self, view: RunView) -> None: ...
     def opened(self, number: int, proposal: Proposal) -> None: ...
     def applied(self, iteration: Iteration, update: Update) -> None: ...
 
@@ -47,13 +47,13 @@ class MasterSession:
     stopping: threading.Event
     tick: float = TICK_SECONDS
 
-    def view(self) -> RunView:
-        """Renew the master lease and view the run.
+    def view(self, builds: Builds | None = None) -> RunView:
+        """Renew the master lease, tell what is being built, and view the run.
 
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
-        return self.store.tick(self.master_lease, LEASE_SECONDS)
+        return self.store.tick(self.master_lease, LEASE_SECONDS, builds)
 
     def wait(self) -> None:
         """Wait until it is time for the next view."""

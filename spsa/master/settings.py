@@ -16,7 +16,8 @@ class RunSettings:
     """How a run plays and moves.
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
-    `iterations_in_flight` is "auto" if it follows the fleet.
+    `iterations_in_flight` is "auto" if it follows the fleet. The run ends when its games, doubled,
+    are expected to bring less than `stop_when` Elo, if that is given.
     """
 
     rule: Mapping[str, Any]
@@ -27,6 +28,7 @@ class RunSettings:
     max_attempts: int
     delivery: Mapping[str, Any]
     terms: GameSettings
+    stop_when: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have the column `terms`."""

@@ -6,7 +6,7 @@ what differs; the run continues with its copy.
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spsa.algorithms import method, settings_faults
 from spsa.algorithms.tuning import Tuning, tuning
@@ -62,7 +62,9 @@ def checked_space(config: Config) -> Space:
 def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, or the options of the engine."""
     if config.delivery.engine is not None:
-        return check_against_engine(space, declared(config.delivery.engine), config)
+        arguments = config.terms.engine_arguments
+        declarations = declared(config.delivery.engine, arguments=arguments)
+        return check_against_engine(space, declarations, config)
     constants = config.build.constants_file
     texts = read_sources(space, source_of(config), constants)
     return check_against_source(space, texts, constants, str(config.params_path))
@@ -84,7 +86,7 @@ def prepare(
     wanted = name or config.name
     known = store.find_run(wanted)
     # a run whose first engines could not be built is replaced, because the files are right now
-    if known is None or (known.applied == 0 and store.is_unopened(known.id)):
+    if known is None or (_is_unmoved(known) and store.is_unopened(known.id)):
         try:
             return _new(config, store, space, wanted, seed, known)
         except IllegalTransition:
@@ -97,6 +99,11 @@ def prepare(
             "start another with --run NAME"
         )
     return reopened(config, known, space)
+
+
+def _is_unmoved(run: Run) -> bool:
+    """Whether the files say all that there is of a run: no result, no change, no fork."""
+    return run.applied == 0 and run.changes == 0 and run.start_state is None
 
 
 def signer(config: Config) -> Sign | None:
@@ -145,7 +152,7 @@ def _edited(
 def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iterator[str]:
     if config.algorithm != run.algorithm:
         yield f"algorithm is {config.algorithm}, the run has {run.algorithm}"
-    yield from settings.differences(_settings(config, settings.planned_iterations))
+    yield from settings.differences(settings_from(config, settings.planned_iterations))
     changeable = {
         "max_iterations": "`spsa-master extend` changes it",
         "priority": "`spsa-master prioritize` changes it",
@@ -163,51 +170,31 @@ def tuning_of(run: Run) -> Tuning:
     Raises:
         UnusableState: this program has no such rule, or the rule has no such settings.
     """
-    settings = RunSettings.from_json(run.settings, run.terms)
+    settings, now = RunSettings.from_json(run.settings, run.terms), Space.from_json(run.space)
     if faults := settings_faults(run.algorithm, settings.rule):
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
         raise UnusableState(f"another version of this program started run {run.name}: {found}")
-    return tuning(
-        Space.from_json(run.space),
+    first = tuning(
+        now if run.start_space is None else Space.from_json(run.start_space),
         run.algorithm,
         settings.rule,
         iterations=settings.planned_iterations,
         pairs=settings.games_per_iteration // 2,
         seed=run.seed,
     )
+    if run.start_state is not None:
+        first = replace(first, begun=(run.start_theta, run.start_state))
+    return first if run.start_space is None else first.on(now)
 
 
 def _new(
     config: Config, store: Store, space: Space, name: str, seed: int | None, old: Run | None
 ) -> Prepared:
-    settings = _settings(config, config.max_iterations)
+    settings = settings_from(config)
     delivery, notes = delivery_of(config, space, settings.delivery, None)
-    chosen = next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None)
-    rules = tuning(
-        space,
-        config.algorithm,
-        settings.rule,
-        iterations=settings.planned_iterations,
-        pairs=config.pairs,
-        seed=chosen,
-    )
-    theta, state = rules.start()
+    rules = tuning_from(config, space, seed)
     run = store.create_run(
-        NewRun(
-            name=name,
-            seed=chosen,
-            algorithm=config.algorithm,
-            settings=settings.to_json(),
-            space=space.to_json(),
-            terms=config.terms,
-            source_sha256=delivery.source_sha256,
-            max_iterations=config.max_iterations,
-            theta=theta,
-            state=state,
-            priority=config.priority,
-            share=config.share,
-        ),
-        replacing=None if old is None else old.id,
+        run_from(config, rules, delivery, name), replacing=None if old is None else old.id
     )
     return Prepared(
         run=run,
@@ -215,6 +202,38 @@ def _new(
         settings=settings,
         delivery=delivery,
         notes=(*notes, *_depth_warning(settings, method(config.algorithm).iterations_per_depth)),
+    )
+
+
+def tuning_from(config: Config, space: Space, seed: int | None) -> Tuning:
+    """The tuning of a new run; without a seed here and in the files, one is drawn."""
+    return tuning(
+        space,
+        config.algorithm,
+        config.settings,
+        iterations=config.max_iterations,
+        pairs=config.pairs,
+        seed=next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None),
+    )
+
+
+def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> NewRun:
+    """The row of a new run."""
+    theta, state = rules.start()
+    return NewRun(
+        name=name,
+        seed=rules.seed,
+        algorithm=config.algorithm,
+        settings=settings_from(config).to_json(),
+        space=rules.space.to_json(),
+        terms=config.terms,
+        source_sha256=delivery.source_sha256,
+        max_iterations=config.max_iterations,
+        theta=theta,
+        state=state,
+        known=None if rules.begun is None else state,
+        priority=config.priority,
+        share=config.share,
     )
 
 
@@ -229,14 +248,16 @@ def _depth_warning(settings: RunSettings, iterations_per_depth: int) -> Iterator
         )
 
 
-def _settings(config: Config, planned_iterations: int) -> RunSettings:
+def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
+    """The settings of a new run; `planned_iterations` are those of the files unless given."""
     return RunSettings(
         rule=dict(config.settings),
-        planned_iterations=planned_iterations,
+        planned_iterations=planned_iterations or config.max_iterations,
         games_per_iteration=config.games.per_iteration,
         batch_size=config.games.batch_size,
         iterations_in_flight=config.games.iterations_in_flight,
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
         terms=config.terms,
+        stop_when=config.stop_when,
     )

@@ -1,25 +1,46 @@
-"""Plays a validation: a match of one theta against another by the workers of the tuning."""
+"""Plays a validation: a match of one theta against another by the workers of the tuning.
+
+A match of a fixed length is one iteration. A sequential test is played in rounds, each an iteration
+with the same engines; two are open at a time, so that no worker waits for the end of a round. The
+test looks at the rounds that are complete, and ends when it accepts a hypothesis.
+"""
 
 import threading
-import time
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 from spsa.core.game_settings import GameSettings
-from spsa.core.scoring import elo
-from spsa.db.store import Iteration, MasterLease, NewIteration, Run, RunView, Store, Values
+from spsa.core.scoring import Model, Sprt, Tally, elo, sprt
+from spsa.db.store import (
+    Compared,
+    Iteration,
+    MasterLease,
+    NewIteration,
+    Run,
+    RunView,
+    Store,
+    Values,
+)
 from spsa.errors import NothingToDo, TuningError
 from spsa.lab.planning.supply import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.build_queue import BuildThreads, BuildUnderWay, state_of
+from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Delivery, Sides
 from spsa.master.session import TICK_SECONDS, MasterSession, Watcher, notify
 from spsa.security.signing import Sign
 
+_ROUNDS_OPEN = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationMatch:
-    """The match to play: plus (the tuned values) against minus (the start values)."""
+    """The match to play: plus against minus.
+
+    `games` are its games; of a sequential test the most that it may take. Plus is a theta that
+    holds the results through `k`; None: all that are applied.
+    """
 
     plus: Values
     minus: Values
@@ -27,6 +48,30 @@ class ValidationMatch:
     batch_games: int
     max_attempts: int
     terms: GameSettings
+    compared: Compared = field(default_factory=Compared)
+    k: int | None = None
+
+    def test(self, tally: Tally) -> Sprt | None:
+        """The state of its sequential test; None without one."""
+        return sprt_of(self.compared, tally)
+
+    def is_decided(self, rounds: Sequence[Iteration]) -> bool:
+        """Whether these complete rounds are enough."""
+        test = self.test(sum((one.tally for one in rounds), Tally()))
+        accepted = test is not None and test.accepted is not None
+        return accepted or sum(one.target_games for one in rounds) >= self.games
+
+    def is_of(self, row: Iteration) -> bool:
+        """Whether an iteration is a round of this match, or of the same one asked before."""
+        sides = (dict(row.plus_parameters), dict(row.minus_parameters))
+        return row.compared == self.compared and sides == (dict(self.plus), dict(self.minus))
+
+
+def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
+    """The state of a validation's sequential test; None if it has a fixed length."""
+    if compared.sprt is None:
+        return None
+    return sprt(tally, *compared.sprt, model=Model.NORMALISED)
 
 
 def validate(
@@ -38,7 +83,7 @@ def validate(
     stopping: threading.Event,
     sign: Sign | None = None,
 ) -> Iteration | None:
-    """Play the match, or continue one that is open; returns its row when it is complete.
+    """Play the match, or go on with the same one that was left; its sums when it is complete.
 
     Returns None if stopped before the end: the games played so far count, and the next call
     continues the match.
@@ -60,71 +105,112 @@ class _Validation:
     match: ValidationMatch
     watcher: Watcher
     sign: Sign | None = None
-    number: int | None = None  # of the match's iteration, once it is open
+    number: int | None = None  # of the match, once its first round is open
     building: Future[Sides] | None = None
-    building_since: float = 0.0
+    _seen_open: set[int] = field(default_factory=set)  # the numbers of rounds
 
     def play(self) -> Iteration | None:
         while not self.session.stopping.is_set():
             with self.session.surviving_outages():
                 view = self.session.view()
-                notify(self.watcher.saw, view, self._builds())
-                ended = self._advance(view)
-                if ended is not None:
-                    return ended
+                notify(self.watcher.saw, view)
+                if self._advance(view):
+                    return self._sums(view.run)
                 self.session.wait()
         return None
 
-    def _builds(self) -> list[BuildUnderWay]:
-        if self.building is None or self.number is not None:
-            return []
-        state = state_of(self.building)
-        return [BuildUnderWay("the match", self.building_since, state)]
+    def _advance(self, view: RunView) -> bool:
+        """Do what is next; whether the match has ended."""
+        close_played(self.session, view)
+        if self.number is None:
+            self.number = self._begun(view)
+        rounds, gone = self._rounds(view.run)
+        complete = list(takewhile(_is_complete, rounds))
+        left = [one for one in rounds[len(complete) :] if not _is_complete(one)]
+        if complete and self.match.is_decided(complete):
+            for one in left:
+                self.session.store.abandon_validation(self.session.master_lease, one.id)
+            return True
+        self._refuse_abandoned(view.run, gone)
+        self._refuse_failed(view, rounds)
+        _refuse_paused(view.run)
+        games = self._next_games(view, rounds)
+        if games and len(left) < _ROUNDS_OPEN:
+            self._open(view.run, games)
+        return False
 
-    def _advance(self, view: RunView) -> Iteration | None:
-        row = next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
-        if row is not None:
-            self.number = row.iteration_number
-            self._close(view, row)
-        elif self.number is not None:
-            return self._ended(view.run)
-        else:
-            self._open(view.run)
+    def _begun(self, view: RunView) -> int | None:
+        """The number of the same match, if a round of it is open or its test is not decided."""
+        open_ones = [it for it in view.open if self.match.is_of(it)]
+        if open_ones or self.match.compared.sprt is None:
+            return open_ones[0].match_number if open_ones else None
+        for one in reversed(self.session.store.matches(view.run.id)):
+            if self.match.is_of(one):
+                test = self.match.test(one.tally)
+                return one.match_number if test and test.accepted is None else None
         return None
 
-    def _open(self, run: Run) -> None:
-        _refuse_paused(run)
+    def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
+        """The rounds that count or will, and those that were abandoned."""
+        if self.number is None:
+            return [], []
+        rounds = self.session.store.rounds(run.id, self.number)
+        gone = [one for one in rounds if one.status is IterationStatus.ABANDONED]
+        kept = [one for one in rounds if one not in gone]
+        self._seen_open |= {one.iteration_number for one in kept}
+        return kept, gone
+
+    def _refuse_abandoned(self, run: Run, gone: Sequence[Iteration]) -> None:
+        """A round that was open and that somebody else has abandoned ends the match."""
+        for one in gone:
+            if one.iteration_number in self._seen_open:
+                raise TuningError(
+                    f"the validation was abandoned after {one.games_played} of {one.target_games} "
+                    f"games; run {run.name} is {run.status}"
+                    + (f": {run.reason}" if run.reason else "")
+                )
+
+    def _next_games(self, view: RunView, rounds: Sequence[Iteration]) -> int:
+        """The games of the next round; 0 if the rounds so far have all games of the match."""
+        left = self.match.games - sum(one.target_games for one in rounds)
+        if self.match.compared.sprt is None:
+            return max(0, left)
+        return max(0, min(left, self.match.batch_games * max(1, view.active_slots)))
+
+    def _open(self, run: Run, games: int) -> None:
         if self.building is None:
             self.building = self.build_threads.start(self.match.plus, self.match.minus)
-            self.building_since = time.monotonic()
         wait([self.building], timeout=TICK_SECONDS)
         if self.building.done():
-            new = _iteration(self.match, run, self.building.result())
+            new = match_round(self.match, run, self.building.result(), games, self.number)
             session = self.session
-            self.number = session.store.open_iteration(session.master_lease, new, self.sign)
+            opened = session.store.open_iteration(session.master_lease, new, self.sign)
+            self.number = self.number or opened
+            self._seen_open.add(opened)
 
-    def _close(self, view: RunView, row: Iteration) -> None:
-        """Complete the match if it is played; abandon it if it cannot be played."""
-        store, master_lease = self.session.store, self.session.master_lease
-        failures = [failure.error for failure in view.failures if failure.iteration_id == row.id]
-        if row.is_played:
-            purges = view.run.purges
-            store.complete_validation(master_lease, row.id, elo(row.tally).value, purges)
-        elif failures:
-            store.abandon_validation(master_lease, row.id)
-            raise TuningError(f"the validation cannot be played: {'; '.join(failures)}")
-        else:
-            _refuse_paused(view.run)
+    def _refuse_failed(self, view: RunView, rounds: Sequence[Iteration]) -> None:
+        """Give up a round with a batch that cannot be played."""
+        for one in rounds:
+            failures = [failed.error for failed in view.failures if failed.iteration_id == one.id]
+            if failures:
+                self.session.store.abandon_validation(self.session.master_lease, one.id)
+                raise TuningError(f"the validation cannot be played: {'; '.join(failures)}")
 
-    def _ended(self, run: Run) -> Iteration:
-        played = self.session.store.iterations(run.id, purpose=Purpose.VALIDATE)
-        row = next(it for it in played if it.iteration_number == self.number)
-        if row.status is not IterationStatus.COMPLETE:
-            raise TuningError(
-                f"the validation was abandoned after {row.games_played} of {row.target_games} "
-                f"games; run {run.name} is {run.status}" + (f": {run.reason}" if run.reason else "")
-            )
-        return row
+    def _sums(self, run: Run) -> Iteration:
+        matches = self.session.store.matches(run.id)
+        return next(one for one in matches if one.match_number == self.number)
+
+
+def close_played(session: MasterSession, view: RunView) -> None:
+    """Complete every validation of a run that has all its games, whoever opened it."""
+    for row in view.open:
+        if row.purpose is Purpose.VALIDATE and row.is_played:
+            score = elo(row.tally).value
+            session.store.complete_validation(session.master_lease, row.id, score, view.run.purges)
+
+
+def _is_complete(row: Iteration) -> bool:
+    return row.status is IterationStatus.COMPLETE
 
 
 def _refuse_paused(run: Run) -> None:
@@ -134,12 +220,16 @@ def _refuse_paused(run: Run) -> None:
         )
 
 
-def _iteration(match: ValidationMatch, run: Run, sides: Sides) -> NewIteration:
+def match_round(
+    match: ValidationMatch, run: Run, sides: Sides, games: int, number: int | None
+) -> NewIteration:
+    """A round of a match; `number` is that of the match, None for its first round."""
     return NewIteration(
         purpose=Purpose.VALIDATE,
         k=None,
-        opened_on=run.applied,
+        opened_on=run.applied if match.k is None else match.k,
         opened_purges=run.purges,
+        opened_changes=run.changes,
         in_flight=1,
         a_k=None,
         c_k=None,
@@ -148,11 +238,13 @@ def _iteration(match: ValidationMatch, run: Run, sides: Sides) -> NewIteration:
         plus_options=sides.plus_options,
         minus_options=sides.minus_options,
         terms=match.terms,
-        target_games=match.games,
-        batches=evenly(match.games, match.batch_games),
+        target_games=games,
+        batches=evenly(games, min(match.batch_games, games)),
         max_attempts=match.max_attempts,
         base_parameters=run.theta,
         plus_parameters=match.plus,
         minus_parameters=match.minus,
         perturbation_signs={},
+        match_number=number,
+        compared=match.compared,
     )

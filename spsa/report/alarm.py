@@ -7,6 +7,10 @@ from enum import StrEnum
 _SHOWN = 5
 
 
+AlarmKey = tuple[str, str]
+"""Kind and subject: what makes an alarm the same one at the next look."""
+
+
 class AlarmKind(StrEnum):
     """What is wrong."""
 
@@ -25,7 +29,10 @@ class AlarmKind(StrEnum):
     TIME_LOSSES = "time_losses"
     VOID_GAMES = "void_games"
     WORKER_RESULTS = "worker_results"
+    WORKER_VOIDS = "worker_voids"
+    WORKER_TIME_LOSSES = "worker_time_losses"
     WORKER_SPEED = "worker_speed"
+    DISK = "disk"
 
 
 SAID_BESIDE = frozenset({AlarmKind.PAUSED, AlarmKind.NO_MASTER, AlarmKind.NO_WORKER})
@@ -40,6 +47,10 @@ class Alarm:
     subject: str
     found: str
     advice: str
+
+    @property
+    def key(self) -> AlarmKey:
+        return self.kind, self.subject
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.found}; {self.advice}"

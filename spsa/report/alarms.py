@@ -3,16 +3,20 @@
 A level is set so that a sound run raises no alarm by chance in 99 of 100 cases (tests simulate it).
 """
 
+import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import fields, replace
 from math import erfc, exp, fsum, sqrt
+from pathlib import Path
 
 from spsa.core.params import Space
 from spsa.core.scoring import score
-from spsa.db.store import Iteration, Run, Store, WorkerRow
+from spsa.db.run_status import ALARM, ALARM_OVER
+from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
 from spsa.report.status import RATE_SECONDS, Status
 from spsa.report.text import plural
 from spsa.report.trails import Trail
@@ -27,6 +31,9 @@ _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
 
+_FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
+_MOST_EVENTS = 100_000
+
 
 def with_alarms(store: Store, status: Status) -> Status:
     """The same status with what is wrong."""
@@ -39,8 +46,9 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_run(status, store.age_seconds(status.run.id)),
         *_of_parameters(status, recent),
         *of_noise(status.run, [status.trails[p.name] for p in status.parameters if p.active]),
-        *_of_results(recent),
+        *_of_results(status.run.name, recent),
         *_of_faults(status),
+        *_told_by_the_master(store, status.run),
     )
     return replace(status, alarms=found)
 
@@ -58,14 +66,14 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
     """The first thing that is missing for games to be played."""
     run, here = status.run, plural(len(status.present), "worker")
     if run.master_id is None:
-        kind, found, advice = AlarmKind.NO_MASTER, "no master moves it", "start `spsa-master run`"
+        kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
     elif not status.open and run.applied < run.max_iterations:
         kind, found = AlarmKind.WAITING_FOR_BUILDS, f"no iteration is open for {here}"
         advice = "if engines are built all the time, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
-        kind, advice = AlarmKind.STALLED, "look at the workers' output"
+        kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
     else:
         return
@@ -113,16 +121,22 @@ def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
         )
 
 
-def _of_results(recent: Sequence[Iteration]) -> Iterator[Alarm]:
-    for it in recent:
-        won = score(it.tally)
-        if it.tally.games >= _FEWEST_GAMES and not 1 - _ONE_SIDED <= won <= _ONE_SIDED:
-            yield _alarm(
-                AlarmKind.ONE_SIDED,
-                f"iteration {it.iteration_number}",
-                f"plus scored {won:.0%} of {it.tally.games} games",
-                "smaller steps, or an engine that some values break",
-            )
+def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
+    """One alarm for all of them, so that it is told once."""
+    one_sided = [it for it in recent if it.tally.games >= _FEWEST_GAMES and _is_one_sided(it)]
+    if one_sided:
+        last = one_sided[-1]
+        found = (
+            f"plus scored {score(last.tally):.0%} of {last.tally.games} games of iteration "
+            f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
+            f"last {len(recent)}"
+        )
+        advice = "smaller steps, or an engine that some values break"
+        yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
+
+
+def _is_one_sided(iteration: Iteration) -> bool:
+    return not 1 - _ONE_SIDED <= score(iteration.tally) <= _ONE_SIDED
 
 
 def _of_faults(status: Status) -> Iterator[Alarm]:
@@ -147,6 +161,52 @@ def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
 
 def _too_many(faults: int, games: int) -> bool:
     return faults >= _FEWEST_FAULTS and faults > _FAULTS * games
+
+
+def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
+    """The first of these folders whose disk is nearly full: less than 5% and 5 GB are free."""
+    for folder in folders:
+        try:
+            disk = shutil.disk_usage(folder)
+        except OSError:
+            continue
+        if disk.free < min(_FEWEST_FREE, _SHARE_FREE * disk.total):
+            found = f"{disk.free / 10**9:.2f} GB are free on the master's disk of {folder}"
+            yield _alarm(AlarmKind.DISK, run, found, "make room before it is full")
+            return
+
+
+def _told_by_the_master(store: Store, run: Run) -> Iterator[Alarm]:
+    """What only the master's machine can see."""
+    if run.finished_at is None:
+        told = told_alarms(store, run).values()
+        yield from (alarm for alarm in told if alarm.kind is AlarmKind.DISK)
+
+
+def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
+    """The alarms whose beginning is an event of the run, and whose end is not."""
+    return standing(store.events(run.id, _MOST_EVENTS, kinds=(ALARM, ALARM_OVER)))
+
+
+_EVENT = tuple(field.name for field in fields(Alarm))
+
+
+def event_detail(alarm: Alarm) -> dict[str, str]:
+    """What the event of an alarm says."""
+    return {name: str(getattr(alarm, name)) for name in _EVENT}
+
+
+def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
+    """The alarms that have begun and are not over, by the events of both."""
+    found: dict[AlarmKey, Alarm] = {}
+    for event in events:
+        with suppress(KeyError, ValueError):  # another version's, or written by hand
+            kind, *texts = (str(event.detail[name]) for name in _EVENT)
+            alarm = _alarm(AlarmKind(kind), *texts)
+            found.pop(alarm.key, None)
+            if event.kind == ALARM:
+                found[alarm.key] = alarm
+    return found
 
 
 def _alarm(kind: AlarmKind, subject: str, found: str, advice: str) -> Alarm:

@@ -161,9 +161,14 @@ def _validations(part: Any, history: RunHistory) -> None:
     games = [match.games for match in played]
     elo, error = _elo([match.tally for match in played])
     axes = part.subplots()
-    axes.plot(games, elo, "o-", color="C0", lw=1, gid="validations", label="Elo")
+    axes.plot(games, elo, "o", color="C0", ms=4, gid="validations", label="Elo of a match")
     axes.vlines(games, elo - error, elo + error, color="C0", lw=1, gid="validation-errors")
-    _band(axes, games, elo, error, color="C0", gid="validation-band", label="95% interval")
+    if history.strength is not None:
+        curve, at = history.strength.curve, history.strength.games
+        middle, half = np.array(curve.elo), 1.96 * np.array(curve.deviation)
+        axes.plot(at, middle, color="C1", lw=1.5, gid="strength", label="all together")
+        label = "95% interval of all together"
+        _band(axes, at, middle, half, color="C1", gid="validation-band", label=label)
     for match, x, y in zip(played, games, elo, strict=True):
         text = f"{y:+.1f} ({match.tally.games} games)"
         axes.annotate(text, (x, y), (4, 4), textcoords="offset points", fontsize=7)

@@ -14,9 +14,9 @@ from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
 from spsa.db.store import Iteration, Run, Store
-from spsa.lifecycle import Purpose
-from spsa.report.gain import EstimatedGain, estimated_gain
-from spsa.report.status import measured
+from spsa.lab.strength import StrengthCurve
+from spsa.master.gain import EstimatedGain, estimated_gain
+from spsa.report.status import measured, pooled
 from spsa.report.trails import sampled
 
 POINTS = 120
@@ -74,6 +74,14 @@ class ValidationPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Strength:
+    """Elo over the start by all validations together, with one deviation, after so many games."""
+
+    games: tuple[int, ...]
+    curve: StrengthCurve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunHistory:
     """All that the pictures of a run show.
 
@@ -92,6 +100,7 @@ class RunHistory:
     validations: tuple[ValidationPoint, ...]
     workers: tuple[WorkerShare, ...]
     gain: EstimatedGain | None
+    strength: Strength | None = None
 
     @property
     def iterations_per_point(self) -> int:
@@ -126,6 +135,7 @@ def history(
         parameters=_paths(run, space, path, theta),
         results=results,
         validations=_validations(store, run, path, games),
+        strength=_strength(store, run, path, games),
         workers=tuple(store.worker_shares(run.id) if workers is None else workers),
         gain=estimated_gain(run, theta / space.step),
     )
@@ -222,7 +232,24 @@ def _validations(
             games=round(float(np.interp(one.opened_on, ks, games))),
             tally=one.tally,
             target_games=one.target_games,
-            thetas=measured(run, one),
+            thetas=measured(run, one) or _asked(one),
         )
 
-    return tuple(point(one) for one in store.iterations(run.id, purpose=Purpose.VALIDATE))
+    newest = store.matches(run.id, last=POINTS)
+    told = (point(one) for one in newest if one.compared is None or one.compared.against == "start")
+    return tuple(sorted(told, key=lambda one: one.k))
+
+
+def _asked(one: Iteration) -> tuple[str, ...]:
+    """The theta that a validation was asked to measure."""
+    return () if one.compared is None else (one.compared.theta,)
+
+
+def _strength(
+    store: Store, run: Run, path: Sequence[ThetaPoint], games: Sequence[int]
+) -> Strength | None:
+    curve = pooled(store.match_lines(run.id))
+    if curve is None:
+        return None
+    at = np.interp(curve.ks, [point.k for point in path], games)
+    return Strength(games=tuple(round(x) for x in at.tolist()), curve=curve)

@@ -1,24 +1,22 @@
 """A run on one screen of a terminal, as its master sees it or as `watch` does."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from spsa.core.builds import Builds
 from spsa.db.store import Iteration, RunView
 from spsa.lifecycle import Purpose
-from spsa.master.build_queue import BuildUnderWay
-from spsa.report.runs import standings_table
+from spsa.report.runs import building, standings_table
 from spsa.report.status import Status, Tuned, wanted_games
 from spsa.report.table import Column, FittedScreen, FittedTable
-from spsa.report.text import duration, headlines, number, score, sentence, workers_table
+from spsa.report.text import headlines, number, score, sentence, workers_table
 from spsa.report.trails import Trail, gauge
 
 MOST_OPEN = 4
-MOST_BUILDS = 3
 MOST_WORKERS = 8
 
 
@@ -47,7 +45,9 @@ def goal_of(view: RunView, games: int) -> Goal:
 
 
 def open_match(view: RunView) -> Iteration | None:
-    return next((it for it in view.open if it.purpose is Purpose.VALIDATE), None)
+    """The match that is played now; not one in the background of the tuning."""
+    matches = (it for it in view.open if it.purpose is Purpose.VALIDATE)
+    return next((it for it in matches if not it.is_background), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Look:
     goal: Goal
     pace: str
     open: Sequence[Iteration]
-    builds: Sequence[BuildUnderWay]
+    builds: Builds
     result: str
     parameters: Sequence[Tuned]
     trails: Mapping[str, Trail]
@@ -69,7 +69,8 @@ def live_view(look: Look) -> RenderableType:
     above: list[RenderableType] = [sentence(look.headline), _bar(look)]
     if look.open:
         above.append(_open_iterations(look.open))
-    above += [sentence(line) for line in _builds(look.builds)]
+    if look.builds.iterations:
+        above.append(sentence(building(look.builds)))
     if look.result:
         above.append(sentence(look.result))
     return FittedScreen(above, lambda rows: moving_table(look.parameters, look.trails, rows))
@@ -97,14 +98,6 @@ def _open_iterations(iterations: Sequence[Iteration]) -> RenderableType:
         played, wanted = sum(it.games_played for it in more), sum(it.target_games for it in more)
         rows.add_row(f"{len(more)} more", "", f"{played}/{wanted}", "")
     return rows
-
-
-def _builds(builds: Sequence[BuildUnderWay]) -> Iterator[str]:
-    now = time.monotonic()
-    for build in builds[:MOST_BUILDS]:
-        yield f"engines of {build.what}: {build.state} for {duration(now - build.since)}"
-    if len(builds) > MOST_BUILDS:
-        yield f"engines of {len(builds) - MOST_BUILDS} more"
 
 
 def moving_table(

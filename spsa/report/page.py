@@ -11,12 +11,12 @@ from shlex import quote
 from typing import Any
 from xml.etree import ElementTree
 
-import tomli_w
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.core.params import Parameter, Space
+from spsa.config.formats import params_file
+from spsa.core.params import Space
 from spsa.report.drawing import TITLES, Kind, nothing_of
 from spsa.report.events import events_table
 from spsa.report.history import RunHistory
@@ -105,31 +105,6 @@ def _printable(value: Any) -> Any:
 
 def _text(name: str) -> str:
     return files("spsa.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def params_file(space: Space) -> str:
-    """TOML that `load_space` reads as the same space."""
-    constraints = [str(constraint) for constraint in space.constraints]
-    tables: dict[str, Any] = {p.name: _table(p) for p in space.parameters}
-    return tomli_w.dumps(({"constraints": constraints} if constraints else {}) | tables)
-
-
-def _table(p: Parameter) -> dict[str, Any]:
-    data = p.to_json()
-    keys = {
-        "value": p.value,
-        "min": p.minimum,
-        "max": p.maximum,
-        "step": p.step,
-        "type": "int" if p.integral else "float",
-        "scale": p.scale,
-        "option": p.option if p.option != p.name else None,
-        "group": p.group or None,
-        "note": p.note or None,
-        "active": None if p.active else False,
-        **data["place"],
-    }
-    return {key: value for key, value in keys.items() if value is not None}
 
 
 _SVG = "http://www.w3.org/2000/svg"

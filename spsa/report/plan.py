@@ -1,4 +1,4 @@
-"""A plan as text and as JSON."""
+"""A plan, and the space that it is for, as text and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -6,12 +6,14 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from spsa.core.params import Space, target
 from spsa.lab.planning.plan import Plan
 from spsa.lab.planning.precision import Precise
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import Question
+from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, number, plural, sentence
+from spsa.report.text import number, plural, sentence
 
 
 def planned_text(
@@ -190,3 +192,29 @@ def alternatives_json(
             for (name, stake), recovery in found.items()
         ],
     }
+
+
+def space_table(space: Space, *, over_uci: bool) -> FittedTable:
+    """What params.toml would tune, and where in the engine each value goes."""
+    table = FittedTable(
+        "parameters",
+        (
+            Column("name", is_number=False),
+            Column("value"),
+            Column("min"),
+            Column("max"),
+            Column("step"),
+            Column("option" if over_uci else "place", 2, is_number=False),
+            Column("group", 3, is_number=False),
+            Column("", 1, is_number=False),
+        ),
+    )
+    for p in space.parameters:
+        table.add(
+            p.name,
+            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
+            p.option if over_uci else str(target(p.place)),
+            p.group,
+            "" if p.active else "frozen",
+        )
+    return table

@@ -8,14 +8,15 @@ from typing import Protocol, Self
 
 from rich.console import Console
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import Iteration, Run, RunView
 from spsa.live_display import LiveDisplay
-from spsa.master.build_queue import BuildUnderWay
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
+from spsa.report.runs import building, duration
 from spsa.report.status import Tuned, parameters
-from spsa.report.text import START_A_WORKER, duration, number, plural, score
+from spsa.report.text import START_A_WORKER, number, plural, score
 from spsa.report.trails import Trail, extended, trails_of
 from spsa.text import LINE_LENGTH, printable
 
@@ -123,8 +124,8 @@ class Progress:
         if self._display.is_live and self._headline:
             self._say(self._headline)  # the view is gone
 
-    def saw(self, view: RunView, builds: Sequence[BuildUnderWay]) -> None:
-        self._display.attempt(lambda: self._show(view, builds))
+    def saw(self, view: RunView) -> None:
+        self._display.attempt(lambda: self._show(view))
 
     def opened(self, iteration_number: int, proposal: Opened) -> None:
         if not self._display.is_live:
@@ -137,26 +138,28 @@ class Progress:
         if not self._display.is_live:
             self._display.attempt(lambda: self._say(f"{self._result}; {self._movers(answer)}"))
 
-    def _show(self, view: RunView, builds: Sequence[BuildUnderWay]) -> None:
+    def _show(self, view: RunView) -> None:
         now = time.monotonic()
         tally = sum((iteration.tally for iteration in view.open), self._applied)
         self._pace.saw(now, tally.games)
         self._headline = _headline(view, tally)
         if self._display.is_live:
             self._theta.saw(view.run)
-            self._display.show(live_view(self._look(view, builds, tally)))
+            self._display.show(live_view(self._look(view, tally)))
         elif now - self._last_line > QUIET_SECONDS:
             speed = self._pace.told(goal_of(view, tally.games))
-            self._say(_headline(view, tally, f", {speed}" if speed else ""))
+            builds = Builds.from_json(view.run.builds)
+            made = f"; {building(builds)}" if builds.iterations else ""
+            self._say(_headline(view, tally, f", {speed}" if speed else "") + made)
 
-    def _look(self, view: RunView, builds: Sequence[BuildUnderWay], tally: Tally) -> Look:
+    def _look(self, view: RunView, tally: Tally) -> Look:
         goal = goal_of(view, tally.games)
         return Look(
             headline=self._headline,
             goal=goal,
             pace=self._pace.told(goal) or "time left not known yet",
             open=view.open,
-            builds=builds,
+            builds=Builds.from_json(view.run.builds),
             result=self._result,
             parameters=self._theta.now,
             trails=self._theta.trails,

@@ -1,9 +1,10 @@
-"""The runs of one database beside one another."""
+"""The runs of one database beside one another, and what a run builds."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from spsa.core.builds import Builds
 from spsa.db.store import RunOverview
 from spsa.report.table import Column, FittedTable
 
@@ -43,3 +44,24 @@ def standings_table(standings: Iterable[RunOverview]) -> FittedTable:
             "yes" if one.has_master else "none",
         )
     return table
+
+
+def duration(seconds: float) -> str:
+    """`2d 3h`, `1h 20m`, `4m 10s`: two units are enough."""
+    whole = round(seconds)
+    for size, name, part, part_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
+        if whole >= size:
+            return f"{whole // size}{name} {whole % size // part}{part_name}"
+    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
+
+
+def building(builds: Builds) -> str:
+    """`building iteration 3: plus and minus, 1m 10s of about 2m 0s`."""
+    several = len(builds.iterations) > 1
+    if builds.iterations == (0,):
+        return f"building the engines of a match, {duration(builds.seconds)}"
+    what = " and ".join(str(k) for k in builds.iterations)
+    sides = "" if several or not builds.sides else f": {' and '.join(builds.sides)}"
+    usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
+    name = "iterations" if several else "iteration"
+    return f"building {name} {what}{sides}, {duration(builds.seconds)}{usual}"

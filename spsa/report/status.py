@@ -6,14 +6,19 @@ from math import isfinite
 from typing import Any
 
 from spsa.algorithms.observing import noted
+from spsa.core.builds import Builds
 from spsa.core.params import Parameter, Space
-from spsa.core.scoring import Estimate, Tally, elo
+from spsa.core.scoring import Estimate, Tally, elo, standard_error
 from spsa.core.stored_json import as_written
+from spsa.db.history_rows import MatchLine
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
+from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.lifecycle import Purpose
+from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
+from spsa.report.verdict import verdict_json
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
@@ -76,9 +81,12 @@ class Status:
     parameters: tuple[Tuned, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
+    verdict: Verdict
     struck: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
+    strength: StrengthCurve | None = None  # where several thetas were measured
+    builds: Builds = field(default_factory=Builds)
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -124,9 +132,10 @@ class Status:
             "seconds_left": self.seconds_left,
             "open": [_iteration(iteration) for iteration in self.open],
             "validations": [
-                _iteration(one) | {"theta": list(which)}
+                _iteration(one) | {"theta": list(which)} | _comparison(one)
                 for one, which in zip(self.validations, self.measured, strict=True)
             ],
+            "strength": None if self.strength is None else asdict(self.strength),
             "parameters": [
                 asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound} | self._trail(p.name)
                 for p in self.parameters
@@ -135,17 +144,20 @@ class Status:
             "priority": run.priority,
             "share": run.share,
             "runs": to_json(self.beside),
+            "verdict": verdict_json(self.verdict),
+            "building": self.builds.to_json(),
             "alarms": [asdict(alarm) for alarm in self.alarms],
         }
 
 
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
-    beside = live(store.run_overviews())
+    standings = store.run_overviews()
+    beside = live(standings)
     open_ones = tuple(store.open_iterations(run.id))
     totals = store.totals(run.id)
     rate = _rate(store, run)
-    validations = tuple(store.iterations(run.id, purpose=Purpose.VALIDATE, last=5))
+    validations = tuple(store.matches(run.id, last=5))
     return Status(
         run=run,
         games=totals.tally,
@@ -158,10 +170,34 @@ def status(store: Store, run: Run) -> Status:
         parameters=parameters(run),
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
+        verdict=verdict(run),
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
+        strength=_several(store.match_lines(run.id)),
+        builds=_builds(run, standings),
     )
+
+
+def pooled(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start; None without any."""
+    told = [match for match in matches if match.is_of_strength]
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
+
+
+def _several(matches: Sequence[MatchLine]) -> StrengthCurve | None:
+    return pooled(matches) if len({match.k for match in matches if match.k}) > 1 else None
+
+
+def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
+    """What the master builds; one that was killed builds nothing."""
+    found = Builds.from_json(run.builds)
+    has_master = any(one.has_master for one in standings if one.name == run.name)
+    return found if has_master else Builds(usual=found.usual)
 
 
 def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
@@ -256,6 +292,12 @@ def tally_json(tally: Tally) -> dict[str, Any]:
         "elo": None if found is None else found.value,
         "elo_error": None if found is None else found.error,
     }
+
+
+def _comparison(match: Iteration) -> dict[str, Any]:
+    """What a validation compares; null where its row does not say."""
+    compared = None if match.compared is None else match.compared.to_json()
+    return {"opened_on": match.opened_on, "compared": compared}
 
 
 def _iteration(iteration: Iteration) -> dict[str, Any]:

@@ -8,11 +8,10 @@ from typing import Any
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
-from spsa.lifecycle import Purpose
 from spsa.report.alarms import with_alarms
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
-from spsa.report.history import RunHistory, ValidationPoint, history
+from spsa.report.history import RunHistory, Strength, ValidationPoint, history
 from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, finite, measured, status, tally_json
 from spsa.report.table import FittedTable
@@ -53,16 +52,6 @@ class Report:
     def sentences(self) -> Iterator[str]:
         """The run in sentences: how far, how strong, by what it was found."""
         yield from (line.strip() for line in headlines(self.status))
-        yield self._gain()
-
-    def _gain(self) -> str:
-        gain = self.history.gain
-        if gain is None:
-            return "the rule has no estimate of the Elo gained"
-        return (
-            f"the rule estimates that theta gained {gain.elo[-1]:+.1f} ± {gain.deviation[-1]:.1f} "
-            "Elo (one deviation by its own model, which may be too narrow; no measurement)"
-        )
 
     def tables(self) -> Iterator[FittedTable]:
         """Every figure with its error."""
@@ -70,7 +59,7 @@ class Report:
         yield parameters_table(now.parameters, now.trails)
         if self.validations:
             thetas = tuple(measured(self.run, match) for match in self.validations)
-            yield iterations_table("validations: theta against start", self.validations, thetas)
+            yield iterations_table("validations", self.validations, thetas)
         yield shares_table(self.history.workers)
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +86,7 @@ def report(store: Store, run: Run) -> Report:
         made_at=store.clock(),
         status=replace(now, alarms=(*now.alarms, *of_history(path))),
         history=path,
-        validations=tuple(store.iterations(run.id, purpose=Purpose.VALIDATE)),
+        validations=tuple(store.matches(run.id)),
         events=tuple(store.events(run.id, MOST_EVENTS)),
     )
 
@@ -112,9 +101,14 @@ def history_json(found: RunHistory) -> dict[str, Any]:
             fields_json(path) | {"steps_moved": path.steps_moved} for path in found.parameters
         ],
         "gain": None if found.gain is None else fields_json(found.gain),
+        "strength": None if found.strength is None else _strength_json(found.strength),
         "results": [counted_json(group) for group in found.results],
         "validations": [counted_json(match) for match in found.validations],
     }
+
+
+def _strength_json(strength: Strength) -> dict[str, Any]:
+    return {"games": strength.games} | fields_json(strength.curve)
 
 
 def share_json(share: WorkerShare) -> dict[str, Any]:

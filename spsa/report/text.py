@@ -7,15 +7,15 @@ from types import MappingProxyType
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from spsa.core.params import Space, target
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, WorkerRow
+from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
-from spsa.report.runs import standings_table
+from spsa.report.runs import building, duration, standings_table
 from spsa.report.status import Status, Tuned, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
+from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
 
 LOG_WIDTH = 160
@@ -43,8 +43,7 @@ def rendered(status: Status) -> RenderableType:
     if tuning := tuple(it for it in status.open if it.purpose is Purpose.TUNE):
         parts.append(iterations_table("open iterations: plus against minus", tuning))
     if status.validations:
-        title = "validations: theta against start"
-        parts.append(iterations_table(title, status.validations, status.measured))
+        parts.append(iterations_table("validations", status.validations, status.measured))
     parts.append(parameters_table(status.parameters, status.trails))
     if status.present:
         parts.append(workers_table(status.present))
@@ -68,8 +67,11 @@ def headlines(status: Status) -> Iterator[str]:
     if run.reason:
         yield f"  because: {run.reason}"
     yield f"  {_strength(status)}"
+    yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
         yield f"  {_pace(status)}"
+    if status.builds.iterations:
+        yield f"  {building(status.builds)}"
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
@@ -93,6 +95,12 @@ def headlines(status: Status) -> Iterator[str]:
 
 def _strength(status: Status) -> str:
     """Only a validation measures it; plus against minus says which way to go, not how far."""
+    if status.strength is not None:
+        elo, deviation = status.strength.elo[-1], status.strength.deviation[-1]
+        return (
+            f"strength: Elo {elo:+.1f} ± {1.96 * deviation:.1f} over the start after "
+            f"{status.strength.ks[-1]} results, by all validations together"
+        )
     played = [it for it in status.validations if it.tally.pairs]
     if not played:
         return "strength: not measured; `spsa-master validate` plays the tuned values against start"
@@ -103,10 +111,10 @@ def _strength(status: Status) -> str:
 
 def _pace(status: Status) -> str:
     if status.run.status is RunStatus.PAUSED:
-        return "paused: `spsa-master resume` goes on with it"
+        return "paused: `spsa-master resume` continues it"
     if status.run.master_id is None:
         command = "run" if status.run.finished_at is None else "validate"
-        return f"no master moves it: `spsa-master {command}` goes on with it"
+        return f"no master runs it: `spsa-master {command}` continues it"
     if not status.present:
         return f"no worker plays: {START_A_WORKER}"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
@@ -133,15 +141,6 @@ def elo_text(tally: Tally) -> str:
     """`14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
     found = estimate(tally)
     return "-" if found is None else f"{found.value:+.1f} ± {found.error:.1f}"
-
-
-def duration(seconds: float) -> str:
-    """`2d 3h`, `1h 20m`, `4m 10s`: two units are enough."""
-    whole = round(seconds)
-    for size, name, part, part_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
-        if whole >= size:
-            return f"{whole // size}{name} {whole % size // part}{part_name}"
-    return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
 
 
 def number(value: float) -> str:
@@ -174,6 +173,7 @@ def iterations_table(
             Column("Elo ± 95%"),
             Column("void", 1),
             Column("theta", 1, is_number=False),
+            Column("against", 2, is_number=False),
         ),
     )
     for it, which in zip(iterations, thetas or ((),) * len(iterations), strict=True):
@@ -186,9 +186,20 @@ def iterations_table(
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
             unless_zero(it.void_games),
-            ", ".join(which),
+            ", ".join(which) or (it.compared.theta if it.compared else ""),
+            _against(it),
         )
     return table
+
+
+def _against(it: Iteration) -> str:
+    """What a validation compares with, under which other time control, and its hypotheses."""
+    if it.purpose is not Purpose.VALIDATE:
+        return ""
+    told = it.compared or Compared()
+    control = "" if told.time_control is None else f" at {told.time_control}"
+    test = "" if told.sprt is None else f", test {told.sprt[0]:+g} {told.sprt[1]:+g}"
+    return f"{told.against}{control}{test}"
 
 
 def parameters_table(
@@ -234,32 +245,6 @@ def parameters_table(
                 number(p.maximum),
                 f"at {p.bound}" if p.bound else "",
             )
-    return table
-
-
-def space_table(space: Space, *, over_uci: bool) -> FittedTable:
-    """What params.toml would tune, and where in the engine each value goes."""
-    table = FittedTable(
-        "parameters",
-        (
-            Column("name", is_number=False),
-            Column("value"),
-            Column("min"),
-            Column("max"),
-            Column("step"),
-            Column("option" if over_uci else "place", 2, is_number=False),
-            Column("group", 3, is_number=False),
-            Column("", 1, is_number=False),
-        ),
-    )
-    for p in space.parameters:
-        table.add(
-            p.name,
-            *(number(x) for x in (p.value, p.minimum, p.maximum, p.step)),
-            p.option if over_uci else str(target(p.place)),
-            p.group,
-            "" if p.active else "frozen",
-        )
     return table
 
 

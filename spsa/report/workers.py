@@ -6,8 +6,9 @@ from typing import Any
 
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
+from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, elo_text, unless_zero
+from spsa.report.text import elo_text, unless_zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import SmokeTimeouts, declared_options, examine, node_count
+from spsa.builds.cargo.smoke import (
+    FirstSearch,
+    SmokeTimeouts,
+    declared_options,
+    examine,
+    node_count,
+)
+from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.errors import SmokeTestFailed
 
 PATIENT = SmokeTimeouts(handshake=10, bench=10)
@@ -73,7 +80,7 @@ def test_an_engine_that_does_not_answer(body: str, words: str, tmp_path: Path) -
 def test_an_engine_that_ends_at_once(tmp_path: Path) -> None:
     with pytest.raises(SmokeTestFailed) as failure:
         examine(script(tmp_path, "echo broken >&2; exit 3"), None, PATIENT)
-    assert "ended without saying `uciok`" in str(failure.value)
+    assert "it exited with 3 without saying `uciok`" in str(failure.value)
     assert "  | broken" in str(failure.value)
 
 
@@ -132,3 +139,55 @@ def test_thousands_of_options_are_all_heard(tmp_path: Path) -> None:
     heard = declared_options(script(tmp_path, body), PATIENT).by_name
     assert len(heard) == 5000
     assert heard["someverylongparametername00001"].default == 50
+
+
+ASKED = """\
+while read -r line; do
+  case $line in
+    uci) echo uciok;;
+    isready) echo readyok;;
+    "go nodes"*) {answer};;
+    quit) exit 0;;
+  esac
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (":", "asked `go nodes 500`, it did not answer in time"),
+        ("exit 7", "asked `go nodes 500`, it exited with 7 without saying `bestmove`"),
+        ("kill -SEGV $$", "asked `go nodes 500`, it was killed by signal 11 without saying"),
+    ],
+)
+def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
+    tmp_path: Path, answer: str, said: str
+) -> None:
+    engine = script(tmp_path, ASKED.format(answer=answer))
+    first = FirstSearch(go="go nodes 500", seconds=0.5)
+    with pytest.raises(SmokeTestFailed) as failure:
+        examine(engine, False, PATIENT, first_search=first)
+    assert said in str(failure.value)
+
+
+def test_an_engine_that_obeys_the_limit_passes(tmp_path: Path) -> None:
+    engine = script(tmp_path, ASKED.format(answer="echo info depth 1; echo bestmove e2e4"))
+    examine(engine, False, PATIENT, first_search=FirstSearch(go="go nodes 500", seconds=20.0))
+
+
+@pytest.mark.parametrize(
+    ("control", "go", "seconds"),
+    [
+        (TimeControl(kind=TimeKind.NODES, low=1, high=2000), "go nodes 2000", 30),
+        (TimeControl(kind=TimeKind.DEPTH, low=1, high=9), "go depth 9", 120),
+        (TimeControl(low=0.1, high=0.25), "go movetime 250", 10.25),
+        (
+            TimeControl(kind=TimeKind.CLOCK, low=8, high=8, increment=0.08),
+            "go wtime 8000 btime 8000 winc 80 binc 80",
+            18,
+        ),
+    ],
+)
+def test_every_time_control_has_a_deadline(control: TimeControl, go: str, seconds: float) -> None:
+    assert FirstSearch.of(control) == FirstSearch(go=go, seconds=seconds)

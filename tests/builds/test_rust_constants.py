@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.builds.rust import (
+from spsa.builds.sources import (
     ConstantRefused,
     Kind,
     RewriteDiffers,
@@ -242,10 +242,10 @@ def test_a_text_that_is_not_rust_is_refused(text):
 
 
 def test_a_rewrite_that_reads_back_otherwise_is_loud(monkeypatch):
-    monkeypatch.setattr(rewriting.literal, "write", lambda number, like, *, real: "41 + 1")
+    monkeypatch.setattr(rewriting.literal, "write", lambda number, like, **_: "41 + 1")
     with pytest.raises(RewriteDiffers, match="MARGIN reads back"):
         rewrite(HOSTILE, {at("MARGIN"): 42})
-    monkeypatch.setattr(rewriting.literal, "write", lambda number, like, *, real: "42; //")
+    monkeypatch.setattr(rewriting.literal, "write", lambda number, like, **_: "42; //")
     with pytest.raises(RewriteDiffers):
         rewrite(HOSTILE, {at("MARGIN"): 42})
 

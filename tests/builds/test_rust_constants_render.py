@@ -2,7 +2,7 @@
 
 import pytest
 
-from spsa.builds.rust import ConstantRefused, render, sources_of
+from spsa.builds.sources import ConstantRefused, render, sources_of
 from spsa.config import load_space
 from spsa.core.params import Space
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.rust import ConstantRefused, element, literals, parse, path_of, rewrite
+from spsa.builds.sources import ConstantRefused, element, literals, parse, path_of, rewrite
 from spsa.core.params import Location
 
 SHAPES = (Path(__file__).parents[1] / "fixtures" / "rust" / "shapes.rs").read_text(encoding="utf-8")

@@ -192,8 +192,8 @@ def test_the_values_of_options_are_shown_as_uci_lines(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 2, "either SOURCE, or --engine"),
-        (["engine", "--engine", "many"], 2, "either SOURCE, or --engine"),
+        ([], 2, "either one SOURCE, or --engine"),
+        (["engine", "more"], 2, "either one SOURCE, or --engine"),
         (["--engine", "none"], 2, "does not exist"),
         (["--engine", "outside.rs"], 4, "cannot be started"),
         (["--engine", "dull"], 3, "declares no spin option"),
@@ -207,3 +207,27 @@ def test_what_is_no_engine_with_options_is_refused(
     dull.chmod(0o755)
     assert execute(["init", *arguments]) == code
     assert said in capsys.readouterr().err and not Path("config.toml").exists()
+
+
+def test_arguments_of_an_engine_are_kept(uci: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = uci.read_text()
+    uci.write_text(text.replace("#!/bin/sh\n", '#!/bin/sh\ntest "$*" = "--uci a b" || exit 3\n'))
+    assert execute(["init", "--engine", str(uci), "--", "--uci", "a b"]) == 0
+    assert tomllib.loads(Path("config.toml").read_text())["engine"]["arguments"] == ["--uci", "a b"]
+    assert execute(["params", "show"]) == 0, capsys.readouterr().err
+
+
+def test_a_side_file_is_an_option_of_the_engine(
+    uci: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["init", "--engine", str(uci)]) == 0
+    config = Path("config.toml").read_text()
+    Path("net").write_text("weights")
+    for line, said in (
+        ('EvalFile = "net"', "[engine.files] the engine would not accept it"),
+        ('"LMR Base" = "none"', "[engine.files] "),
+    ):
+        Path("config.toml").write_text(config + f"\n[engine.files]\n{line}\n")
+        capsys.readouterr()
+        assert execute(["params", "show"]) == 2
+        assert said in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from console import call, master, write_project
 from masters import House
-from test_undo import BAD, moved
+from purges import BAD, moved
 
 from spsa.cli import execute
 from spsa.config import load_space, project_theta

@@ -96,10 +96,10 @@ def test_a_run_in_any_state_is_shown(
     [
         ("open", "1 worker on 4 slots"),
         ("paused", "because: for [/a] :reason:"),
-        ("paused", "`spsa-master resume` goes on with it"),
-        ("without a master", "`spsa-master run` goes on with it"),
+        ("paused", "`spsa-master resume` continues it"),
+        ("without a master", "`spsa-master run` continues it"),
         ("finished", "strength: not measured; `spsa-master validate`"),
-        ("in validation", "validations: theta against start"),
+        ("in validation", "validations"),
     ],
 )
 def test_the_status_says_what_to_do(

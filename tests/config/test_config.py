@@ -7,7 +7,7 @@ import pytest
 from spsa.config import DeliveryKind, Distribution, check_files, load_config
 from spsa.core.game_settings import DrawRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
-from worker.cli import database_url as worker_url
+from worker.address import database_url as worker_url
 
 SEED = """
 [time_control]
@@ -264,7 +264,11 @@ def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
     [
         ("", "[build] source_path is missing"),
         ('source_path = "a"\nrusty_rival_path = "b"', "source_path is given too"),
-        ('source_path = "a"\nconstants_file = "../x.rs"', "is not a Rust file inside the source"),
+        ('source_path = "a"\nconstants_file = "../x.rs"', "is no file of Rust, C or C++"),
+        ('source_path = "a"\nconstants_file = "x.py"', "is no file of Rust, C or C++"),
+        ('source_path = "a"\ncommand = ["make"]', "command is given without binary"),
+        ('source_path = "a"\ncommand = ["make"]\nbinary = "../x"', "not a path inside the source"),
+        ('source_path = "a"\ncommand = ["make"]\nbinary = "x"\nflags = []', "remove flags"),
         ('source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
         ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
         ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),

@@ -263,7 +263,11 @@ def test_missing_files_and_folders_are_faults(tmp_path):
     assert "cannot be read" in faults(Path("a\0b"))[0]
 
 
-HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8")
+TABLES = """
+pub const SHIELD: [i32; 2] = [26, 14];
+pub const FLAT: [i32; 3] = [7, 7, 7];
+"""
+HOSTILE = (FIXTURES / "hostile.rs").read_text(encoding="utf-8") + TABLES
 
 
 def against(path: Path, text: str = HOSTILE) -> list[str]:
@@ -316,6 +320,14 @@ def test_a_space_that_fits_its_source_has_no_faults(params):
             "LMP[0] is of type u8 and cannot hold -6",
         ),
         (table("m", table='"ZEROS"', knob='"bias"'), "ZEROS is one number repeated"),
+        (
+            table("m", table='"SHIELD"', knob='"amplitude"', value=1, min=0, max=2, step=0.02),
+            "a step of 0.02 changes no entry of SHIELD; use at least 0.084",
+        ),
+        (
+            table("m", table='"FLAT"', knob='"amplitude"', value=1, min=0, max=2, step=0.02),
+            "all entries of FLAT are equal",
+        ),
     ],
 )
 def test_what_does_not_fit_the_source_is_told_before_cargo_runs(params, text, said):

@@ -19,10 +19,10 @@ from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 
 from spsa.algorithms import settings_faults
-from spsa.builds.rust import (
+from spsa.builds.sources import (
     ConstantRefused,
     Element,
-    RustFile,
+    SourceFile,
     elements,
     parse,
     render,
@@ -270,7 +270,7 @@ def hold_space(space: Space) -> None:
             assert constraint.holds(values), (constraint, values)
 
 
-def numbers_of(file: RustFile) -> Iterator[Element]:
+def numbers_of(file: SourceFile) -> Iterator[Element]:
     for constant in file.constants:
         try:
             where = Location(constant.name, (), constant.scope or ("crate",))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.rust import elements, parse
+from spsa.builds.sources import elements, parse
 from spsa.config import (
     check_against_source,
     load_config,

@@ -23,7 +23,8 @@ CONFIGS = (
     f"[adjudication]\nmax_moves = 200\n[validation]\n{CLOCK.replace('[', '[validation.')}",
     f"{CLOCK}[delivery]\nkind = 'uci'\nengine = 'x'\n[build]\nat_once = 1\n"
     "[games]\niterations_in_flight = 2\n",
-    "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n",
+    "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n"
+    "[spsa]\nstop_when = 0.5\n",
     "[build]\nrusty_rival_path = 'engine'\n[trust]\nsigning_key = 'key'\n",
 )
 PARAMS = """
@@ -150,7 +151,7 @@ def documented() -> dict[str, Asked]:
     }
 
 
-SECTIONS = {"time_control", "draw", "resign", "options", "constraints"}
+SECTIONS = {"time_control", "draw", "resign", "options", "files", "constraints"}
 IN_WORDS = {  # what a table of the page says of a default that follows something else
     "run.name": "the folder's name",
     "run.seed": "random",

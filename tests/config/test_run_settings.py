@@ -1,8 +1,9 @@
 """What a run keeps of config.toml, and how it tells what the file has become since."""
 
+import json
 from dataclasses import replace
 
-from spsa.core.game_settings import GameSettings, TimeControl
+from spsa.core.game_settings import GameSettings, SideFile, TimeControl
 from spsa.master.settings import RunSettings
 
 SETTINGS = RunSettings(
@@ -20,6 +21,15 @@ SETTINGS = RunSettings(
 def test_settings_survive_the_database() -> None:
     assert RunSettings.from_json(SETTINGS.to_json(), SETTINGS.terms) == SETTINGS
     assert SETTINGS.differences(RunSettings.from_json(SETTINGS.to_json(), SETTINGS.terms)) == []
+
+
+def test_arguments_and_side_files_survive_the_database() -> None:
+    settings = replace(
+        SETTINGS.terms,
+        engine_arguments=("--uci", "a b"),
+        engine_files={"EvalFile": SideFile(path="/net", sha256="ab")},
+    )
+    assert GameSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
 
 def test_every_single_difference_is_named() -> None:

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_engine, new_worker, result_of, stage
 
-from spsa.core.limits import LEASE_SECONDS, LENGTHS, RANGES, check_values
+from spsa.core.limits import COUNTS, LEASE_SECONDS, LENGTHS, RANGES, check_values
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.indexes import metadata
@@ -22,7 +22,6 @@ DOUBLES = {
     for column in columns
     if isinstance(metadata.tables[table].c[column].type, sa.Double)
 }
-COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
 LIMITED = {
     (table, column)
     for tables in (RANGES, LENGTHS)
@@ -120,7 +119,8 @@ def test_every_column_has_a_check_of_its_name(limited):
         for table in {table for table, _ in LIMITED}
         for check in seen.get_check_constraints(table)
     }
-    assert {(table, f"ck_{table}_{column}") for table, column in LIMITED} <= found
+    named = {(table, "counts" if column in COUNTS else column) for table, column in LIMITED}
+    assert {(table, f"ck_{table}_{name}") for table, name in named} <= found
 
 
 @pytest.mark.parametrize(("table", "column", "value"), [*wrong_numbers(), *wrong_texts()])
@@ -173,6 +173,7 @@ def odd_results(claim):
             yield column, result_of(claim, **{column: value})
     yield "void_games", result_of(claim, voids={"crash": 2_000_000_000})
     yield "void_games", result_of(claim, voids={"crash": -1})
+    yield "void_games", result_of(claim, voids={"crash": -1, "hang": 3})
     yield "voids", result_of(claim, voids={"x" * 20_000_000: 1})
     yield "plus_wins", BatchResult(tally=Tally(-1, 1, 4, (1, 0, 1, 0, 0)))
     yield "ptnml_2", BatchResult(tally=Tally(0, 2, 2, (1, 1, -1, 1, 0)))

@@ -22,8 +22,8 @@ from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
 from masters import House
+from purges import moved
 from rich.console import Console
-from test_undo import moved
 
 from spsa.config import load_space
 from spsa.db.store import Store, open_store

@@ -136,6 +136,22 @@ def test_a_worker_asks_for_work_in_one_round_trip(proxy: Proxy, url: str) -> Non
         assert len(heard) == 2, heard
 
 
+def test_the_server_itself_ends_a_long_call(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one of the owner, whose login has no limit of its own; its session keeps none."""
+    monkeypatch.setattr(deadline, "STATEMENT_SECONDS", 1)
+    with open_store(postgresql_url) as store:
+        with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._call() as call:
+            call.execute(sa.text("SELECT pg_sleep(60)"))
+        with store._call() as call:
+            assert call.scalar(sa.text("SELECT current_setting('statement_timeout')")) == "1s"
+            driver = call.connection.dbapi_connection
+            with driver.cursor() as cursor:
+                cursor.execute("SHOW statement_timeout")
+                assert cursor.fetchone() == ("0",)
+
+
 def test_a_server_that_never_says_a_word_is_no_server(clock: Clock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]

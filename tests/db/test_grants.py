@@ -12,9 +12,9 @@ from console import Done, call, master
 from uci_tuner import uci_tuner
 
 from spsa.cli import execute
+from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
-from spsa.db.database import COUNTS
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
@@ -299,11 +299,33 @@ OUTSIDE = {
         f"SELECT * FROM spsa_claim(:me, 'mine', {odd}, 0, 60)"  # noqa: S608
         for odd in (LONG_TEXT, "''")
     ],
-    "spsa_batch_voids": [told(HELD, "held", voids=f"to_json({LONG_TEXT})")],
+    "spsa_batch_voids": [told(HELD, "held", voids=f"json_build_object({LONG_TEXT}, 0)")],
+    "voids do not add up": [
+        told(HELD, "held", void_games=void_games, voids=f"'{voids}'")
+        for void_games, voids in (
+            (2, "{}"),
+            (0, '{"crash": 1}'),
+            (2, '{"crash": 3, "hang": -1}'),
+            (1, '{"crash": 0.5, "hang": 0.5}'),
+            (1, '{"crash": null}'),
+            (1, '{"crash": "1 "}'),
+            (2, '{"crash": [1, 1]}'),
+        )
+    ],
+    "cannot deconstruct": [told(HELD, "held", voids=f"'{odd}'") for odd in ("[]", "7", '"x"')],
+    "void_games is": [
+        *(told(HELD, "held", void_games=odd) for odd in ("-1", "2000000000", "NULL")),
+        *(f"SELECT spsa_fail({HELD}, 'held', NULL, 'why', {odd})" for odd in ("-1", "NULL")),
+        told(DONE, "done", void_games=-1),  # also where nothing would be written
+    ],
+    "has unprintable characters": [
+        *(_registered(**{name: r"E'a\x1b[2Jb'"}) for name in ("name", "host", "platform")),
+        *(_registered(**{name: r"E'a\nb'"}) for name in ("version", "confinement")),
+        rf"SELECT spsa_fail({HELD}, 'held', NULL, E'a\u202eb', 0)",
+    ],
     **{
         f"spsa_batch_{column}": [told(HELD, "held", **{column: odd}) for odd in odd_ones]
         for column, odd_ones in {
-            "void_games": ("-1", "2000000000", "9223372036854775807"),
             "plus_nodes": ("-1", "9223372036854775807"),
             "minus_nodes": ("-1", "9223372036854775807"),
             "moves": ("-1", "9223372036854775807"),
@@ -317,14 +339,15 @@ OUTSIDE = {
     "spsa_batch_last_error": [f"SELECT spsa_fail({HELD}, 'held', NULL, {LONG_TEXT}, 0)"],
     "spsa_failure_sha256": [f"SELECT spsa_fail({HELD}, 'held', 'x', 'why', 0)"],
     "spsa_batch_counts": [told(HELD, "held", **{column: "9"}) for column in COUNTS],
-    "a lease lasts": [
-        *(
-            f"SELECT * FROM spsa_claim(:me, 'mine', 'c', 0, {odd})"  # noqa: S608
-            for odd in ODD_DOUBLES
-        ),
-        *(f"SELECT spsa_renew(ARRAY['held'], {odd})" for odd in (*ODD_DOUBLES, "NULL")),
+    "lease_seconds is": [
+        call
+        for odd in (*ODD_DOUBLES, "NULL", LEASE_SECONDS[1] + 1)
+        for call in (
+            f"SELECT * FROM spsa_claim(:me, 'mine', 'c', 0, {odd})",  # noqa: S608
+            f"SELECT spsa_renew(ARRAY['held'], {odd})",
+        )
     ],
-    "at most 10000 leases": ["SELECT spsa_renew(array_fill('x'::text, ARRAY[100000]), 60)"],
+    "leases renewed at once is": ["SELECT spsa_renew(array_fill('x'::text, ARRAY[100000]), 60)"],
 }
 
 
@@ -375,6 +398,25 @@ def test_values_that_no_games_have_are_refused_by_their_column(logins: Logins) -
             said = str(refused.value.orig).splitlines()[0]
             assert column in said or "out of range" in said, (text[:200], said)
     engine.dispose()
+
+
+@pytest.mark.slow
+def test_a_login_registers_so_many_machines_a_day(rivals: dict[str, str]) -> None:
+    """Another login is not affected, and neither are workers that are registered already."""
+    engine = sa.create_engine(parse_url(rivals["shared"]), poolclass=sa.NullPool)
+    series = f"generate_series(1, {MACHINES_A_DAY}) AS n"
+    with engine.begin() as connection:
+        names = {name: f"'{name}' || n" for name in ("name", "secret", "host")}
+        call = _registered(**names).removeprefix("SELECT * FROM ")
+        connection.exec_driver_sql(f"SELECT count({call}) FROM {series}")  # noqa: S608
+    with engine.connect() as connection:
+        with pytest.raises(sa.exc.IntegrityError, match=r"login spsa_rival_.* within a day"):
+            connection.exec_driver_sql(_registered(name="'new'", secret="'new'", host="'new'"))
+        connection.rollback()
+        again = _registered(name="'name1'", secret="'secret1'", host="'host1'")
+        assert connection.exec_driver_sql(again).one().machine == "host1"
+    with open_store(rivals["mine"]) as store:
+        assert store.register_worker(new_worker("w1")).machine == "mine"
 
 
 def test_a_secret_of_null_makes_no_machine_of_all_that_have_the_login(logins: Logins) -> None:

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from builders import stage
 from console import call, master, write_project
+from disks import WITHOUT_ROOTS_WAY, lock_up
 
 from spsa.config import load_space
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
-
-WITHOUT_ROOTS_WAY = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 
 
 def as_anybody(*arguments: str) -> list[str]:
@@ -42,12 +41,6 @@ def begin(folder: Path) -> Store:
     space = load_space(folder / "params.toml").to_json()
     stage(store, space=space, theta={"margin": 200.0, "depth": 3.0}).open()
     return store
-
-
-def lock_up(folder: Path) -> None:
-    for file in folder.glob("spsa.db*"):
-        file.chmod(0o444)
-    folder.chmod(0o555)
 
 
 def test_a_run_that_nobody_plays_can_be_looked_at(project: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from console import write_project
 from spsa.cli import execute as master
 from spsa.db import migrate
 from spsa.db.connection import create_engine, parse_url
+from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.inventory import missing
 from spsa.db.schema import REVISION, VIEWS, metadata
 from spsa.db.sql_files import functions, triggers
@@ -181,3 +183,77 @@ def test_what_holds_no_data_is_made_again(database_url, sql, rows):
     assert migrate.upgrade(database_url) is True
     assert (gone(database_url), migrate.upgrade(database_url)) == ((), False)
     assert rows() == before
+
+
+CHANGES = {
+    "sqlite": {
+        "trigger spsa_count": (
+            "DROP TRIGGER spsa_count",
+            "CREATE TRIGGER spsa_count AFTER UPDATE ON spsa_batch BEGIN SELECT 1; END",
+        ),
+    },
+    "postgresql": {
+        "trigger spsa_check_counts": (
+            "DROP TRIGGER spsa_check_counts ON spsa_iteration",
+            "CREATE CONSTRAINT TRIGGER spsa_check_counts AFTER UPDATE ON spsa_iteration"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.games_played < 0)"
+            " EXECUTE FUNCTION spsa_check_counts()",
+        ),
+        "function spsa_work_left": (
+            "CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS BOOLEAN LANGUAGE sql STABLE"
+            " SECURITY DEFINER AS 'SELECT true'",
+        ),
+        "function spsa_release": ("ALTER FUNCTION spsa_release SECURITY INVOKER",),
+        "function spsa_count": ("ALTER FUNCTION spsa_count RESET search_path",),
+        "function spsa_fail": (
+            "CREATE FUNCTION spsa_fail(one_more INTEGER) RETURNS VOID LANGUAGE sql AS ''",
+        ),
+        "function spsa_renew": (
+            "DROP FUNCTION spsa_renew",
+            "CREATE FUNCTION spsa_renew(claims TEXT[]) RETURNS BOOLEAN LANGUAGE sql"
+            " AS 'SELECT true'",
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in CHANGES.items() for name in names]
+)
+def test_another_definition_is_named_and_replaced(kind, name, request):
+    """As of an earlier version of the program, whose tables are the same."""
+    url = request.getfixturevalue(f"{kind}_url")
+    engine = create_engine(parse_url(url), durable=True)
+    with engine.begin() as connection:
+        for statement in CHANGES[kind][name]:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    with pytest.raises(SchemaMismatch, match=rf"definition of {name} than this .*`spsa-master db"):
+        migrate.check_complete(url)
+    assert migrate.upgrade(url) is True
+    migrate.check_complete(url)
+    assert migrate.upgrade(url) is False
+
+
+def test_logins_keep_their_rights_and_only_the_owner_replaces_functions(postgresql_url):
+    users = {role: f"spsa_{role}_{uuid4().hex[:12]}" for role in (Role.WORKER, Role.MASTER)}
+    urls = {r: postgresql_url.replace("//postgres@", f"//{user}@") for r, user in users.items()}
+    with GrantQueries(postgresql_url) as queries:
+        for role, user in users.items():
+            queries.grant(Grant(role=role, user=user, connections=9))
+    owner = sa.create_engine(parse_url(postgresql_url), isolation_level="AUTOCOMMIT")
+    with owner.connect() as connection:
+        connection.exec_driver_sql("DROP FUNCTION spsa_work_left")
+        connection.exec_driver_sql(
+            "CREATE FUNCTION spsa_work_left(x INTEGER) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT 1=1'"
+        )
+        with pytest.raises(SchemaMismatch, match=r"spsa_work_left .* as the owner of the tables"):
+            migrate.upgrade(urls[Role.MASTER])
+        assert migrate.upgrade(postgresql_url) is True
+        assert migrate.upgrade(urls[Role.MASTER]) is False
+        with open_store(urls[Role.WORKER]) as store:
+            assert store.work_left() is False
+        for user in users.values():
+            connection.exec_driver_sql(f"DROP OWNED BY {user}")
+            connection.exec_driver_sql(f"DROP ROLE {user}")
+    owner.dispose()

@@ -4,8 +4,9 @@ import pytest
 from builders import LEASE, new_engine, new_iteration, new_worker, result_of, stage
 from invariants import broken
 
+from spsa.core.limits import MACHINES_A_DAY, WORKERS_A_DAY
 from spsa.db.store import Failure, RegisteredWorker
-from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NothingToDo
+from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NothingToDo, TuningError
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.master.machines import machines_to_set_aside
 
@@ -293,3 +294,36 @@ def test_a_wrong_secret_is_no_right_to_claim_or_to_touch(store):
     store.touch_worker(thief, 1e6)
     assert store.workers()[0].nps is None
     assert "of box" not in repr(on.worker)
+
+
+MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :most) "
+OWN_LOGIN = "(SELECT login FROM spsa_machine WHERE name = 'box')"
+
+
+@pytest.mark.parametrize(
+    ("registered", "most"),
+    [
+        (
+            f"INSERT INTO spsa_machine (name, login, secret_sha256) {MANY}"  # noqa: S608
+            f"SELECT 'm' || i, {OWN_LOGIN}, i || '-' FROM n",
+            MACHINES_A_DAY,
+        ),
+        (
+            "INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version) "  # noqa: S608
+            f"{MANY} SELECT 'w' || i, 'box', '', 1, 1, '' FROM n",
+            WORKERS_A_DAY,
+        ),
+    ],
+    ids=["machines", "workers"],
+)
+def test_a_day_has_so_many_new_machines_and_workers(store, sql, registered, most):
+    run = stage(store)  # which has registered one
+    sql(registered, most=most - 2)
+    other = store.register_worker(new_worker("other", host="other"))
+    with pytest.raises(TuningError, match=r"within a day.* when a day has passed"):
+        store.register_worker(new_worker("one too many", host="third"))
+    assert store.register_worker(new_worker("other", host="other")) == other
+    assert run.store.register_worker(new_worker()) == run.worker
+    sql("UPDATE spsa_machine SET created_at = '2020-01-01 00:00:00.000'")
+    sql("UPDATE spsa_worker SET first_seen_at = '2020-01-01 00:00:00.000'")
+    assert store.register_worker(new_worker("one too many", host="third")).machine == "third"

@@ -1,5 +1,8 @@
 """A master's verbs: acquire, tick, open, apply, finish; and that only one master has them."""
 
+import threading
+import time
+
 import pytest
 from builders import (
     LEASE,
@@ -13,6 +16,7 @@ from builders import (
     step_from,
 )
 
+from spsa.cli import master_session
 from spsa.core.seeds import derived_seed
 from spsa.errors import IllegalTransition, LeaseLost, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
@@ -34,9 +38,28 @@ def test_only_one_master_at_a_time(store, expire):
 def test_a_lease_from_before_the_clock_was_set_back_does_not_block_the_run(store, sql):
     run = stage(store)
     sql("UPDATE spsa_run SET lease_expires_at = '2500-01-01 00:00:00.000'")
-    assert store.acquire(run.run.id, "m2", LEASE).epoch == run.master.epoch + 1
+    with pytest.raises(MasterLeaseLost, match="m1") as refused:
+        store.acquire(run.run.id, "m2", LEASE)
+    end = refused.value.lease_end
+    assert store.acquire(run.run.id, "m2", LEASE, end).epoch == run.master.epoch + 1
     with pytest.raises(MasterLeaseLost, match="m2"):
-        store.acquire(run.run.id, "m3", LEASE)
+        store.acquire(run.run.id, "m3", LEASE, end)
+
+
+def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, monkeypatch):
+    """As where the holder's clock is a day ahead; a master with another clock stands by."""
+    run = stage(store)
+    monkeypatch.setattr(master_session, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(master_session, "POLL_SECONDS", 0.1)
+    watch = master_session.LeaseWatch()
+    for second in range(8):
+        sql("UPDATE spsa_run SET lease_expires_at = :end", end=f"2500-01-01 00:00:0{second}.000")
+        with pytest.raises(MasterLeaseLost) as refused:
+            store.acquire(run.run.id, "m2", LEASE, watch.abandoned())
+        watch.saw(refused.value.lease_end)
+        time.sleep(0.1)
+    lease = master_session._acquired(store, run.run, threading.Event(), patience=60)
+    assert lease.epoch == run.master.epoch + 1
 
 
 def test_a_master_that_was_replaced_can_change_nothing(store, expire):

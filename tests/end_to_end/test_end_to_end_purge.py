@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from invariants import broken
 from shell import Shell
-from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import ENDLESS, Tuner
+from uci_tuner import CONFIG, ENGINE, PARAMS
 
 from spsa.config import says
 from spsa.db.store import open_store

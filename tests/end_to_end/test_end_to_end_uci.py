@@ -6,50 +6,12 @@ from pathlib import Path
 
 import pytest
 from tuner import Tuner
+from uci_tuner import CONFIG, ENGINE, PARAMS
 
 from spsa.db.store import open_store
 from spsa.lifecycle import Purpose, RunStatus
 
 pytestmark = pytest.mark.timeout(600)
-
-ENGINE = Path(__file__).parents[1] / "support" / "engines" / "optional.py"
-
-CONFIG = """
-[run]
-name = "small"
-seed = 3
-[time_control]
-kind = "depth"
-low = 1
-high = 1
-[games]
-games_per_iteration = 4
-batch_size = 2
-[spsa]
-max_iterations = 3
-[delivery]
-kind = "uci"
-engine = "optional"
-[build]
-distribute = "database"
-[adjudication]
-max_moves = 20
-"""
-
-PARAMS = """
-[boldness]
-value = 3
-min = 0
-max = 50
-step = 2
-
-[calm]
-value = 10
-min = 0
-max = 50
-step = 4
-option = "patience"
-"""
 
 
 @pytest.fixture

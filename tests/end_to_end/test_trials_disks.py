@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from builders import new_engine
-from disks import disk_of, fill
+from disks import WITHOUT_ROOTS_WAY, disk_of, fill, lock_up
 from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
-from test_read_only import WITHOUT_ROOTS_WAY, lock_up
 from trials import trial
 from tuner import Tuner
 from uci_tuner import uci_tuner

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from masters import House
-from test_undo import BAD, moved
+from purges import BAD, moved
 
 from spsa.algorithms.observing import without_notes
 from spsa.db.store import Selection

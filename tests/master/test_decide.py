@@ -23,6 +23,7 @@ from spsa.master.decide import (
     InOrder,
     OpenIteration,
     Pacing,
+    Shorten,
     StartBuild,
     Stop,
     next_decision,
@@ -110,6 +111,18 @@ def view(
         active_workers=0,
         active_slots=0,
     )
+
+
+def test_a_run_that_has_enough_ends_with_what_it_has_opened() -> None:
+    two, open_ones = InOrder(2), [iteration(3), iteration(4)]
+    assert next_decision(view(2, open_ones), two, None, "enough") == Shorten(4, "enough")
+    building = BuildProgress(count=1, built=True)
+    assert next_decision(view(2, open_ones), two, building, "enough") == Shorten(4, "enough")
+    shortened = view(2, open_ones, most=4)
+    assert next_decision(shortened, two, None, "enough") == Idle()
+    assert next_decision(view(4, [], most=4), two, None, "enough") == Finish()
+    paused = view(2, open_ones, status=RunStatus.PAUSED)
+    assert next_decision(paused, two, None, "enough") == Idle()
 
 
 def test_a_new_run_opens_as_many_iterations_as_may_be_in_flight() -> None:

@@ -1,19 +1,20 @@
 """The master's loop on real stores: to the end, through every interruption, and never further."""
 
-from contextlib import contextmanager
+import re
+import time
 
 import pytest
 from builders import new_worker
-from cutting import CutStore
+from cutting import Killed, MortalStore
 from invariants import broken
 from masters import ATTEMPTS, GAMES, MOST_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
 from processes import LONG, SEED
 
 from spsa.algorithms import algorithms
+from spsa.core.builds import Builds
 from spsa.db.store import open_store
 from spsa.errors import (
     BuildFailed,
-    DatabaseUnreachable,
     Fault,
     InvalidInput,
     MasterLeaseLost,
@@ -23,6 +24,8 @@ from spsa.errors import (
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master import loop
+from spsa.report.status import status
+from spsa.report.text import headlines
 
 
 @pytest.mark.slow
@@ -87,27 +90,7 @@ def test_theta_is_written_out_at_the_start_and_after_every_result(store):
     assert [run.theta for run in house.projected] == thetas
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 EVERY_CALL = 1 if LONG else 3
-
-
-class MortalStore(CutStore):
-    """Where it `dies`, an answer that is lost is the end of the process that asked."""
-
-    dies = False
-
-    @contextmanager
-    def _write(self):
-        try:
-            with super()._write() as connection:
-                yield connection
-        except DatabaseUnreachable:
-            if self.dies:
-                raise Killed from None
-            raise
 
 
 def brought_to_an_end(house, queries):
@@ -406,3 +389,24 @@ def test_engines_are_made_once_an_iteration(store):
     rows = store.iterations(house.run.id)
     assert house.delivery.prepared == [(i.plus_parameters, i.minus_parameters) for i in rows]
     assert all(set(i.plus_parameters) == {p.name for p in SPACE.parameters} for i in rows)
+
+
+def test_people_see_what_is_being_built_and_how_long_it_takes(store):
+    house = House(store, iterations=2, in_flight=1)
+    seen = []
+
+    class Slow(FixedDelivery):
+        def prepare(self, plus, minus):
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not seen[len(self.prepared) :]:
+                found = [line for line in headlines(status(store, house.now())) if "build" in line]
+                seen.extend(found[:1])
+            return super().prepare(plus, minus)
+
+    delivery = Slow(source_sha256="0" * 64, sides=("plus", "minus"))
+    house.master(Rests(lambda: play(store)), delivery=delivery, usual_build=70.0).run()
+    assert re.fullmatch(r"  building iteration 1: plus and minus, \d+s of about 1m 10s", seen[0])
+    assert seen[1].startswith("  building iteration 2: plus and minus, ")
+    kept = Builds.from_json(house.now().builds)
+    assert kept.iterations == () and kept.usual == 70.0
+    assert not any("build" in line for line in headlines(status(store, house.now())))

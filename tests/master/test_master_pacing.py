@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from builders import new_worker, result_of
+from cutting import Killed, MortalStore
 from invariants import broken
 from masters import GAMES, FixedDelivery, House, Rests, settings
-from test_master_loop import Killed, MortalStore
 
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run

@@ -164,7 +164,7 @@ class Judge:
             shutil.copy(self._sqlite, changed)
             engine = sa.create_engine(f"sqlite:///{changed}")
             with engine.begin() as connection:
-                for statement in sql_files._single_statements(str(mutant.script)):
+                for statement in sql_files._STATEMENT.split(str(mutant.script))[1:]:
                     connection.exec_driver_sql(statement)
             engine.dispose()
             self._sqlite = changed

@@ -1,8 +1,8 @@
 """The stories of the protocol on a server, a test each, so that the first one to fail is enough."""
 
 import pytest
-from test_protocol import STORIES, tell
-from test_protocol_functions import machine  # noqa: F401 (a fixture)
+from protocol_server import machine  # noqa: F401 (a fixture)
+from protocol_stories import STORIES, tell
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -51,28 +51,24 @@ _BIND = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # as SQLAlchemy finds them
 _CALLERS = {  # the functions of a server that no worker calls, and who calls them
     "spsa_own_machine": ("spsa_register_worker",),
     "spsa_machine_of": ("spsa_claim", "spsa_touch_worker"),
+    "spsa_check_registrations": ("spsa_register_worker",),
+    "spsa_lease_batch": ("spsa_claim",),
     "spsa_next_run": ("spsa_claim",),
     "spsa_may_retry": ("spsa_claim",),
     "spsa_note_failure": ("spsa_fail", "spsa_claim"),
-    "spsa_check_lease": ("spsa_claim", "spsa_renew"),
+    "spsa_check_range": ("spsa_claim", "spsa_renew", "spsa_report", "spsa_fail"),
+    "spsa_check_text": ("spsa_register_worker", "spsa_fail"),
+    "spsa_check_voids": ("spsa_report",),
 }
 
 
 _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the product
     (
-        r"spsa_count: (OR )?OLD\.(?!void)\w+ <> NEW\.\w+( OR)? -> \(nothing\)",
-        "games that come or go change at least two of these counts, so one condition can be missed",
-    ),
-    (
-        r"spsa_count: .*OLD\.status <> 'purged'.* -> (\(nothing\)|.*'done')",
-        "a batch that is purged was done, and loses its games in the same statement",
-    ),
-    (
         r"spsa_next_run: .*LIMIT 2",
         "a function that returns one value returns that of the first row",
     ),
     (
-        r"(claim\.begin|spsa_claim): AND status = 'pending' -> \(nothing\)",
+        r"(lease_batch\.begin|spsa_lease_batch): AND status = 'pending' -> \(nothing\)",
         "only batches of iterations that are pending or in progress are claimed",
     ),
     (r"runs\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),

@@ -11,8 +11,8 @@ import pytest
 from builders import LEASE, new_worker, result_of, stage
 from cutting import CutStore
 from protocol import Protocol
-from test_protocol import STORIES, tell
-from test_protocol_functions import machine as on_server  # noqa: F401
+from protocol_server import machine as on_server  # noqa: F401
+from protocol_stories import STORIES, tell
 
 from mutation.targets import Mutant, picked
 from spsa.db.connection import create_engine, parse_url
@@ -59,7 +59,7 @@ ON_POSTGRESQL = {
     "a lease is no lease": (
         picked(
             FUNCTIONS,
-            "spsa_claim",
+            "spsa_lease_batch",
             "b.lease_expires_at < statement_timestamp()",
             "b.lease_expires_at >= statement_timestamp()",
         ),

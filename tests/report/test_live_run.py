@@ -2,9 +2,7 @@
 
 import logging
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from itertools import pairwise
 
 import pytest
@@ -13,10 +11,10 @@ from dashboards import space
 from screen import Screen, ScreenFile, console_of
 from tuned import iterate, tuned, validated
 
+from spsa.core.builds import Builds
 from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import open_store
 from spsa.live_display import LiveDisplay
-from spsa.master.build_queue import BuildUnderWay, state_of
 from spsa.output import StderrLines, echo
 from spsa.report.live_run import MOST_OPEN
 from spsa.report.progress import Progress
@@ -39,17 +37,17 @@ def progress(staged: Stage, screen: Screen) -> Progress:
 
 def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
     screen = Screen(100, 24)
-    builds = [BuildUnderWay("k = 5", time.monotonic() - 75, "building")]
+    builds = Builds(iterations=(5,), sides=("plus", "minus"), seconds=75.0, usual=120.0)
     with progress(many, screen) as shown:
         many.open()
-        shown.saw(many.store.tick(many.master, LEASE), builds)
+        shown.saw(many.store.tick(many.master, LEASE, builds))
         lines = screen.shown
         assert lines[0].startswith(
             "first: running, 3/100 iterations, 24 games, 1 worker on 4 slots"
         )
         assert lines[1].endswith("3%, time left not known yet") and lines[1].startswith("━")
         assert lines[2].startswith("tune 4") and lines[2].endswith("0/8 waiting for a worker")
-        assert lines[3] == "engines of k = 5: building for 1m 15s"
+        assert lines[3] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
         assert lines[4] == "17 of 40 parameters, those that moved most"
         heads = "name start theta steps moved path in its bounds signal/noise"
         assert " ".join(lines[5].split()) == heads
@@ -67,7 +65,7 @@ def test_the_parameters_move_and_no_line_is_added(many: Stage) -> None:
             done = many.store.iterations(many.run.id)[-1]
             shown.applied(done, Step(dict.fromkeys(many.run.theta, 1.0)))
             shown.opened(9, Step({}))
-            shown.saw(many.store.tick(many.master, LEASE), [])
+            shown.saw(many.store.tick(many.master, LEASE))
         theta = many.now().theta["margin"]
         row = next(line for line in screen.shown if line.startswith("margin"))
         assert f"{theta:.6g}" in row and row.count("●") == 1
@@ -90,7 +88,7 @@ def test_a_match_has_the_bar(many: Stage) -> None:
     screen = Screen(80, 24)
     with progress(many, screen) as shown:
         many.open(purpose="validate", k=None, a_k=None, c_k=None)
-        shown.saw(many.store.tick(many.master, LEASE), [])
+        shown.saw(many.store.tick(many.master, LEASE))
         assert "validation, 8 games of the tuned values against the start" in screen.text
         assert "0%, " in screen.shown[2]
 
@@ -100,7 +98,7 @@ def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
     screen = Screen(60, 9)
     with progress(many, screen) as shown:
-        shown.saw(many.store.tick(many.master, LEASE), [])
+        shown.saw(many.store.tick(many.master, LEASE))
         assert "2 more" in screen.text and "0/16" in screen.text
         assert "margin" not in screen.text, "there is no line left"
     assert len(screen.shown) <= 2 and screen.everything == screen.text
@@ -114,12 +112,12 @@ def test_lines_go_above_the_view_unbroken(many: Stage, monkeypatch: pytest.Monke
     log.addHandler(StderrLines())
     long = "a-word-" * 30
     with progress(many, screen) as shown:
-        shown.saw(many.store.tick(many.master, LEASE), [])
+        shown.saw(many.store.tick(many.master, LEASE))
         before = screen.shown
         log.warning("first %s", long)
         echo("second", err=True)
         sys.stdout.write("third, [bold]not[/bold] :smile: finished")
-        shown.saw(many.store.tick(many.master, LEASE), [])
+        shown.saw(many.store.tick(many.master, LEASE))
     everything = screen.everything.split("\n")
     assert "".join(everything[:4]) == f"first {long}"
     assert everything[4:6] == ["second", "third, [bold]not[/bold] :smile: finished"]
@@ -136,15 +134,6 @@ def test_a_stream_that_is_a_file_stays_one(capsys: pytest.CaptureFixture[str]) -
         assert screen.shown == ["a view"]
     assert capsys.readouterr() == ("data\n", "talk\n")
     assert screen.shown == [""]
-
-
-def test_builds_say_what_they_wait_for() -> None:
-    build: Future[None] = Future()
-    assert state_of(build) == "waiting"
-    build.set_running_or_notify_cancel()
-    assert state_of(build) == "building"
-    build.set_result(None)
-    assert state_of(build) == "ready"
 
 
 def test_a_growing_path_stays_short_and_even() -> None:

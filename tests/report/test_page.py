@@ -14,9 +14,10 @@ import pytest
 from builders import new_worker
 from tuned import iterate, space_from, tuned, validated
 
+from spsa.config.formats import params_file
 from spsa.db.store import Event, open_store
 from spsa.report import page as page_module
-from spsa.report.page import inline_svg, page, params_file
+from spsa.report.page import inline_svg, page
 from spsa.report.summary import Report, report
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'

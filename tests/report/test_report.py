@@ -8,9 +8,10 @@ from rich.console import Console
 
 from spsa.core.scoring import Tally
 from spsa.report.progress import Progress, RunPace
+from spsa.report.runs import duration
 from spsa.report.status import finite
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import duration, elo_text, number, plural, score
+from spsa.report.text import elo_text, number, plural, score
 
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 

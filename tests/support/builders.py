@@ -2,8 +2,9 @@
 
 import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from spsa.core.game_settings import GameSettings, TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.db.store import (
     BatchResult,
@@ -182,3 +183,14 @@ def stage(store: Store, **over) -> Stage:
     run = store.create_run(new_run(**over))
     master = store.acquire(run.id, "m1", LEASE)
     return Stage(store, run, master, store.register_worker(new_worker()))
+
+
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def published(path: Path, **over: object) -> NewEngine:
+    return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)

@@ -1,4 +1,4 @@
-"""Somebody at a shell: the two programs as processes, with nothing in the environment by chance."""
+"""The two programs as processes, with an environment that holds nothing by chance."""
 
 import os
 import subprocess
@@ -23,6 +23,17 @@ def master(*arguments: str) -> list[str]:
 
 def worker(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "worker", *arguments]
+
+
+def compete(*words: object, cwd: Path = ROOT, **variables: str) -> Done:
+    """`compete WORDS` until it ends by itself, however it ends."""
+    return subprocess.run(
+        worker(*map(str, words)),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment(**variables),
+    )
 
 
 def call(command: list[str], folder: Path, **variables: str) -> Done:

@@ -6,7 +6,9 @@ from typing import Literal
 import sqlalchemy as sa
 
 from spsa.db.store import ServerStore, Store
-from spsa.errors import DatabaseUnreachable
+from spsa.errors import (
+    DatabaseUnreachable,
+)
 
 Cut = Literal["before", "after"] | None
 
@@ -74,3 +76,23 @@ class ServerStatementCutStore(StatementCutStore, ServerStore):
 def statement_cut_store(url: str) -> StatementCutStore:
     """The one for the database of this URL."""
     return (StatementCutStore if url.startswith("sqlite") else ServerStatementCutStore)(url)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class MortalStore(CutStore):
+    """Where it `dies`, an answer that is lost is the end of the process that asked."""
+
+    dies = False
+
+    @contextmanager
+    def _write(self):
+        try:
+            with super()._write() as connection:
+                yield connection
+        except DatabaseUnreachable:
+            if self.dies:
+                raise Killed from None
+            raise

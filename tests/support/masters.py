@@ -44,7 +44,7 @@ SPACE = Space(
 )
 
 
-def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
+def settings(in_flight: int | Auto, iterations: int, stop_when: float | None = None) -> RunSettings:
     return RunSettings(
         rule={},
         planned_iterations=iterations,
@@ -54,6 +54,7 @@ def settings(in_flight: int | Auto, iterations: int) -> RunSettings:
         max_attempts=ATTEMPTS,
         delivery={"kind": "fixed"},
         terms=TERMS,
+        stop_when=stop_when,
     )
 
 
@@ -67,6 +68,7 @@ class FixedDelivery:
     cancelled: bool = False
     source_sha256: str | None = None
     at_once: int = 1
+    sides: tuple[str, ...] = ()
 
     def prepare(self, plus, minus) -> Sides:
         self.prepared.append((plus, minus))
@@ -88,7 +90,7 @@ class Watched:
     opened_numbers: list = field(default_factory=list)
     applied_ks: list = field(default_factory=list)
 
-    def saw(self, view, builds) -> None: ...
+    def saw(self, view) -> None: ...
 
     def opened(self, number, proposal) -> None:
         self.opened_numbers.append(number)
@@ -131,6 +133,7 @@ class House:
     algorithm: str = "spsa"
     in_flight: int | Auto = 2
     iterations: int = 4
+    stop_when: float | None = None
     delivery: FixedDelivery = field(default_factory=FixedDelivery)
     watched: Watched = field(default_factory=Watched)
     projected: list = field(default_factory=list)
@@ -138,7 +141,7 @@ class House:
 
     def __post_init__(self) -> None:
         theta, state = self.tuning.start()
-        wanted = settings(self.in_flight, self.iterations)
+        wanted = settings(self.in_flight, self.iterations, self.stop_when)
         self.run = self.store.create_run(
             new_run(
                 name=self.name,
@@ -168,7 +171,7 @@ class House:
             "store": queries,
             "master_lease": self.store.acquire(self.run.id, "m", 1000),
             "tuning": self.tuning,
-            "settings": settings(self.in_flight, self.iterations),
+            "settings": settings(self.in_flight, self.iterations, self.stop_when),
             "delivery": self.delivery,
             "watcher": self.watched,
             "project": self.projected.append,

@@ -6,12 +6,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from builders import Stage, stage
-from console import environment, worker
+from builders import Stage, published, stage
+from console import ROOT, environment, worker
 from engines.faulty import LOSER, WINNER, engine, start_book, wait_until
 from invariants import broken
 from shell import Shell
-from test_worker_loop import published
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.db.migrate import upgrade
@@ -92,3 +91,34 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
             for process in made.processes:
                 process.kill()
                 process.wait()
+
+
+class OneIteration:
+    """A database with an open iteration, and worker processes on it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+
+    def open(self, time_control: TimeControl, **minus: object) -> None:
+        plus_path = engine(self.folder, "plus", moves=WINNER)
+        minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
+        with open_store(self.url, durable=False) as store:
+            stage(store).open(
+                plus=published(plus_path),
+                minus=published(minus_path),
+                plus_options={},
+                minus_options={},
+                terms=GameSettings(
+                    time_control=time_control, book=Book(name=str(start_book(self.folder)))
+                ),
+            )
+
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        cache = self.folder / "cache"
+        return subprocess.Popen(
+            worker("--spsa", "-c", "1", "--engines-cache", str(cache), *map(str, words)),
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(DATABASE_URL=self.url),
+        )

@@ -4,8 +4,48 @@ import sys
 import time
 from pathlib import Path
 
-from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
 from tuner import PATIENCE, Tuner
+
+ENGINE = Path(__file__).parent / "engines" / "optional.py"
+
+
+CONFIG = """
+[run]
+name = "small"
+seed = 3
+[time_control]
+kind = "depth"
+low = 1
+high = 1
+[games]
+games_per_iteration = 4
+batch_size = 2
+[spsa]
+max_iterations = 3
+[delivery]
+kind = "uci"
+engine = "optional"
+[build]
+distribute = "database"
+[adjudication]
+max_moves = 20
+"""
+
+
+PARAMS = """
+[boldness]
+value = 3
+min = 0
+max = 50
+step = 2
+
+[calm]
+value = 10
+min = 0
+max = 50
+step = 4
+option = "patience"
+"""
 
 
 def uci_tuner(

@@ -10,11 +10,11 @@ from typing import Any
 import chess
 import click
 import pytest
+from console import compete as run_compete
 from engines.faulty import engine
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_worker_match import compete as run_compete
 
 from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS

@@ -9,11 +9,12 @@ from typing import Any
 
 import chess.pgn
 import pytest
+from console import compete
 from engines.faulty import LOSER, PATIENT, WINNER, engine, spec, start_book, started
 from fuzzing import SUSPECT, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_worker_match import Fleet, compete
+from trials import OneIteration
 
 from spsa.core.game_settings import Declarations, TimeControl
 from spsa.core.game_settings.numbers import (
@@ -344,7 +345,7 @@ def test_a_worker_survives_the_numbers_of_a_liar(
 ) -> None:
     says = tmp_path / "says"
     says.write_bytes(LIES)
-    fleet = Fleet(database_url, tmp_path)
+    fleet = OneIteration(database_url, tmp_path)
     fleet.open(TimeControl(low=0.01, high=0.02), says=says)
     worker = fleet.start("--max-batches", 2)
     _, err = worker.communicate(timeout=240)

@@ -13,10 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from builders import stage
+from builders import NODES, published, stage
 from console import ROOT, call, environment, worker, write_project
 from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
-from test_worker_loop import NODES, published
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.db.store import open_store

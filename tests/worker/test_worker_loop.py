@@ -11,12 +11,22 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from builders import LEASE, Stage, new_engine, new_worker, result_of, stage
+from builders import (
+    LEASE,
+    NODES,
+    Stage,
+    digest,
+    new_engine,
+    new_worker,
+    published,
+    result_of,
+    stage,
+)
 from engines.faulty import LOSER, PATIENT, WINNER, children, engine, start_book, wait_until
 
 from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
 from spsa.core.scoring import Tally
-from spsa.db.store import NewEngine, Store, open_store
+from spsa.db.store import Store, open_store
 from spsa.errors import (
     ArtifactMismatch,
     BatchFailed,
@@ -40,7 +50,6 @@ from worker.runner.openings import drawn_time, load
 from worker.runner.pool import Pool
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
-NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 LONG = TimeControl(kind=TimeKind.MOVETIME, low=60.0, high=60.0)
 PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
@@ -54,14 +63,6 @@ def store(sqlite_url: str) -> Iterator[Store]:
 @pytest.fixture
 def staged(store: Store) -> Stage:
     return stage(store)
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def published(path: Path, **over: object) -> NewEngine:
-    return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`compete`, as a person types it: matches, reports, exit codes, and a worker that is killed."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,35 +12,18 @@ from typing import Any
 
 import chess.pgn
 import pytest
-from builders import stage
+from console import ROOT, compete, environment, worker
 from engines.faulty import LOSER, WINNER, alive, engine, start_book, wait_until
-from test_worker_loop import published
+from trials import OneIteration
 
-from spsa.core.game_settings import Book, GameSettings, TimeControl
-from spsa.db.store import open_store
+from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
 from worker import address, machine
 from worker.options import engine_limits
 from worker.runner.openings import permutation
 from worker.uci.spawning import EngineLimits
 
-ROOT = Path(__file__).parents[2]
 DECLARED = "Margin type spin default 0 min -9 max 9"
-
-
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "worker", *map(str, words)]
-
-
-def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    return kept | {"PYTHONPATH": str(ROOT)} | more
-
-
-def compete(*words: object, cwd: Path = ROOT, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words), capture_output=True, text=True, cwd=cwd, env=environment(**more)
-    )
 
 
 @pytest.fixture
@@ -183,17 +165,9 @@ def test_ctrl_c_reports_what_was_played(winner: Path, tmp_path: Path) -> None:
         tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
     )
     running = subprocess.Popen(
-        command(
-            winner,
-            hanging,
-            "--games",
-            200,
-            "--movetime",
-            60,
-            "--book",
-            start_book(tmp_path),
-            "-c",
-            1,
+        worker(
+            *(str(winner), str(hanging), "--games", "200", "--movetime", "60"),
+            *("--book", str(start_book(tmp_path)), "-c", "1"),
         ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -276,44 +250,15 @@ def test_a_worker_never_loads_numpy() -> None:
     assert done.returncode == 0
 
 
-class Fleet:
-    """A database with an open iteration, and worker processes on it."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self.url, self.folder = url, folder
-
-    def open(self, time_control: TimeControl, **minus: object) -> None:
-        plus_path = engine(self.folder, "plus", moves=WINNER)
-        minus_path = engine(self.folder, "minus", **{"moves": LOSER} | minus)
-        with open_store(self.url, durable=False) as store:
-            stage(store).open(
-                plus=published(plus_path),
-                minus=published(minus_path),
-                plus_options={},
-                minus_options={},
-                terms=GameSettings(
-                    time_control=time_control, book=Book(name=str(start_book(self.folder)))
-                ),
-            )
-
-    def start(self, *words: object) -> subprocess.Popen[str]:
-        cache = self.folder / "cache"
-        return subprocess.Popen(
-            command("--spsa", "-c", 1, "--engines-cache", cache, *words),
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=environment(DATABASE_URL=self.url),
-        )
-
-
 @pytest.fixture
-def fleet(sqlite_url: str, tmp_path: Path) -> Fleet:
-    return Fleet(sqlite_url, tmp_path)
+def fleet(sqlite_url: str, tmp_path: Path) -> OneIteration:
+    return OneIteration(sqlite_url, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., list[Any]]) -> None:
+def test_a_worker_process_plays_an_iteration(
+    fleet: OneIteration, sql: Callable[..., list[Any]]
+) -> None:
     fleet.open(TimeControl(low=0.01, high=0.02))
     worker = fleet.start("--max-batches", 2, "--log-format", "json")
     _, err = worker.communicate(timeout=240)
@@ -326,7 +271,7 @@ def test_a_worker_process_plays_an_iteration(fleet: Fleet, sql: Callable[..., li
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
 def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
-    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
+    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]], expire: Callable[..., None]
 ) -> None:
     marker, pid = tmp_path / "marker", tmp_path / "pid"
     fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker, pid=pid)
@@ -346,7 +291,7 @@ def test_a_killed_worker_leaves_no_engine_and_another_plays_its_batch(
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_terminated_worker_hands_its_batch_back(
-    fleet: Fleet, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int
+    fleet: OneIteration, tmp_path: Path, sql: Callable[..., list[Any]], number: int, code: int
 ) -> None:
     marker = tmp_path / "marker"
     fleet.open(TimeControl(low=60, high=60), fault="hang", at_ply=1, only_once=marker)

@@ -193,6 +193,13 @@ def test_options_it_declares_are_taken(start: Starts) -> None:
     assert start(options, option=declared).options == options
 
 
+def test_a_switch_is_tuned_as_0_or_1(start: Starts, tmp_path: Path) -> None:
+    start({"Ponder": "1"}, option="Ponder type check default false", log=tmp_path / "log").search(
+        START, IN_TIME
+    )
+    assert "setoption name Ponder value true\n" in (tmp_path / "log").read_text()
+
+
 def test_more_options_than_a_pipe_holds_are_taken(start: Starts) -> None:
     options = {f"Parameter{n:05}OfThirtyCharacters": "7" for n in range(2_500)}
     running = start(options, option=[f"{name} type spin default 1 min 0 max 9" for name in options])

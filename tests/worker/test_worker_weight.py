@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import stage
+from builders import NODES, published, stage
 from console import call
 from engines.faulty import LOSER, WINNER, engine, start_book
-from test_worker_loop import NODES, published
 
 from spsa.core.game_settings import Book, GameSettings
 from spsa.db.store import open_store

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from spsa.core.game_settings import Book
-from spsa.db.store import BatchResult, Claim, Engine
+from spsa.db.store import BatchResult, Claim
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
@@ -103,19 +103,44 @@ class JobMaker:
     def job(self, claim: Claim) -> Job:
         """TuningError where this machine lacks an engine or the book of the batch."""
         binaries = self._engines.binaries(claim)
+        files = {
+            option: str(self._engines.path(file))
+            for option, file in claim.terms.engine_files.items()
+        }
         wanted = claim.terms.book
         if wanted not in self._books:
             self._books[wanted] = load(wanted)
-        return job_of(claim, binaries, self._books[wanted], self._timeouts)
+        return job_of(claim, binaries, self._books[wanted], self._timeouts, files)
 
 
-def job_of(claim: Claim, binaries: Binaries, book: OpeningBook, timeouts: UciTimeouts) -> Job:
-    """What a slot plays; it follows from the claim alone, on every machine."""
+def job_of(
+    claim: Claim,
+    binaries: Binaries,
+    book: OpeningBook,
+    timeouts: UciTimeouts,
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> Job:
+    """What a slot plays; it follows from the claim alone, on every machine.
+
+    `files` are the options that name a file, with the paths of this machine.
+    """
     game_settings = claim.terms
+    common = {**game_settings.engine_options, **files}
+    arguments = game_settings.engine_arguments
     return Job(
         key=claim.claim_id,
-        plus=_spec("plus", binaries.plus, game_settings.engine_options, claim.plus),
-        minus=_spec("minus", binaries.minus, game_settings.engine_options, claim.minus),
+        plus=EngineSpec(
+            name="plus",
+            path=str(binaries.plus),
+            options={**common, **claim.plus.options},
+            arguments=arguments,
+        ),
+        minus=EngineSpec(
+            name="minus",
+            path=str(binaries.minus),
+            options={**common, **claim.minus.options},
+            arguments=arguments,
+        ),
         pairings=tuple(_pairing(claim, index, book) for index in range(claim.pairs)),
         conditions=Conditions(
             time_control=game_settings.time_control,
@@ -132,7 +157,3 @@ def _pairing(claim: Claim, index: int, book: OpeningBook) -> Pairing:
         opening=book.opening(claim.run_seed, number),
         time=drawn_time(claim.terms.time_control, claim.seed, index),
     )
-
-
-def _spec(side: str, path: Path, common: Mapping[str, str], engine: Engine) -> EngineSpec:
-    return EngineSpec(name=side, path=str(path), options={**common, **engine.options})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.builds.artifacts import Copy, fetch
+from spsa.core.game_settings import SideFile
 from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
@@ -56,8 +57,10 @@ class EngineCache:
             self._trust_key.check(order_of(claim), claim.signature)
         return Binaries(plus=self.path(claim.plus), minus=self.path(claim.minus))
 
-    def path(self, engine: Engine) -> Path:
-        """A verified copy; ArtifactMismatch when this machine finds no file with that hash.
+    def path(self, engine: Engine | SideFile) -> Path:
+        """A verified copy of a binary or a side file.
+
+        ArtifactMismatch when this machine finds no file with that hash.
 
         A copy that has changed on disk since it was verified is verified again.
         """
@@ -67,7 +70,7 @@ class EngineCache:
             self._remove_oldest()
         return copy.path
 
-    def _fetched(self, engine: Engine) -> Copy:
+    def _fetched(self, engine: Engine | SideFile) -> Copy:
         try:
             return fetch(Path(engine.path), engine.sha256, self._folder)
         except TuningError as error:

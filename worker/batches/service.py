@@ -93,7 +93,7 @@ def serve(service: Service) -> int:
         with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
             info = _info(service)
             client = DatabaseClient(store, info, service.lease, RECONNECT)
-            engines = EngineCache(_cache(service), store.engine_bytes, service.trust_key)
+            engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
             with _view(service, info.name) as view:
                 return Worker(client, pool, engines, service.options, received, view).run()
 
@@ -126,7 +126,7 @@ def _opened_store(service: Service, received: Interrupts) -> Store | None:
     return None
 
 
-def _cache(service: Service) -> Path:
+def engine_folder(service: Service) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = service.engines_cache or default_folder()
     try:

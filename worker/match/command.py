@@ -9,7 +9,7 @@ from typing import Any, Self, TextIO
 
 import click
 
-from spsa.core.game_settings import Book
+from spsa.core.game_settings import Book, TimeControl
 from spsa.output import echo, echo_json
 from spsa.text import printable
 from worker.logs import set_up
@@ -63,7 +63,9 @@ def run_match(command: MatchCommand) -> int:
     timeouts = match.conditions.timeouts
     with (
         interrupts() as received,
-        _pgn_writer(command) as write,
+        pgn_writer(
+            command.pgn, match.first.name, match.second.name, match.conditions.time_control
+        ) as write,
         Pool(min(command.concurrency, match.pairs), timeouts, command.limits) as pool,
     ):
         tune_interpreter()
@@ -118,22 +120,23 @@ def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:
 
 
 @contextmanager
-def _pgn_writer(command: MatchCommand) -> Iterator[Callable[[Pair], None]]:
-    """Writes each pair to the PGN file as soon as it is over; nothing where no file is named."""
-    if command.pgn is None:
+def pgn_writer(
+    path: Path | None, plus: str, minus: str, time_control: TimeControl
+) -> Iterator[Callable[[Pair], None]]:
+    """Appends each pair to the file as soon as it is over; does nothing where no file is named.
+
+    `plus` and `minus` are the names of the engines.
+    """
+    if path is None:
         yield lambda pair: None
         return
     # Imported late: chess.pgn brings asyncio, and few matches write PGN.
     from worker.match.pgn import PgnFormat
 
-    match = command.match
     pgn = PgnFormat(
-        plus=match.first.name,
-        minus=match.second.name,
-        time_control=match.conditions.time_control,
-        date=f"{date.today():%Y.%m.%d}",
+        plus=plus, minus=minus, time_control=time_control, date=f"{date.today():%Y.%m.%d}"
     )
-    with _opened(command.pgn) as file:
+    with _opened(path) as file:
         yield lambda pair: print(pgn.pair(pair), end="", file=file, flush=True)
 
 

@@ -42,11 +42,12 @@ class UciTimeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
-    """An executable file, and the options that the engine gets before its games."""
+    """An executable file, its arguments, and the options that it gets before its games."""
 
     name: str
     path: str
     options: Mapping[str, str]
+    arguments: tuple[str, ...] = ()
 
 
 class Limit(NamedTuple):
@@ -66,11 +67,12 @@ class UciEngine:
         """Start the program and send `uci`; `introduce` has to follow."""
         self.name = spec.name
         self.path = spec.path
+        self._arguments = spec.arguments
         self.options: dict[str, str] = {}
         self._timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self._declared = Declarations()
-        self._process = EngineProcess(spec.path, alarm, limits)
+        self._process = EngineProcess(spec.path, alarm, limits, spec.arguments)
         try:
             self._process.write(b"uci\n")
         except EngineFault:
@@ -103,7 +105,8 @@ class UciEngine:
 
     def serves(self, spec: EngineSpec) -> bool:
         """Whether this process can play as `spec`: no option would keep an older value."""
-        return self.path == spec.path and self.options.keys() <= spec.options.keys()
+        same = (self.path, self._arguments) == (spec.path, spec.arguments)
+        return same and self.options.keys() <= spec.options.keys()
 
     def prepare(self) -> None:
         """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""
@@ -168,7 +171,9 @@ class UciEngine:
             return self._read_search(started + limit.seconds)
         except Overdue:
             if not limit.stop_seconds:
-                raise EngineFault("hang", f"no bestmove within {limit.seconds:.3g} s") from None
+                asked = limit.go.decode().strip()
+                reason = f"no bestmove within {limit.seconds:.3g} s of `{asked}`"
+                raise EngineFault("hang", reason) from None
         return self._stopped_move(limit.stop_seconds)
 
     def _stopped_move(self, seconds: float) -> tuple[bytes, bytes]:

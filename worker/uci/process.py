@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from spsa.errors import EngineFault
@@ -63,12 +63,14 @@ class EngineProcess:
     has to make it that lives as long as the worker plays.
     """
 
-    def __init__(self, path: str, alarm: Alarm, limits: EngineLimits) -> None:
+    def __init__(
+        self, path: str, alarm: Alarm, limits: EngineLimits, arguments: Sequence[str] = ()
+    ) -> None:
         self._reaper = limits.orphan_reaper
         self._id = self._reaper.new_id() if self._reaper else ""
         self._folders = limits.folders
         self._folder = self._folders.make(self._id) if self._folders else None
-        self._process = self._started(path, limits)
+        self._process = self._started(path, limits, arguments)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -81,9 +83,11 @@ class EngineProcess:
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
 
-    def _started(self, path: str, limits: EngineLimits) -> "subprocess.Popen[bytes]":
+    def _started(
+        self, path: str, limits: EngineLimits, arguments: Sequence[str]
+    ) -> "subprocess.Popen[bytes]":
         try:
-            return spawn(path, limits, self._id, self._folder)
+            return spawn(path, limits, self._id, self._folder, arguments)
         except EngineFault:
             self._remove_folder()
             raise

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,11 @@ def _lowered(what: int, limit: int) -> int:
 
 
 def spawn(
-    path: str, limits: EngineLimits, engine_id: str = "", folder: Path | None = None
+    path: str,
+    limits: EngineLimits,
+    engine_id: str = "",
+    folder: Path | None = None,
+    arguments: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     """The running program, with pipes for stdin and stdout; stderr is discarded.
 
@@ -83,7 +87,7 @@ def spawn(
     prepare = partial(_prepare, os.getpid(), limits, limits.rlimits())
     for _ in range(_BUSY_TRIES):
         try:
-            return _popen(path, engine_id, folder, prepare)
+            return _popen([path, *arguments], engine_id, folder, prepare)
         except OSError as error:
             # Another thread may just fork a child that still has this fresh binary open.
             if error.errno != errno.ETXTBSY:
@@ -95,13 +99,13 @@ def spawn(
 
 
 def _popen(
-    path: str, engine_id: str, folder: Path | None, prepare: Callable[[], None]
+    command: list[str], engine_id: str, folder: Path | None, prepare: Callable[[], None]
 ) -> "subprocess.Popen[bytes]":
     added = {ENGINE_ID: engine_id} if engine_id else {}
     if folder is not None:
         added["TMPDIR"] = str(folder)
     return subprocess.Popen(
-        [path],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -26,10 +26,14 @@ _JUNK = (
     *("*.db", "*.db-wal", "*.db-shm", "*.db-journal"),
 )
 
+_OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.profraw", "*.profdata")
+
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
     """A directory with a Cargo.toml; `excluded` are paths in it that are no part of the engine.
+
+    Without `cargo` it needs none, and what an earlier make has left there is no part of it.
 
     Cargo's configuration files in the directories above belong to it too, because a build in the
     checkout reads them. A copy keeps them in directories around the crate, so that cargo reads them
@@ -38,12 +42,13 @@ class Checkout:
 
     source: Path
     excluded: frozenset[Path] = frozenset()
+    cargo: bool = True
 
     def tree(self) -> dict[str, Entry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
         if not self.source.is_dir():
             return {}
-        above = self._above()
+        above = self._above() if self.cargo else []
         outer = {OUTER * depth + name: Entry(path) for depth, (name, path) in enumerate(above)}
         prefix = OUTER * len(above)
         inner = {prefix + name: entry for name, entry in self._walk(self.source, "")}
@@ -67,13 +72,16 @@ class Checkout:
                 yield name, Entry(path)
 
     def _is_foreign(self, path: Path) -> bool:
-        junk = any(fnmatch(path.name, pattern) for pattern in _JUNK)
+        patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
+        junk = any(fnmatch(path.name, pattern) for pattern in patterns)
         return junk or path in self.excluded or _is_build_output(path)
 
 
-def checkout(source: Path, excluded: Collection[Path] = ()) -> Checkout:
+def checkout(source: Path, excluded: Collection[Path] = (), *, cargo: bool = True) -> Checkout:
     """The checkout at `source`; InvalidInput if cargo could not build a copy of it alone."""
     root = source.resolve()
+    if not cargo:
+        return Checkout(root, resolved(excluded), cargo=False)
     if not (root / "Cargo.toml").is_file():
         raise InvalidInput([_no_crate(source)])
     for directory in root.parents:
@@ -114,7 +122,8 @@ def _stays_inside(name: str, target: str) -> bool:
 
 def _is_build_output(path: Path) -> bool:
     beside_manifest = path.name == "target" and (path.parent / "Cargo.toml").is_file()
-    return path.is_dir() and (beside_manifest or (path / "CACHEDIR.TAG").is_file())
+    marks = ("CACHEDIR.TAG", "CMakeCache.txt")
+    return path.is_dir() and (beside_manifest or any((path / mark).is_file() for mark in marks))
 
 
 def _has_member(directory: Path, crate: Path) -> bool:

@@ -1,13 +1,11 @@
-"""Runs programs in their own process groups, each with a deadline, and can stop all of them.
-
-The only thing specific to cargo is how to install it.
-"""
+"""Runs programs in their own process groups, each with a deadline, and can stop all of them."""
 
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +13,10 @@ from pathlib import Path
 from spsa.errors import BuildFailed, TuningError
 
 _INSTALL = "install Rust (https://rustup.rs), or put the directory that has it into PATH"
+_ELSE = "install it, or put the directory that has it into PATH"
 
 _ANSWER_SECONDS = 120.0
+_WATCH_SECONDS = 0.5
 
 
 class BuildCancelled(TuningError):
@@ -58,8 +58,17 @@ class Commands:
         if self._stopped.wait(seconds):
             raise BuildCancelled("the build was stopped")
 
-    def run(self, argv: Sequence[str], cwd: Path, logs: Path, timeout: float) -> Output:
+    def run(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        logs: Path,
+        timeout: float,
+        watch: Callable[[], None] = lambda: None,
+    ) -> Output:
         """Run `argv` in `cwd` and return what it wrote, which is also left in `logs`.
+
+        `watch` is called twice a second meanwhile.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
@@ -71,7 +80,7 @@ class Commands:
             old.unlink(missing_ok=True)  # which may be a link by now
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = self._start(argv, cwd, stdout.fileno(), stderr.fileno())
-        status = self._finish(process, argv, timeout)
+        status = self._finish(process, argv, timeout, watch)
         self.wait(0)
         return Output(status, _text(out), _text(err))
 
@@ -116,11 +125,20 @@ class Commands:
             self._running.add(process)
             return process
 
-    def _finish(self, process: subprocess.Popen[bytes], argv: Sequence[str], timeout: float) -> int:
+    def _finish(
+        self,
+        process: subprocess.Popen[bytes],
+        argv: Sequence[str],
+        timeout: float,
+        watch: Callable[[], None],
+    ) -> int:
+        end = time.monotonic() + timeout
         try:
-            return process.wait(timeout)
-        except subprocess.TimeoutExpired as expired:
-            raise BuildFailed(_too_long(" ".join(argv[:2]), timeout)) from expired
+            while (left := end - time.monotonic()) > 0:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(min(left, _WATCH_SECONDS))
+                watch()
+            raise BuildFailed(_too_long(" ".join(argv[:2]), timeout))
         finally:
             with self._guard:
                 _kill(process)
@@ -141,7 +159,8 @@ def _too_long(words: str, seconds: float) -> str:
 
 def _not_started(program: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"`{program}` is not found; {_INSTALL}"
+        remedy = _INSTALL if program in ("cargo", "rustc") else _ELSE
+        return f"`{program}` is not found; {remedy}"
     return f"`{program}` cannot be started: {error.strerror}"
 
 

@@ -1,7 +1,7 @@
 """Calls cargo in a work copy: finds the binary to build, and reports errors."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ _LOOK_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A binary that cargo built, and the target triple if it is not the host's."""
+    """A binary that was built, and the triple of the machines that can run it."""
 
     executable: Path
-    target: str | None
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,23 @@ class Compiler:
         argv = ["cargo", "generate-lockfile", *offline]
         _succeeded(self.commands.run(argv, crate, logs, self.settings.timeout), logs)
 
-    def build(self, binary: str, crate: Path, target: Path, logs: Path) -> Compiled:
-        """Compile; BuildFailed has the compiler's own errors."""
-        argv = ["cargo", "build", *self.settings.flags, "--bin", binary, *self._triple()]
-        argv += ["--target-dir", str(target), "--message-format=json", "--color=never"]
-        output = self.commands.run(argv, crate, logs, self.settings.timeout)
+    def build(
+        self, binary: str, crate: Path, target: Path, logs: Path, watch: Callable[[], None]
+    ) -> tuple[Path, str | None]:
+        """Compile, calling `watch` meanwhile; BuildFailed has the compiler's own errors.
+
+        Returns the binary, and the target triple if it is not the host's.
+        """
+        argv = ["cargo", "build", *self.settings.flags, *self._package(), "--bin", binary]
+        argv += [*self._triple(), "--target-dir", str(target)]
+        argv += ["--message-format=json", "--color=never"]
+        output = self.commands.run(argv, crate, logs, self.settings.timeout, watch)
         _succeeded(output, logs)
         executable = _executable(output.stdout, binary)
-        return Compiled(executable, _triple_of(executable, target))
+        return executable, _triple_of(executable, target)
+
+    def _package(self) -> list[str]:
+        return ["--package", self.settings.package] if self.settings.package else []
 
     def _triple(self) -> list[str]:
         return ["--target", self.settings.target] if self.settings.target else []
@@ -66,11 +75,25 @@ class Compiler:
         output = self.commands.run(argv, crate, logs, _LOOK_SECONDS)
         _succeeded(output, logs)
         packages: list[dict[str, Any]] = json.loads(output.stdout)["packages"]
-        return packages
+        wanted = self.settings.package
+        chosen = [package for package in packages if wanted in (None, package["name"])]
+        if not chosen:
+            raise InvalidInput([_no_package(self.settings, [p["name"] for p in packages])])
+        return chosen
 
 
 def _binaries(package: Mapping[str, Any]) -> list[str]:
     return [target["name"] for target in package["targets"] if "bin" in target["kind"]]
+
+
+def _no_package(settings: BuildSettings, choices: Sequence[str]) -> Fault:
+    return Fault(
+        file=str(settings.source_path / "Cargo.toml"),
+        line=None,
+        name="package",
+        found=f'the workspace has no package "{settings.package}"',
+        remedy=f"name one of: {', '.join(sorted(choices))}",
+    )
 
 
 def _unclear(settings: BuildSettings, choices: Sequence[str]) -> Fault:

@@ -10,21 +10,25 @@ from pathlib import Path
 from spsa.builds.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
 from spsa.builds.cargo.commands import Commands
 from spsa.builds.cargo.pinned import Pinned
-from spsa.builds.cargo.smoke import SmokeTimeouts
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSettings:
-    """How to build an engine.
+    """How to build an engine, by cargo or by another command.
 
     `flags` go to `cargo build` unchanged; they may include `--locked` and `--offline`. `binary` may
-    be None if the crate has just one. `timeout` is in seconds for each engine. `bench` says whether
-    the engine must have a `bench` command with a node count (True), may have one (None), or is not
-    asked for one (False). `at_once` pairs of engines are built at a time, each in its own work
-    copies. `smoke` limits the smoke test.
+    be None if the crate, or the `package` of its workspace, has just one. With a `command`, that is
+    run instead of cargo, and `binary` is the path of what it makes. `timeout` is in seconds for
+    each engine. `bench` says whether the engine must have a `bench` command with a node count
+    (True), may have one (None), or is not asked for one (False). `at_once` pairs of engines are
+    built at a time, each in its own work copies. `smoke` limits the smoke test, in which the engine
+    has to obey `first_search`.
     """
 
     source_path: Path
+    command: tuple[str, ...] = ()
+    package: str | None = None
     binary: str | None = None
     flags: tuple[str, ...] = ("--release",)
     target: str | None = None
@@ -32,6 +36,7 @@ class BuildSettings:
     bench: bool | None = None
     smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
+    first_search: FirstSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Rendered:
 _DECIDING = re.compile(
     r"RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS|RUSTC(_.*)?|RUSTUP_TOOLCHAIN|CARGO_INCREMENTAL"
     r"|CARGO_(?!TARGET_DIR|BUILD_TARGET_DIR|BUILD_JOBS)(BUILD|PROFILE|TARGET|UNSTABLE)_.*|(HOST_|TARGET_)?(CC|CXX|AR|CFLAGS|CXXFLAGS)(_.*)?"
+    r"|CPPFLAGS|LDFLAGS|LDLIBS|ARCH"
 )
 _NATIVE = "target-cpu=native"
 
@@ -81,23 +87,18 @@ class BuildEnvironment:
         """The build key: equal for equal values, source, flags, target, compiler and settings."""
         settings = self.settings
         surroundings = self._surroundings()
-        parts = {
-            "values": dict(rendered.values),
-            "files": {name: _hash(text) for name, text in rendered.files.items()},
+        parts = values_of(rendered) | {
             "source": self.pinned.sha256,
+            "package": settings.package,
             "binary": settings.binary,
             "flags": settings.flags,
             "target": settings.target,
             "rustc": toolchain.description,
-            "environment": self._deciding(),
+            "environment": environment_of(self.commands),
             "configuration": surroundings,
             "processor": self._processor(surroundings),
         }
-        return _hash(json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":")))
-
-    def _deciding(self) -> dict[str, str]:
-        """The variables that change the compiled binary, such as RUSTFLAGS."""
-        return {k: v for k, v in self.commands.environment.items() if _DECIDING.fullmatch(k)}
+        return digest_of(parts)
 
     def _surroundings(self) -> list[str]:
         """Cargo's configuration outside of the source, which is not pinned."""
@@ -109,7 +110,7 @@ class BuildEnvironment:
         """This machine's processor features if the build targets exactly this processor."""
         tree = self.pinned.tree()
         own = [_text(e.path) for name, e in tree.items() if name.endswith(CONFIGURATIONS)]
-        texts = [*surroundings, *own, *self._deciding().values(), *self.settings.flags]
+        texts = [*surroundings, *own, *environment_of(self.commands).values(), *self.settings.flags]
         if not any(_NATIVE in text for text in texts):
             return None
         return self._rustc("--print", "cfg", "-C", _NATIVE)
@@ -117,6 +118,24 @@ class BuildEnvironment:
     def _rustc(self, *arguments: str) -> str:
         argv = [self.commands.environment.get("RUSTC", "rustc"), *arguments]
         return self.commands.answer(argv, self.pinned.crate)
+
+
+def values_of(rendered: Rendered) -> dict[str, object]:
+    """What a build key says of an engine's values."""
+    return {
+        "values": dict(rendered.values),
+        "files": {name: _hash(text) for name, text in rendered.files.items()},
+    }
+
+
+def environment_of(commands: Commands) -> dict[str, str]:
+    """The variables that change the compiled binary, such as RUSTFLAGS."""
+    return {k: v for k, v in commands.environment.items() if _DECIDING.fullmatch(k)}
+
+
+def digest_of(parts: Mapping[str, object]) -> str:
+    """The build key of these inputs."""
+    return _hash(json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":")))
 
 
 def _home_configuration() -> Iterator[Path]:

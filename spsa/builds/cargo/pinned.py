@@ -34,6 +34,8 @@ class Pinned:
     @property
     def prefix(self) -> str:
         prefix = ""
+        if not self.checkout.cargo:
+            return prefix
         while (self.path / prefix).is_dir() and not (self.path / prefix / "Cargo.toml").is_file():
             prefix += OUTER
         return prefix
@@ -63,19 +65,20 @@ class Pinned:
             return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
 
 
-def source_sha256(source: Path, exclude: Collection[Path] = ()) -> str:
+def source_sha256(source: Path, exclude: Collection[Path] = (), *, cargo: bool = True) -> str:
     """The hash by which `pin` would name the checkout's content now."""
     with tree.disk_faults_told():
-        return tree.digest(tree.manifest(checkout(source, exclude).tree()))
+        return tree.digest(tree.manifest(checkout(source, exclude, cargo=cargo).tree()))
 
 
-def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
+def pin(source: Path, work: Path, exclude: Collection[Path] = (), *, cargo: bool = True) -> Pinned:
     """Copy the checkout's present content to `work/pinned/<its hash>`, unless it is there.
 
     `exclude` are paths inside the checkout that are no part of the engine: params.toml, the folder
-    of published engines. Raises InvalidInput if `source` is no crate that can be built on its own.
+    of published engines, what a declared command makes. Raises InvalidInput if `source` has to be a
+    crate for `cargo` and is none that can be built on its own.
     """
-    origin = checkout(source, [*exclude, work])
+    origin = checkout(source, [*exclude, work], cargo=cargo)
     with tree.disk_faults_told():
         entries = tree.manifest(origin.tree())
         pinned = _pinned(origin, work, tree.digest(entries))
@@ -85,17 +88,24 @@ def pin(source: Path, work: Path, exclude: Collection[Path] = ()) -> Pinned:
     return pinned
 
 
-def resume(source: Path, work: Path, sha256: str, exclude: Collection[Path] = ()) -> Pinned:
+def resume(
+    source: Path,
+    work: Path,
+    sha256: str,
+    exclude: Collection[Path] = (),
+    *,
+    cargo: bool = True,
+) -> Pinned:
     """The pinned source of a run that began with `sha256`.
 
     A missing copy is made again from the checkout if that still has the same content. Otherwise
     raises SourceChanged with what differs.
     """
-    origin = Checkout(source.resolve(), resolved([*exclude, work]))
+    origin = Checkout(source.resolve(), resolved([*exclude, work]), cargo)
     pinned = _pinned(origin, work, sha256)
     with tree.disk_faults_told():
         if not pinned.path.is_dir():
-            entries = tree.manifest(checkout(source, [*exclude, work]).tree())
+            entries = tree.manifest(checkout(source, [*exclude, work], cargo=cargo).tree())
             _refuse_other(pinned, entries)
             _store(pinned, entries)
         pinned.verify()

@@ -15,14 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from spsa.core.game_settings import Declarations, counted
+from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
 from spsa.core.game_settings.numbers import MOST_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _TAIL = 65_536
 _SHOWN_LINES = 12
+_SLOWEST = 100.0  # nodes a second, as for the games of workers
+_GRACE = 10.0
+_LONGEST = 120.0
 _BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
 _COUNTS = (
@@ -30,6 +34,9 @@ _COUNTS = (
     re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
     re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
 )
+
+
+Hear = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +47,91 @@ class SmokeTimeouts:
     bench: float = 60.0
 
 
-class _Silent(Exception):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSearch:
+    """A `go` line, and the seconds until `bestmove` is due."""
+
+    go: str
+    seconds: float
+
+    @classmethod
+    def of(cls, control: TimeControl) -> Self:
+        """The longest search of a run: an engine that ignores this limit would hang in games."""
+        match control.kind:
+            case TimeKind.NODES:
+                return cls.of_nodes(int(control.high))
+            case TimeKind.DEPTH:
+                return cls(go=f"go depth {int(control.high)}", seconds=_LONGEST)
+            case TimeKind.MOVETIME:
+                go = f"go movetime {max(1, round(control.high * 1000))}"
+                return cls(go=go, seconds=control.high + _GRACE)
+        base, gain = (max(1, round(s * 1000)) for s in (control.high, control.increment))
+        go = f"go wtime {base} btime {base} winc {gain} binc {gain}"
+        return cls(go=go, seconds=control.high + _GRACE)
+
+    @classmethod
+    def of_nodes(cls, nodes: int) -> Self:
+        seconds = nodes / _SLOWEST + _GRACE
+        return cls(go=f"go nodes {nodes}", seconds=min(seconds, _LONGEST))
+
+
+class Silent(Exception):
     """The engine ended, or its deadline passed."""
 
 
-class _Trial:
+class Trial:
     """One process of the engine under test; keeps the end of what it writes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self._process = process
-        self._deadline = deadline
+        self.give(seconds)
         self._unheard = b""  # what has come since the last line that was looked at
         self.tail = b""
+
+    def give(self, seconds: float) -> None:
+        """Set the time for all that is read from now on."""
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
 
     def send(self, command: str) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{command}\n".encode())
 
-    def expect(self, answer: str, hear: Callable[[str], None] = lambda line: None) -> None:
-        """Read until there is a line `answer`; `hear` gets each line before it."""
-        while not self._heard(answer.encode(), hear):
+    def expect(self, answer: str, hear: Hear = lambda line: None) -> str:
+        """Read until a line begins with the word `answer`; `hear` gets each line before it."""
+        while (line := self._heard(answer.encode(), hear)) is None:
             if not self._read():
-                raise _Silent(f"it ended without saying `{answer}`")
+                raise Silent(f"it {self._end()} without saying `{answer}`")
+        return line.decode(errors="replace").strip()
 
-    def _heard(self, answer: bytes, hear: Callable[[str], None]) -> bool:
+    def _heard(self, answer: bytes, hear: Hear) -> bytes | None:
         *lines, rest = self._unheard.split(b"\n")
         for number, line in enumerate(lines, start=1):
-            if line.strip() == answer:
+            if line.split(maxsplit=1)[:1] == [answer]:
                 self._unheard = b"\n".join([*lines[number:], rest])
-                return True
+                return line
             hear(line.decode(errors="replace").strip())
-        self._unheard = b"" if rest.strip() == answer else rest[-_TAIL:]
-        return rest.strip() == answer
+        found = rest.strip() == answer
+        self._unheard = b"" if found else rest[-_TAIL:]
+        return rest if found else None
+
+    def search(self, position: str, first: FirstSearch, hear: Hear = lambda line: None) -> str:
+        """The move that the engine finds. Raises Silent with what was asked."""
+        self.give(first.seconds)
+        self.send(f"{position}\n{first.go}")
+        try:
+            words = self.expect("bestmove", hear).split()
+        except Silent as silent:
+            raise Silent(f"asked `{first.go}`, {silent}") from None
+        return words[1] if len(words) > 1 else ""
+
+    def _end(self) -> str:
+        """How it ended, as a shell would say it."""
+        with suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(1.0)
+            return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
+        return "closed its output"
 
     def read_out(self) -> None:
         """Send `quit`, close the input, and read until the engine closes its output."""
@@ -98,33 +157,45 @@ class _Trial:
         assert self._process.stdout is not None
         left = self._deadline - time.monotonic()
         if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-            raise _Silent("it did not answer in time")
+            raise Silent(f"it did not answer in time ({self._seconds:g} s)")
         chunk = os.read(self._process.stdout.fileno(), _TAIL)
         self.tail = (self.tail + chunk)[-_TAIL:]
         self._unheard += chunk
         return bool(chunk)
 
 
-def examine(binary: Path, bench: bool | None, timeouts: SmokeTimeouts) -> int | None:
+def examine(
+    binary: Path,
+    bench: bool | None,
+    timeouts: SmokeTimeouts,
+    arguments: Sequence[str] = (),
+    first_search: FirstSearch | None = None,
+) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
+
+    It also has to obey the limit of `first_search`.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    _shake_hands(binary, timeouts.handshake)
+    command = [str(binary), *arguments]
+    _shake_hands(command, timeouts.handshake, first_search=first_search)
     if bench is False:
         return None
-    nodes, words = _bench(binary, timeouts.bench)
+    nodes, words = _bench(command, timeouts.bench)
     if nodes is None and bench:
         raise SmokeTestFailed(f"`bench` gave no node count within {timeouts.bench:g} s\n{words}")
     return nodes
 
 
-def declared_options(binary: Path, timeouts: SmokeTimeouts) -> Declarations:
+def declared_options(
+    binary: Path, timeouts: SmokeTimeouts, arguments: Sequence[str] = ()
+) -> Declarations:
     """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
     declarations = Declarations()
     try:
-        _shake_hands(binary, timeouts.handshake, declarations.read_line)
+        command = [str(binary), *arguments]
+        _shake_hands(command, timeouts.handshake, declarations.read_line)
     except EngineFault as fault:
         raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
     return declarations
@@ -141,33 +212,38 @@ def node_count(output: str) -> int | None:
 
 
 def _shake_hands(
-    binary: Path, seconds: float, hear: Callable[[str], None] = lambda line: None
+    command: Sequence[str],
+    seconds: float,
+    hear: Hear = lambda line: None,
+    first_search: FirstSearch | None = None,
 ) -> None:
     """Take the engine to `readyok`; `hear` gets each line that it says before `uciok`."""
-    with _trial([str(binary)], seconds) as trial:
+    with trial_of(command, seconds) as trial:
         try:
             trial.send("uci")
             trial.expect("uciok", hear)
             trial.send("isready")
             trial.expect("readyok")
+            if first_search is not None:
+                trial.search("position startpos", first_search)
             trial.send("quit")
-        except _Silent as silent:
-            words = f"the UCI handshake failed: {silent} ({seconds:g} s)"
+        except Silent as silent:
+            words = f"the UCI handshake failed: {silent}"
             raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
 
 
-def _bench(binary: Path, seconds: float) -> tuple[int | None, str]:
-    with _trial([str(binary), "bench"], seconds) as trial, suppress(_Silent):
+def _bench(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+    with trial_of([*command, "bench"], seconds) as trial, suppress(Silent):
         trial.read_out()
     output = trial.tail.decode(errors="replace")
     return node_count(output), _last_lines(trial.tail)
 
 
 @contextmanager
-def _trial(argv: Sequence[str], seconds: float) -> Iterator[_Trial]:
+def trial_of(argv: Sequence[str], seconds: float) -> Iterator[Trial]:
     """A process in an empty directory of its own, killed with its whole group at the end."""
     with tempfile.TemporaryDirectory(prefix="spsa-smoke-") as directory:
-        trial = _Trial(_start(argv, Path(directory)), time.monotonic() + seconds)
+        trial = Trial(_start(argv, Path(directory)), seconds)
         try:
             yield trial
         finally:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spsa.builds.cargo.tree import Entry, Tree, tree_at
 
-_AHEAD_NS = 2_000_000_000
+AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1
 
 
@@ -70,6 +70,10 @@ class WorkCopy:
         for name, entry in source.items():
             self._put(name, entry, rewritten.get(name), present.get(name))
 
+    @property
+    def _was_compiled(self) -> bool:
+        return any(self.home.glob("target-*"))
+
     def _put(self, name: str, entry: Entry, text: str | None, present: Entry | None) -> None:
         content = None if entry.link is not None else _content(entry, text)
         if present is not None and _equal(present, entry, content):
@@ -81,7 +85,8 @@ class WorkCopy:
         else:
             draft.write_bytes(content)
             draft.chmod(entry.mode)
-            _touch(draft, present)
+            if present is not None or self._was_compiled:
+                _touch(draft, present)
         target = self.tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(target)
@@ -125,7 +130,7 @@ def _touch(draft: Path, present: Entry | None) -> None:
     resolution of a file system (FAT), and the wall clock may have been set back.
     """
     last = present.path.lstat().st_mtime_ns if present is not None else 0
-    date = max(time.time_ns(), last) + _AHEAD_NS
+    date = max(time.time_ns(), last) + AHEAD_NS
     os.utime(draft, ns=(date, date))
 
 

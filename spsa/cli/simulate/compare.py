@@ -59,7 +59,7 @@ def _parts(text: str) -> list[str]:
     default="1,75",
     show_default=True,
     metavar="PAIRS,...",
-    help="Game pairs in an iteration: 1 is what the paper plays, 75 are the 150 games of a build.",
+    help="Game pairs in an iteration: 1 as in the paper, 75 as with one build for 150 games.",
 )
 @click.option(
     "--depth",
@@ -73,25 +73,30 @@ def _parts(text: str) -> list[str]:
 @click.option(
     "--own-width",
     is_flag=True,
-    help="Let all perturb by their own defaults, not as widely as the default rule does.",
+    help="Give each rule its own default c, not the c of the default rule.",
 )
-@click.option("--budgets", callback=_numbers, metavar="PAIRS,...", help="Instead of the size's.")
+@click.option(
+    "--budgets",
+    callback=_numbers,
+    metavar="PAIRS,...",
+    help="Game pairs in a run; default: those of --size.",
+)
 @click.option(
     "--size",
     type=click.Choice(["short", "full"]),
     default="short",
     show_default=True,
-    help="short takes minutes, full many hours: name the rules.",
+    help="short takes minutes, full many hours; limit it with --rules.",
 )
 @click.option(
-    "--problems", type=click.IntRange(min=1), help="Problems a family and cell; default: 4."
+    "--problems", type=click.IntRange(min=1), help="Problems in each family and cell; default: 4."
 )
 @click.option(
     "--half",
     type=click.Choice(["choose", "judge"]),
     default="judge",
     show_default=True,
-    help="Rules are chosen on one half of the problems and judged on the other.",
+    help="Half of the problems: choose settings on one, judge them on the other.",
 )
 @seed_option
 @processes_option

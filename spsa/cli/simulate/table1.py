@@ -41,14 +41,14 @@ def _rows(_context: click.Context, _option: click.Parameter, text: str) -> "list
     type=click.IntRange(min=2),
     default=50,
     show_default=True,
-    help="Of every cell; the paper has 50.",
+    help="Runs in each cell; the paper has 50.",
 )
 @click.option(
     "--iterations",
     type=click.IntRange(min=10, max=_LONGEST),
     default=200_000,
     show_default=True,
-    help="The paper's; others have no published figures beside them.",
+    help="Iterations in a run; published figures exist for 200000 only.",
 )
 @click.option(
     "--rules",
@@ -57,19 +57,19 @@ def _rows(_context: click.Context, _option: click.Parameter, text: str) -> "list
     default="spsa,bspsas,bspsa,bspsa-told",
     show_default=True,
     metavar="NAME,NAME...",
-    help="bspsa-told is told the true sigma and distance; mixture, told nothing, takes longer.",
+    help="bspsa-told knows the true sigma and distance; mixture knows neither and takes longer.",
 )
 @click.option(
     "-n",
     "--parameters",
     type=click.Choice(["1", "4", "16", "64"]),
     multiple=True,
-    help="Only problems of so many; may be repeated. Default: all.",
+    help="Only problems with this many parameters; may be repeated. Default: all.",
 )
 @click.option(
     "--by-rule",
     is_flag=True,
-    help="Play every iteration by the rule itself: the same, and several times as slow.",
+    help="Simulate each iteration with the rule itself: same distribution, several times slower.",
 )
 @seed_option
 @processes_option

@@ -46,14 +46,14 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
     type=_above_0,
     default=0.5,
     show_default=True,
-    help="Elo from the best that the run may end.",
+    help="Largest final loss, in Elo.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="How often it shall be within.",
+    help="Probability that the run ends within --precision.",
 )
 @click.option(
     "--draw-rate",
@@ -66,7 +66,7 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
     type=click.FloatRange(0, 0.5),
     default=0.0,
     show_default=True,
-    help="What openings shift the score by, root mean square; played --by-rule.",
+    help="Advantage that openings give one side, as a root mean square score; needs --by-rule.",
 )
 @click.option(
     "--c-ratio",
@@ -80,7 +80,7 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
     type=_above_0,
     default=3.0,
     show_default=True,
-    help="Time constants to be played.",
+    help="Length of the run, in time constants.",
 )
 @click.option(
     "--elo",
@@ -89,27 +89,29 @@ _above_0 = click.FloatRange(min=0, max=1e6, min_open=True)
     default="2",
     show_default=True,
     metavar="ELO[,ELO...]",
-    help="Lost at either end of a range; the last one is that of all further parameters.",
+    help="Elo lost at the ends of each parameter's range; the last value is repeated.",
 )
 @click.option(
     "--guessed-elo",
     callback=_elos,
     metavar="ELO[,ELO...]",
-    help="What the design believes them to be; default: what they are.",
+    help="Elo that the design assumes; default: the values of --elo.",
 )
 @click.option(
-    "--start-elo", type=_above_0, default=2.0, show_default=True, help="What the start loses."
+    "--start-elo", type=_above_0, default=2.0, show_default=True, help="Elo lost at the start."
 )
 @click.option(
     "--direct",
     is_flag=True,
-    help="Take the fastest way from there, by (2.8), instead of --lambda-ratio time constants.",
+    help="Use what --start-elo says for a shorter run, by (2.8), instead of --lambda-ratio.",
 )
 @click.option(
     "--in-turn", is_flag=True, help="Perturb one parameter a game (FDSA), not all at once (SPSA)."
 )
 @click.option(
-    "--by-rule", is_flag=True, help="Play pairs, by the rule `constant`: many times as slow."
+    "--by-rule",
+    is_flag=True,
+    help="Simulate pairs with the rule `constant` itself; many times slower.",
 )
 @click.option(
     "--replicas",

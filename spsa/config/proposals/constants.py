@@ -5,20 +5,20 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from spsa.builds.rust import (
+from spsa.builds.sources import (
     ConstantRefused,
     Element,
     Group,
     Kind,
     Literal,
     Opaque,
-    RustConstant,
-    RustFile,
+    SourceConstant,
+    SourceFile,
     constant,
     written,
 )
 from spsa.config.proposals.ranges import Proposed
-from spsa.config.proposals.ranking import Objection, objection_to_name
+from spsa.config.proposals.ranking import Objection, objection_to_name, snake
 from spsa.config.proposals.tables import (
     MOST_ELEMENTS,
     MOST_NUMBERS,
@@ -41,17 +41,17 @@ class Source:
     name it, None for the constants file.
     """
 
-    file: RustFile
+    file: SourceFile
     lengths: frozenset[str] = frozenset()
     prefix: str | None = None
 
 
-def propose(file: RustFile) -> tuple[Proposed, ...]:
+def propose(file: SourceFile) -> tuple[Proposed, ...]:
     """Parameters for all numbers of a file that can be rewritten, in its order."""
     return tuple(proposed for _, proposed in propose_from(Source(file, file.lengths)))
 
 
-def propose_from(source: Source) -> Iterator[tuple[RustConstant, Proposed]]:
+def propose_from(source: Source) -> Iterator[tuple[SourceConstant, Proposed]]:
     """The parameters of each constant, under names that are this file's own."""
     groups, numbered = _groups(source.file), _numbered(source.file)
     taken: set[str] = set()
@@ -67,16 +67,16 @@ def propose_from(source: Source) -> Iterator[tuple[RustConstant, Proposed]]:
                 yield one, replace(proposed, name=name, group=group, keys=keys)
 
 
-def _free_name(name: str, one: RustConstant, taken: set[str]) -> str:
+def _free_name(name: str, one: SourceConstant, taken: set[str]) -> str:
     wider = ("_".join((*one.scope[-n:], name)).lower() for n in range(1, len(one.scope) + 1))
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
     return next(each for each in (name, *wider, *numbered) if each not in taken)
 
 
-def _numbered(file: RustFile) -> set[RustConstant]:
+def _numbered(file: SourceFile) -> set[SourceConstant]:
     """Constants that count up, or double, one after the other: indexes and flags."""
-    found: set[RustConstant] = set()
-    run: list[tuple[RustConstant, Number]] = []
+    found: set[SourceConstant] = set()
+    run: list[tuple[SourceConstant, Number]] = []
     for one in file.constants:
         if one.kind is not Kind.CONSTANT or not isinstance(one.value, Literal):
             continue
@@ -90,7 +90,7 @@ def _numbered(file: RustFile) -> set[RustConstant]:
 
 
 def _of_constant(
-    source: Source, one: RustConstant, objection: Objection | None
+    source: Source, one: SourceConstant, objection: Objection | None
 ) -> Iterator[Proposed]:
     location = _location(source, one)
     try:
@@ -105,7 +105,7 @@ def _of_constant(
         yield proposed if objection is None else opposed(proposed, objection)
 
 
-def _is_settled(one: RustConstant) -> bool:
+def _is_settled(one: SourceConstant) -> bool:
     """A value written out, or what a `const fn` computes: other numbers in functions are code."""
     if one.kind is Kind.FUNCTION:
         struct = isinstance(one.value, Group) and bool(one.value.names)
@@ -113,20 +113,20 @@ def _is_settled(one: RustConstant) -> bool:
     return one.kind is not Kind.LOCAL
 
 
-def _objection(source: Source, one: RustConstant) -> Objection | None:
+def _objection(source: Source, one: SourceConstant) -> Objection | None:
     if one.name in source.lengths:
         return Objection("the length of an array")
     return objection_to_name(_name(one))
 
 
-def _location(source: Source, one: RustConstant) -> Location:
+def _location(source: Source, one: SourceConstant) -> Location:
     alone = len(source.file.by_name[one.name]) == 1
     scope = one.scope or (() if alone else ("crate",))
     scope = (*scope, one.condition) if one.condition and not alone else scope
     return Location(one.name, scope=scope, file=source.prefix)
 
 
-def _name(one: RustConstant) -> str:
+def _name(one: SourceConstant) -> str:
     """What a constant's parameters are called; a `default` is named by its type."""
     if one.name in ("default", "new") and one.scope:
         return one.scope[-1]
@@ -137,12 +137,12 @@ def _name(one: RustConstant) -> str:
 
 
 def _of_value(
-    location: Location, one: RustConstant, found: Mapping[Location, Element | Opaque]
+    location: Location, one: SourceConstant, found: Mapping[Location, Element | Opaque]
 ) -> Iterator[Proposed]:
     numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
     if not numbers or (len(numbers) > MOST_NUMBERS and len(numbers) < len(found)):
         return
-    name = _name(one).lower()
+    name = snake(_name(one))
     if isinstance(one.value, Group) and not one.value.tuple_ and len(numbers) == len(found):
         yield from of_array(name, location, one.value, numbers)
     else:
@@ -151,7 +151,7 @@ def _of_value(
         )
 
 
-def _computed(one: RustConstant) -> bool:
+def _computed(one: SourceConstant) -> bool:
     return isinstance(one.value, Group) and one.value.computed
 
 
@@ -163,7 +163,7 @@ def _is_usable(element: Element) -> bool:
     return abs(element.literal.number) <= _MOST
 
 
-def _groups(file: RustFile) -> dict[int, str]:
+def _groups(file: SourceFile) -> dict[int, str]:
     """For each constant's line the heading above it: a comment alone between blank lines."""
     lines = [line.strip() for line in file.text.split("\n")]
     headings = {c.line: _slug(c.text) for c in file.headings if _stands_alone(lines, c.line)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 from statistics import fmean
 
-from spsa.builds.rust import INTEGERS, Element
+from spsa.builds.sources import INTEGERS, Element
 from spsa.core.params import Number
 
 _PART = 0.09

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from spsa.builds.rust import Literal
+from spsa.builds.sources import Literal
 from spsa.core.params import Number
 
 
@@ -61,6 +61,11 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def words(name: str) -> list[str]:
     """The words of a name in capitals, whether it is written MAX_DEPTH, max_depth or MaxDepth."""
     return [word for word in _CAMEL.sub("_", name).upper().split("_") if word]
+
+
+def snake(name: str) -> str:
+    """A name as parameters have it: MAX_DEPTH as max_depth, and PawnDoubled as pawn_doubled."""
+    return name.lower() if name.isupper() or name.islower() else "_".join(words(name)).lower()
 
 
 def rank_of_file(path: str) -> int:

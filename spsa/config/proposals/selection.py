@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from spsa.builds.rust import Kind, Opaque, RustFile, parse
-from spsa.builds.rust.types import RustType
+from spsa.builds.sources import Kind, Opaque, SourceFile, parse
+from spsa.builds.sources.types import ValueType
 from spsa.config.proposals.constants import Source, propose_from
 from spsa.config.proposals.ranges import Proposed
 from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
@@ -72,10 +72,10 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
     return Selection(main, final, unusable)
 
 
-def _parsed(texts: Mapping[str, str]) -> dict[str, RustFile]:
+def _parsed(texts: Mapping[str, str]) -> dict[str, SourceFile]:
     """Every file, with the types of all of them: one file's alias is declared in another."""
     files = {path: parse(text, path) for path, text in texts.items()}
-    meanings: dict[str, set[RustType]] = {}
+    meanings: dict[str, set[ValueType]] = {}
     for file in files.values():
         for name, kind in file.aliases.items():
             meanings.setdefault(name, set()).add(kind)
@@ -83,7 +83,7 @@ def _parsed(texts: Mapping[str, str]) -> dict[str, RustFile]:
     return {path: replace(file, aliases=known | dict(file.aliases)) for path, file in files.items()}
 
 
-def _note_unusable(file: RustFile, unusable: dict[str, list[str]]) -> None:
+def _note_unusable(file: SourceFile, unusable: dict[str, list[str]]) -> None:
     if file.broken is not None:
         reason = "not valid Rust, by this parser"
         unusable.setdefault(reason, []).append(f"{file.name}:{file.broken}")
@@ -94,10 +94,10 @@ def _note_unusable(file: RustFile, unusable: dict[str, list[str]]) -> None:
 
 
 def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Proposed]:
-    """A file that a person named needs no rank; a number of a function has to have both."""
+    """A file that a person named needs no rank; what is no constant has to have both."""
     rank = 1 if named else rank_of_file(path)
     for one, proposed in propose_from(source):
-        least = 2 if one.kind is Kind.CONST_FUNCTION else 1
+        least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
         related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
         yield proposed if related else opposed(proposed, _UNRELATED)
 

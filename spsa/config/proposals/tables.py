@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import floor
 
-from spsa.builds.rust import ConstantRefused, Element, Group
+from spsa.builds.sources import ConstantRefused, Element, Group
 from spsa.config.proposals.ranges import Proposed, bends, line, scalar
 from spsa.config.proposals.ranking import Objection, objection_to_factor, objection_to_number
 from spsa.core.params import Location, Number

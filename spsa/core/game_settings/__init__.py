@@ -6,6 +6,7 @@ from spsa.core.game_settings.game import (
     DrawRule,
     GameSettings,
     ResignRule,
+    SideFile,
     TimeControl,
     TimeKind,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "DrawRule",
     "GameSettings",
     "ResignRule",
+    "SideFile",
     "TimeControl",
     "TimeKind",
     "clamped",

@@ -1,11 +1,20 @@
 """Game settings: everything on which all machines must agree, so it is in the iteration's row."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from spsa.core.game_settings.numbers import (
+    MOST_DEPTH_TO_SEARCH,
+    MOST_NODES_TO_SEARCH,
+    MOST_SECONDS,
+)
 from spsa.core.stored_json import as_written, built
+
+_NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
+_CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
 
 
 class TimeKind(StrEnum):
@@ -32,6 +41,38 @@ class TimeControl:
     increment: float = 0.0
     margin: float = 0.05
     moves: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `10+0.1`, `40/60+0.6`, `movetime=0.5`, `nodes=5000` or `depth=8`.
+
+        Raises ValueError for anything else, and for numbers outside the limits.
+        """
+        kind, equals, number = text.partition("=")
+        if not equals:
+            return cls._clock(text)
+        if kind == TimeKind.MOVETIME and 0.001 <= float(number) <= MOST_SECONDS:
+            return cls(kind=TimeKind.MOVETIME, low=float(number), high=float(number))
+        most = {TimeKind.NODES: MOST_NODES_TO_SEARCH, TimeKind.DEPTH: MOST_DEPTH_TO_SEARCH}
+        if kind in most and 1 <= int(number) <= most[TimeKind(kind)]:
+            return cls(kind=TimeKind(kind), low=int(number), high=int(number))
+        raise ValueError(text)
+
+    @classmethod
+    def _clock(cls, text: str) -> Self:
+        found = _CLOCK.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        moves, base, increment = (float(part or 0) for part in found.groups())
+        if not 0.001 <= base <= MOST_SECONDS >= increment or (found[1] and not moves):
+            raise ValueError(text)
+        return cls(kind=TimeKind.CLOCK, low=base, high=base, increment=increment, moves=int(moves))
+
+    def __str__(self) -> str:
+        drawn = f"{self.low:g}" if self.low == self.high else f"{self.low:g}-{self.high:g}"
+        if self.kind is not TimeKind.CLOCK:
+            return f"{self.kind}={drawn}"
+        return f"{f'{self.moves}/' if self.moves else ''}{drawn}+{self.increment:g}"
 
     @property
     def reproducible(self) -> bool:
@@ -84,13 +125,27 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideFile:
+    """A file that engines load, such as a network: a path, and the hash of the bytes there."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameSettings:
-    """The game settings: all that decides a game besides the engines, the seed and the opening."""
+    """The game settings: all that decides a game besides the engines, the seed and the opening.
+
+    Both engines are started with `engine_arguments`. `engine_files` are by the options that take
+    their paths.
+    """
 
     time_control: TimeControl
     adjudication: Adjudication = field(default_factory=Adjudication)
     book: Book = field(default_factory=Book)
     engine_options: Mapping[str, str] = field(default_factory=dict)
+    engine_arguments: tuple[str, ...] = ()
+    engine_files: Mapping[str, SideFile] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -113,4 +168,8 @@ class GameSettings:
                 ),
                 book=built(Book, data["book"]),
                 engine_options=dict(data["engine_options"]),
+                engine_arguments=tuple(data["engine_arguments"]),
+                engine_files={
+                    option: built(SideFile, file) for option, file in data["engine_files"].items()
+                },
             )

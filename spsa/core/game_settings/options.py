@@ -17,6 +17,9 @@ MOST_DECLARED = 2**24
 """Characters of all options that one engine may declare."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
+_SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}
+"""What a check option is sent for; a tuned one is the number 0 or 1."""
+
 _BOUND = re.compile(r"-?[0-9]+")
 
 
@@ -40,8 +43,8 @@ class Declared:
             return f"{self.name} = {value!r} has a line break or another control character"
         if self.type == "spin":
             return self._objection_to_number(value)
-        if self.type == "check" and value.lower() not in ("true", "false"):
-            return f"{self.name} = {value!r} is neither true nor false"
+        if self.type == "check" and value.lower() not in _SWITCH:
+            return f"{self.name} = {value!r} is neither true nor false, nor 0 or 1"
         if self.type == "combo" and value.lower() not in {c.lower() for c in self.choices}:
             return f"{self.name} = {value!r} is none of {', '.join(self.choices)}"
         return None
@@ -86,7 +89,8 @@ class Declarations:
         option = self.by_name[name.lower()]
         if option.type == "button":
             return f"setoption name {option.name}\n".encode()
-        return f"setoption name {option.name} value {value}\n".encode()
+        sent = _SWITCH[value.lower()] if option.type == "check" else value
+        return f"setoption name {option.name} value {sent}\n".encode()
 
 
 def _declared(words: Sequence[str]) -> Declared | None:

@@ -6,6 +6,7 @@ from spsa.core.params.parameter import Number, Parameter
 from spsa.core.params.placement import (
     MOST_ACCESSES,
     MOST_SCOPES,
+    SOURCE_SUFFIXES,
     Access,
     ArrayKnob,
     ArrayRole,
@@ -21,6 +22,7 @@ from spsa.core.params.space import PlayedValues, Space, Values, Vector, differen
 __all__ = [
     "MOST_ACCESSES",
     "MOST_SCOPES",
+    "SOURCE_SUFFIXES",
     "Access",
     "ArrayKnob",
     "ArrayRole",

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+SOURCE_SUFFIXES = ("rs", "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def")
+"""How the names of files with constants end: Rust, C and C++."""
+
 MOST_SCOPES = 8
 MOST_ACCESSES = 8
 
 _LOCATION = re.compile(
-    r"(?:(?P<file>[^:]+\.rs)::)?"
+    rf"(?:(?P<file>[^:]+\.(?:{'|'.join(SOURCE_SUFFIXES)}))::)?"
     rf"(?P<scope>(?:\w+::){{0,{MOST_SCOPES}}})"
     r"(?P<name>[^\W\d]\w*)"
     rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}|\.[^\W\d]\w*){{0,{MOST_ACCESSES}}})"

@@ -6,7 +6,7 @@ values for engines always are.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -133,6 +133,14 @@ class Space:
         natural = self.natural(self.clip(theta))
         return self._kept({p.name: p.nearest(natural[p.name]) for p in self.parameters})
 
+    def playable(self, values: Mapping[str, float]) -> Values:
+        """The same of values that may lie outside the bounds, as those of an earlier space may.
+
+        Frozen parameters take their values, too.
+        """
+        wide = Space(tuple(_reaching(p, values[p.name]) for p in self.parameters), self.constraints)
+        return wide.rounded(wide.steps(values))
+
     def realise(self, centre: Vector, offset: Vector, uniform: Vector) -> PlayedValues:
         """The values of plus and minus, `offset` away from `centre`; all of shape (n,).
 
@@ -202,6 +210,17 @@ class Space:
 
     def _kept(self, values: Values) -> Values:
         return enforce(values, self.parameters, self._upwards, self._bounds)
+
+
+def _reaching(parameter: Parameter, value: float) -> Parameter:
+    """The parameter with bounds that reach to a value, which it has if it is frozen."""
+    near = parameter.nearest(value)
+    return replace(
+        parameter,
+        value=value,
+        minimum=min(parameter.minimum, near),
+        maximum=max(parameter.maximum, near),
+    )
 
 
 def _fixed(vector: Vector) -> Vector:

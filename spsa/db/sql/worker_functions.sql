@@ -1,15 +1,19 @@
 -- The queries of a worker on a PostgreSQL server. worker_statements.sql has the same for SQLite, under
--- the same names.
+-- the same names. How games are counted is in counting.postgresql.sql.
 --
--- Each function is one call, one round trip and one transaction. It runs with the rights of the
--- owner of the tables, so a worker's login needs EXECUTE on these functions and nothing else.
+-- Part 1 is what workers call. Each function is one call, one round trip and one transaction. It runs
+-- with the rights of the owner of the tables, so a worker's login needs EXECUTE on these functions and
+-- nothing else. Part 2 is what those functions call.
+--
 -- The login (session_user) and the secret of the machine identify the caller. The worker chooses the
 -- id of a claim before it asks. The id gives the right to the batch: a caller needs it to renew,
 -- report, release or fail the batch, and a repeated call changes nothing.
 --
--- Workers need not wait for the disk: a claim or a report that is lost in a crash of the server is
--- claimed or played again, never counted twice. set_config(..., true) holds for this transaction
--- only, and therefore works behind a connection pooler too.
+-- No call waits for the disk: a claim or a report that is lost in a crash of the server is claimed or
+-- played again, never counted twice. set_config(..., true) holds for this transaction only, and
+-- therefore works behind a connection pooler too.
+
+-- Part 1: what workers call
 
 -- Registers a worker: returns its id and the name of its machine. The name of a worker belongs to one
 -- machine; if it belongs to another one, the id is NULL and the machine is that other one.
@@ -24,6 +28,12 @@ DECLARE
     v_longer TEXT := p_host || '-'
         || left(encode(sha256(convert_to(session_user || v_hash, 'UTF8')), 'hex'), 8);
 BEGIN
+    PERFORM spsa_check_text('name', p_name), spsa_check_text('host', p_host),
+            spsa_check_text('platform', p_platform), spsa_check_text('version', p_version),
+            spsa_check_text('confinement', p_confinement);
+    IF NOT EXISTS (SELECT FROM spsa_worker WHERE name = p_name) THEN
+        PERFORM spsa_check_registrations();
+    END IF;
     machine := spsa_own_machine(v_hash);
     IF machine IS NULL THEN  -- a new machine; if its name is taken, it gets a longer one
         INSERT INTO spsa_machine (name, login, secret_sha256)
@@ -45,27 +55,6 @@ BEGIN
     END IF;
 END $$;
 
--- The machine of the caller: that of its login, or the one with this secret.
-CREATE OR REPLACE FUNCTION spsa_own_machine(p_hash TEXT) RETURNS TEXT
-LANGUAGE sql SET search_path FROM CURRENT AS $$
-    SELECT name FROM spsa_machine
-     WHERE login = session_user AND (secret_sha256 IS NULL OR secret_sha256 = p_hash)
-     ORDER BY secret_sha256 NULLS FIRST LIMIT 1
-$$;
-
--- The machine of a worker, if it is the caller's; NULL otherwise. Every claim calls this, so it is in
--- PL/pgSQL, which keeps the plan.
-CREATE OR REPLACE FUNCTION spsa_machine_of(p_worker_id BIGINT, p_secret TEXT) RETURNS TEXT
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
-BEGIN
-    RETURN (
-        SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
-         WHERE w.id = p_worker_id AND m.login = session_user
-           AND (m.secret_sha256 IS NULL
-                OR m.secret_sha256 = encode(sha256(convert_to(p_secret, 'UTF8')), 'hex'))
-    );
-END $$;
-
 -- Records that a worker is alive. Without a speed the last one stays. Returns why its machine gets no
 -- batches, or NULL.
 CREATE OR REPLACE FUNCTION spsa_touch_worker(
@@ -81,138 +70,41 @@ BEGIN
              WHERE machine = v_machine AND sha256 IS NULL);
 END $$;
 
--- The run that is served next if several have free batches: one of the highest priority, drawn at
--- random (0 <= p_lot < 1). A run is entitled to its share of all slots in use; its deficit is its
--- weight in the draw, so that no run starves if there are fewer slots than runs.
-CREATE OR REPLACE FUNCTION spsa_next_run(p_lot DOUBLE PRECISION) RETURNS BIGINT
-LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    WITH waiting AS (
-        SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
-         WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                          AND b.status = 'ready' AND b.failures < b.max_attempts)
-            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                          AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
-                          AND b.failures < b.max_attempts)
-    ), used AS (
-        SELECT w.run_id, w.share,
-               (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
-                 WHERE i.run_id = w.run_id AND i.status IN ('pending', 'in_progress')
-                   AND b.status = 'leased' AND b.lease_expires_at >= statement_timestamp()
-               ) AS slots
-          FROM waiting w WHERE w.priority = (SELECT max(priority) FROM waiting)
-    ), lacking AS (
-        SELECT run_id, greatest(
-                   (1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS weight
-          FROM used
-    ), parts AS (
-        SELECT run_id, sum(weight) OVER (ORDER BY run_id) AS upto, sum(weight) OVER () AS whole
-          FROM lacking
-    )
-    SELECT run_id FROM parts ORDER BY upto <= p_lot * whole, run_id LIMIT 1
-$$;
-
--- Whether a machine may try a batch that failed before, or whose lease expired. A machine that has not
--- tried it may, as long as fewer than max_attempts machines have tried it. A machine whose lease
--- expired may try again up to max_attempts; a machine that failed it may do so only if no other
--- active machine gets such batches.
-CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
-LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT (SELECT count(*) FROM (
-                SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
-                 UNION  -- the one whose lease expired
-                SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
-            ) AS tried) < b.max_attempts
-       AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
-                         WHERE f.batch_id = b.id AND f.machine = p_machine)
-            OR b.attempt < b.max_attempts AND (
-                NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
-                               AND f.machine = p_machine AND f.failures > 0)
-                OR NOT EXISTS (
-                    SELECT 1 FROM spsa_worker w
-                     WHERE w.host <> p_machine
-                       AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
-                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
-                                          AND (a.sha256 IS NULL OR a.sha256
-                                               IN (i.plus_sha256, i.minus_sha256))))))
-      FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
-$$;
-
 -- Leases one free batch to a claim, and returns all that is needed to play it; no row if none is free.
 -- For a claim that already has a batch, or has reported it, it returns that one.
 CREATE OR REPLACE FUNCTION spsa_claim(
-    p_worker_id BIGINT, p_secret TEXT, p_claim_id TEXT, p_lot DOUBLE PRECISION,
+    p_worker_id BIGINT, p_secret TEXT, p_claim_id TEXT, p_draw DOUBLE PRECISION,
     p_lease_seconds DOUBLE PRECISION
 ) RETURNS SETOF spsa_claimed
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
-    v_run BIGINT; v_iteration BIGINT; v_batch BIGINT; v_left_by BIGINT;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM spsa_check_lease(p_lease_seconds);
+    PERFORM spsa_check_range('lease_seconds', p_lease_seconds, 0, 3600);
     IF v_machine IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
             MESSAGE = format('worker %s is not registered by this machine', p_worker_id);
     END IF;
-    RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
-    IF FOUND THEN
-        RETURN;
+    IF NOT EXISTS (SELECT FROM spsa_batch WHERE claim_id = p_claim_id) THEN
+        PERFORM spsa_lease_batch(p_worker_id, v_machine, p_claim_id, p_draw, p_lease_seconds);
     END IF;
-
-    IF (SELECT min(run_id) < max(run_id) FROM spsa_playable) THEN
-        v_run := spsa_next_run(p_lot);
-    END IF;
-    FOR v_iteration IN
-        SELECT p.id FROM spsa_playable p
-         WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = v_machine
-                              AND (a.sha256 IS NULL
-                                   OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
-         ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
-    LOOP
-        -- Expired leases first, because an iteration waits for them. Two statements, because each has
-        -- its own index. A locked row is being claimed, renewed or reported.
-        SELECT b.id, b.worker_id INTO v_batch, v_left_by FROM spsa_batch b
-         WHERE b.iteration_id = v_iteration
-           AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
-           AND spsa_may_retry(b.id, v_machine)
-         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
-        EXIT WHEN FOUND;
-        SELECT b.id INTO v_batch FROM spsa_batch b
-         WHERE b.iteration_id = v_iteration AND b.status = 'ready'
-           AND (b.failures = 0 OR spsa_may_retry(b.id, v_machine))
-         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
-        EXIT WHEN FOUND;
-    END LOOP;
-    IF v_batch IS NULL THEN
-        RETURN;
-    END IF;
-
-    IF v_left_by IS NOT NULL THEN
-        PERFORM spsa_note_failure(v_batch, v_left_by, NULL, NULL);
-    END IF;
-    UPDATE spsa_batch
-       SET status = 'leased', attempt = attempt + 1, claim_id = p_claim_id, worker_id = p_worker_id,
-           leased_at = statement_timestamp(),
-           lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
-     WHERE id = v_batch;
-    UPDATE spsa_iteration SET status = 'in_progress' WHERE id = v_iteration AND status = 'pending';
     RETURN QUERY SELECT * FROM spsa_claimed WHERE claim_id = p_claim_id;
 END $$;
 
--- Renews the leases of these claims; returns those that are still held. A missing claim is lost.
+-- Renews the leases of these claims; returns those that are still held. A missing claim is lost: another
+-- one has its batch, its iteration is over, or it has had the batch for a day.
 CREATE OR REPLACE FUNCTION spsa_renew(p_claim_ids TEXT[], p_lease_seconds DOUBLE PRECISION)
 RETURNS SETOF TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    PERFORM spsa_check_lease(p_lease_seconds);
-    IF cardinality(p_claim_ids) > 10000 THEN
-        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = 'at most 10000 leases are renewed at once';
-    END IF;
+    PERFORM spsa_check_range('lease_seconds', p_lease_seconds, 0, 3600);
+    PERFORM spsa_check_range('leases renewed at once', cardinality(p_claim_ids), 0, 10000);
     RETURN QUERY
         UPDATE spsa_batch b
            SET lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
          WHERE b.claim_id = ANY (p_claim_ids) AND b.status = 'leased'
+           AND b.leased_at > statement_timestamp() - interval '1 day'
            AND EXISTS (SELECT 1 FROM spsa_iteration i
                         WHERE i.id = b.iteration_id AND i.status = 'in_progress')
         RETURNING b.claim_id;
@@ -236,6 +128,7 @@ DECLARE
     v_same BOOLEAN;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_voids(p_void_games, p_voids);
     UPDATE spsa_batch b
        SET status = 'done', reported_at = statement_timestamp(),
            plus_wins = p_plus_wins, minus_wins = p_minus_wins, draws = p_draws,
@@ -279,42 +172,15 @@ DECLARE
     v_worker_id BIGINT;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_range('void_games', p_void_games, 0, 1000000);
+    PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
            void_games = void_games + p_void_games
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
-    IF FOUND THEN
-        PERFORM spsa_note_failure(p_batch_id, v_worker_id, p_sha256, p_reason);
-    END IF;
-END $$;
-
--- Records that the machine of a worker has failed a batch, or, without a reason, let its lease expire.
-CREATE OR REPLACE FUNCTION spsa_note_failure(
-    p_batch_id BIGINT, p_worker_id BIGINT, p_sha256 TEXT, p_reason TEXT
-) RETURNS VOID LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    INSERT INTO spsa_failure AS f (batch_id, machine, failures, lost_leases, sha256, reason)
-        SELECT p_batch_id, w.host, (p_reason IS NOT NULL)::INTEGER, (p_reason IS NULL)::INTEGER,
-               p_sha256, p_reason
-          FROM spsa_worker w WHERE w.id = p_worker_id
-        ON CONFLICT (batch_id, machine) DO UPDATE
-            SET failures = f.failures + EXCLUDED.failures,
-                lost_leases = f.lost_leases + EXCLUDED.lost_leases,
-                sha256 = coalesce(EXCLUDED.sha256, f.sha256),
-                reason = coalesce(EXCLUDED.reason, f.reason),
-                at = statement_timestamp();
-    UPDATE spsa_batch
-       SET failures = (SELECT count(*) FROM spsa_failure WHERE batch_id = p_batch_id)
-     WHERE id = p_batch_id;
-END $$;
-
-CREATE OR REPLACE FUNCTION spsa_check_lease(p_seconds DOUBLE PRECISION) RETURNS VOID
-LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    IF p_seconds IS NULL OR p_seconds NOT BETWEEN 0 AND 86400 THEN  -- NaN is above all numbers
-        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = 'a lease lasts 0 to 86400 seconds';
+    IF FOUND THEN  -- without a reason it would be noted as an expired lease
+        PERFORM spsa_note_failure(p_batch_id, v_worker_id, p_sha256, coalesce(p_reason, ''));
     END IF;
 END $$;
 
@@ -334,6 +200,206 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
                     WHERE status = 'finished' AND lease_expires_at > statement_timestamp())
 $$;
 
-REVOKE ALL ON FUNCTION spsa_register_worker, spsa_own_machine, spsa_machine_of, spsa_touch_worker, spsa_next_run,
-    spsa_may_retry, spsa_claim, spsa_renew, spsa_report, spsa_release, spsa_fail, spsa_note_failure,
-    spsa_check_lease, spsa_engine_bytes, spsa_work_left FROM PUBLIC;
+-- Part 2: what those functions call, with their rights and their search_path
+
+-- The machine of the caller: that of its login, or the one with this secret.
+CREATE OR REPLACE FUNCTION spsa_own_machine(p_hash TEXT) RETURNS TEXT
+LANGUAGE sql AS $$
+    SELECT name FROM spsa_machine
+     WHERE login = session_user AND (secret_sha256 IS NULL OR secret_sha256 = p_hash)
+     ORDER BY secret_sha256 NULLS FIRST LIMIT 1
+$$;
+
+-- The machine of a worker, if it is the caller's; NULL otherwise. Every claim calls this, so it is in
+-- PL/pgSQL, which keeps the plan.
+CREATE OR REPLACE FUNCTION spsa_machine_of(p_worker_id BIGINT, p_secret TEXT) RETURNS TEXT
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
+         WHERE w.id = p_worker_id AND m.login = session_user
+           AND (m.secret_sha256 IS NULL
+                OR m.secret_sha256 = encode(sha256(convert_to(p_secret, 'UTF8')), 'hex'))
+    );
+END $$;
+
+-- Refuses to register more machines and workers than a login can have started within a day. So a login
+-- cannot fill the disk, and cannot have a new machine for each one that is set aside.
+CREATE OR REPLACE FUNCTION spsa_check_registrations() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) FROM spsa_machine
+         WHERE login = session_user AND created_at > statement_timestamp() - interval '1 day') >= 1000
+       OR (SELECT count(*) FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
+            WHERE m.login = session_user
+              AND w.first_seen_at > statement_timestamp() - interval '1 day') >= 10000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = format(
+            'the login %s has registered 1000 machines or 10000 workers within a day; '
+            'it may register more when a day has passed', session_user);
+    END IF;
+END $$;
+
+-- Leases a free batch to a claim, if there is one: of the run that is served next, the oldest iteration
+-- and the first batch. The runs after it follow, so that no worker waits while any batch is free.
+CREATE OR REPLACE FUNCTION spsa_lease_batch(
+    p_worker_id BIGINT, p_machine TEXT, p_claim_id TEXT, p_draw DOUBLE PRECISION,
+    p_lease_seconds DOUBLE PRECISION
+) RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    v_run BIGINT; v_iteration BIGINT; v_batch BIGINT; v_expired_worker BIGINT;
+BEGIN
+    IF (SELECT min(run_id) < max(run_id) FROM spsa_playable) THEN
+        v_run := spsa_next_run(p_draw);
+    END IF;
+    FOR v_iteration IN
+        SELECT p.id FROM spsa_playable p
+         WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = p_machine
+                              AND (a.sha256 IS NULL
+                                   OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
+         ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
+    LOOP
+        -- Expired leases first, because an iteration waits for them. Two statements, because each has
+        -- its own index. A locked row is being claimed, renewed or reported.
+        SELECT b.id, b.worker_id INTO v_batch, v_expired_worker FROM spsa_batch b
+         WHERE b.iteration_id = v_iteration
+           AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
+           AND spsa_may_retry(b.id, p_machine)
+         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND;
+        SELECT b.id INTO v_batch FROM spsa_batch b
+         WHERE b.iteration_id = v_iteration AND b.status = 'ready'
+           AND (b.failures = 0 OR spsa_may_retry(b.id, p_machine))
+         ORDER BY b.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN FOUND;
+    END LOOP;
+    IF v_batch IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF v_expired_worker IS NOT NULL THEN
+        PERFORM spsa_note_failure(v_batch, v_expired_worker, NULL, NULL);
+    END IF;
+    UPDATE spsa_batch
+       SET status = 'leased', attempt = attempt + 1, claim_id = p_claim_id, worker_id = p_worker_id,
+           leased_at = statement_timestamp(),
+           lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
+     WHERE id = v_batch;
+    UPDATE spsa_iteration SET status = 'in_progress' WHERE id = v_iteration AND status = 'pending';
+END $$;
+
+-- The run that is served next if several have free batches: one of the highest priority, drawn at
+-- random (0 <= p_draw < 1). A run is entitled to its share of all slots in use; its deficit is its
+-- weight in the draw, so that no run starves if there are fewer slots than runs.
+CREATE OR REPLACE FUNCTION spsa_next_run(p_draw DOUBLE PRECISION) RETURNS BIGINT
+LANGUAGE sql STABLE AS $$
+    WITH waiting AS (
+        SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
+         WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                          AND b.status = 'ready' AND b.failures < b.max_attempts)
+            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                          AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
+                          AND b.failures < b.max_attempts)
+    ), candidates AS (
+        SELECT w.run_id, w.share,
+               (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
+                 WHERE i.run_id = w.run_id AND i.status IN ('pending', 'in_progress')
+                   AND b.status = 'leased' AND b.lease_expires_at >= statement_timestamp()
+               ) AS slots
+          FROM waiting w WHERE w.priority = (SELECT max(priority) FROM waiting)
+    ), weighted AS (
+        SELECT run_id, greatest(
+                   (1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS deficit
+          FROM candidates
+    ), ranges AS (
+        SELECT run_id, sum(deficit) OVER (ORDER BY run_id) AS upper, sum(deficit) OVER () AS total
+          FROM weighted
+    )
+    SELECT run_id FROM ranges ORDER BY upper <= p_draw * total, run_id LIMIT 1
+$$;
+
+-- Whether a machine may try a batch that failed before, or whose lease expired. A machine that has not
+-- tried it may, as long as fewer than max_attempts machines have tried it. A machine whose lease
+-- expired may try again up to max_attempts; a machine that failed it may do so only if no other
+-- active machine gets such batches.
+CREATE OR REPLACE FUNCTION spsa_may_retry(p_batch_id BIGINT, p_machine TEXT) RETURNS BOOLEAN
+LANGUAGE sql STABLE AS $$
+    SELECT (SELECT count(*) FROM (
+                SELECT f.machine FROM spsa_failure f WHERE f.batch_id = b.id
+                 UNION  -- the one whose lease expired
+                SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
+            ) AS tried) < b.max_attempts
+       AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
+                         WHERE f.batch_id = b.id AND f.machine = p_machine)
+            OR b.attempt < b.max_attempts AND (
+                NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
+                               AND f.machine = p_machine AND f.failures > 0)
+                OR NOT EXISTS (
+                    SELECT 1 FROM spsa_worker w
+                     WHERE w.host <> p_machine
+                       AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
+                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                                          AND (a.sha256 IS NULL OR a.sha256
+                                               IN (i.plus_sha256, i.minus_sha256))))))
+      FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
+$$;
+
+-- Records that the machine of a worker has failed a batch, or, without a reason, let its lease expire.
+CREATE OR REPLACE FUNCTION spsa_note_failure(
+    p_batch_id BIGINT, p_worker_id BIGINT, p_sha256 TEXT, p_reason TEXT
+) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO spsa_failure AS f (batch_id, machine, failures, lost_leases, sha256, reason)
+        SELECT p_batch_id, w.host, (p_reason IS NOT NULL)::INTEGER, (p_reason IS NULL)::INTEGER,
+               p_sha256, p_reason
+          FROM spsa_worker w WHERE w.id = p_worker_id
+        ON CONFLICT (batch_id, machine) DO UPDATE
+            SET failures = f.failures + EXCLUDED.failures,
+                lost_leases = f.lost_leases + EXCLUDED.lost_leases,
+                sha256 = coalesce(EXCLUDED.sha256, f.sha256),
+                reason = coalesce(EXCLUDED.reason, f.reason),
+                at = statement_timestamp();
+    UPDATE spsa_batch
+       SET failures = (SELECT count(*) FROM spsa_failure WHERE batch_id = p_batch_id)
+     WHERE id = p_batch_id;
+END $$;
+
+-- Refuses a number outside its range; NULL and NaN are outside every range.
+CREATE OR REPLACE FUNCTION spsa_check_range(
+    p_name TEXT, p_value DOUBLE PRECISION, p_least DOUBLE PRECISION, p_most DOUBLE PRECISION
+) RETURNS VOID LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_value IS NULL OR p_value NOT BETWEEN p_least AND p_most THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = format('%s is %s; allowed: %s to %s', p_name, p_value, p_least, p_most);
+    END IF;
+END $$;
+
+-- Refuses text with line breaks, escape sequences or marks that hide or reverse text.
+CREATE OR REPLACE FUNCTION spsa_check_text(p_name TEXT, p_text TEXT) RETURNS VOID
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_text ~ '[\u0001-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]' THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation',
+            MESSAGE = p_name || ' has unprintable characters';
+    END IF;
+END $$;
+
+-- Refuses void games whose reasons, as in {"crash": 2}, do not add up to their number.
+CREATE OR REPLACE FUNCTION spsa_check_voids(p_void_games BIGINT, p_voids JSON) RETURNS VOID
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    PERFORM spsa_check_range('void_games', p_void_games, 0, 1000000);
+    IF (p_void_games <> 0 OR p_voids::TEXT <> '{}') AND (
+        EXISTS (SELECT FROM json_each_text(p_voids) WHERE (value ~ '^[0-9]{1,7}$') IS NOT TRUE)
+        OR p_void_games <> (SELECT coalesce(sum(value::BIGINT), 0) FROM json_each_text(p_voids))
+    ) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation',
+            MESSAGE = format('voids do not add up to the %s void games', p_void_games);
+    END IF;
+END $$;
+
+REVOKE ALL ON FUNCTION
+    spsa_register_worker, spsa_touch_worker, spsa_claim, spsa_renew, spsa_report, spsa_release,
+    spsa_fail, spsa_engine_bytes, spsa_work_left,
+    spsa_own_machine, spsa_machine_of, spsa_check_registrations, spsa_lease_batch, spsa_next_run,
+    spsa_may_retry, spsa_note_failure, spsa_check_range, spsa_check_text, spsa_check_voids
+    FROM PUBLIC;

@@ -5,6 +5,15 @@
 -- process that can open the file is trusted, so there is no login; the secret of a machine tells two
 -- machines of the same name apart.
 
+-- name: register_worker.known
+SELECT EXISTS (SELECT 1 FROM spsa_worker WHERE name = :name);
+
+-- name: check_registrations
+SELECT (SELECT count(*) FROM spsa_machine
+         WHERE created_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')) AS machines,
+       (SELECT count(*) FROM spsa_worker
+         WHERE first_seen_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')) AS workers;
+
 -- name: register_worker.own_machine
 SELECT name FROM spsa_machine WHERE secret_sha256 = :secret_sha256;
 
@@ -48,7 +57,7 @@ WITH waiting AS (
                       AND b.status = 'leased'
                       AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now')
                       AND b.failures < b.max_attempts)
-), used AS (
+), candidates AS (
     SELECT w.run_id, w.share,
            (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
              WHERE i.run_id = w.run_id AND i.status IN ('pending', 'in_progress')
@@ -56,29 +65,29 @@ WITH waiting AS (
                AND b.lease_expires_at >= strftime('%Y-%m-%d %H:%M:%f', 'now')
            ) AS slots
       FROM waiting w WHERE w.priority = (SELECT max(priority) FROM waiting)
-), lacking AS (
+), weighted AS (
     SELECT run_id,
-           max((1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS weight
-      FROM used
-), parts AS (
-    SELECT run_id, sum(weight) OVER (ORDER BY run_id) AS upto, sum(weight) OVER () AS whole
-      FROM lacking
+           max((1 + sum(slots) OVER ()) * share / sum(share) OVER () - slots, 0) AS deficit
+      FROM candidates
+), ranges AS (
+    SELECT run_id, sum(deficit) OVER (ORDER BY run_id) AS upper, sum(deficit) OVER () AS total
+      FROM weighted
 )
-SELECT run_id FROM parts ORDER BY upto <= :lot * whole, run_id LIMIT 1;
+SELECT run_id FROM ranges ORDER BY upper <= :draw * total, run_id LIMIT 1;
 
--- name: claim.told
+-- name: claim.claimed
 SELECT * FROM spsa_claimed WHERE claim_id = :claim_id;
 
--- name: claim.several_runs
+-- name: lease_batch.several_runs
 SELECT min(run_id) < max(run_id) FROM spsa_playable;
 
--- name: claim.iterations
+-- name: lease_batch.iterations
 SELECT p.id FROM spsa_playable p
  WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = :machine
                       AND (a.sha256 IS NULL OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
  ORDER BY p.priority DESC, p.run_id IS NOT :run_id, p.id;
 
--- name: claim.free
+-- name: lease_batch.free
 SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
   FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
  WHERE b.iteration_id = :iteration_id
@@ -107,20 +116,21 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
                                                    IN (i.plus_sha256, i.minus_sha256)))))))
  ORDER BY b.status = 'ready', b.seq LIMIT 1;
 
--- name: claim.lease
+-- name: lease_batch.lease
 UPDATE spsa_batch
    SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
        leased_at = strftime('%Y-%m-%d %H:%M:%f', 'now'),
        lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
  WHERE id = :batch_id;
 
--- name: claim.begin
+-- name: lease_batch.begin
 UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND status = 'pending';
 
 -- name: renew
 UPDATE spsa_batch
    SET lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
  WHERE claim_id = :claim_id AND status = 'leased'
+   AND leased_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = iteration_id AND i.status = 'in_progress')
 RETURNING claim_id;

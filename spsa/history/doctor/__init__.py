@@ -12,7 +12,7 @@ from spsa.history.doctor.games import counts, numbering, plan, purges, shortened
 from spsa.history.doctor.replay import replay
 from spsa.history.doctor.run_rows import RunRows, Violation, read
 from spsa.history.doctor.state import engines, statuses
-from spsa.history.doctor.theta import chain, log, masters
+from spsa.history.doctor.theta import chain, changes, log, masters
 
 CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     counts,
@@ -21,6 +21,7 @@ CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     plan,
     log,
     chain,
+    changes,
     masters,
     purges,
     shortened,

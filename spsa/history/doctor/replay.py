@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isclose
 
-import spsa.history.replay
 from spsa.algorithms.memory import alike
 from spsa.algorithms.tuning import Tuning
-from spsa.db.store import Iteration, Purge, Step
+from spsa.db.store import Change, Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
-from spsa.history.doctor.theta import differences, entries
-from spsa.history.replay import Moment, counted_after, noted_from
+from spsa.history.doctor.theta import Entry, differences, entries, name_of
+from spsa.history.replay import Moment, counted_after, in_force, noted_from
+from spsa.history.replay import replay as _replayed
 
 _TOLERANCE = 1e-9
 
@@ -35,8 +35,8 @@ def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
     yield from _differences(rows, None, "the start", rows.run.start_theta, chains[0][0].theta)
     different = [found for found in _steps(rows, tuning, chains) if found[1]]
     yield from _summed_up([found for _, found in different], _span(tuning, rows, chains))
-    if not different and len(chains[-1]) == rows.run.applied + 1:
-        yield from _state(rows, tuning, chains[-1][-1])
+    if not different and len(chains[-1]) == rows.run.applied + len(rows.changes) + 1:
+        yield from _state(rows, in_force(tuning, rows.changes)[-1], chains[-1][-1])
     first = min((k for k, _ in different), default=inf)
     openings = [
         list(_opening(rows, tuning, chains, it)) for it in rows.tuned if it.opened_on < first
@@ -50,9 +50,9 @@ def _chains(rows: RunRows, tuning: Tuning) -> list[Chain]:
     chains: list[Chain] = []
     for purges in range(rows.run.purges):
         results = counted_after(purges, held, rows.purged)
-        chains.append(list(spsa.history.replay.replay(tuning, results)))
+        chains.append(list(_replayed(tuning, results, changes=rows.changes)))
     notes = noted_from(rows.run, held)
-    return [*chains, list(spsa.history.replay.replay(tuning, held, notes))]
+    return [*chains, list(_replayed(tuning, held, notes, rows.changes))]
 
 
 def _steps(
@@ -60,30 +60,39 @@ def _steps(
 ) -> Iterator[tuple[int, list[Violation]]]:
     """The violations of each entry of the log, with the k after it."""
     by_id = {it.id: it for it in rows.iterations}
-    purges = 0
+    purges = changes = 0
     for entry in entries(rows):
         purges += isinstance(entry, Purge)
-        k = entry.applied if isinstance(entry, Purge) else entry.k
-        if purges >= len(chains) or k >= len(chains[purges]):
+        changes += isinstance(entry, Change)
+        k = entry.k if isinstance(entry, Step) else entry.applied
+        moment = _moment(chains, purges, k, changes)
+        if moment is None:
             return  # the log is incomplete, which other checks report
-        it = None if isinstance(entry, Purge) else by_id[entry.iteration_id]
+        it = by_id[entry.iteration_id] if isinstance(entry, Step) else None
         yield (
             k,
             [
                 violation
-                for what, found, right in _comparisons(entry, chains[purges][k])
+                for what, found, right in _comparisons(entry, moment)
                 for violation in _differences(rows, it, what, found, right)
             ],
         )
 
 
+def _moment(chains: Sequence[Chain], purges: int, k: int, changes: int) -> Moment | None:
+    """The moment of a chain after the result k and so many changes, each of them one entry."""
+    chain = chains[purges] if purges < len(chains) else ()
+    found = chain[k + changes] if k + changes < len(chain) else None
+    return found if found is not None and (found.k, found.changes) == (k, changes) else None
+
+
 Comparison = tuple[str, Mapping[str, float], Mapping[str, float]]
 
 
-def _comparisons(entry: Step | Purge, moment: Moment) -> Iterator[Comparison]:
+def _comparisons(entry: Entry, moment: Moment) -> Iterator[Comparison]:
     """What is compared, the values of an entry of the log, and those of the replay."""
-    if isinstance(entry, Purge):
-        yield f"theta after purge {entry.number}", entry.theta_after, moment.theta
+    if not isinstance(entry, Step):
+        yield f"theta after {name_of(entry)}", entry.theta_after, moment.theta
         return
     yield f"delta of step k={entry.k}", entry.delta, moment.delta
     yield f"theta after step k={entry.k}", entry.theta_after, moment.theta
@@ -104,7 +113,7 @@ def _summed_up(wrong: Sequence[Sequence[Violation]], more: str) -> Iterator[Viol
 def _span(tuning: Tuning, rows: RunRows, chains: Sequence[Chain]) -> str:
     """How far the run's theta is from the end of the replay."""
     last = chains[-1][-1]
-    if last.k != rows.run.applied:
+    if (last.k, last.changes) != (rows.run.applied, rows.run.changes):
         return ""
     apart = [
         abs(rows.run.theta.get(p.name, inf) - last.theta[p.name]) / p.step
@@ -158,10 +167,10 @@ def _opening(
     if not least <= it.opened_on < k:
         needed = f"k={k} with {it.in_flight} in flight needs {least} at least, and none of its own"
         yield rows.violation(it, f"opened on {it.opened_on} results", needed)
-    if it.opened_purges >= len(chains) or it.opened_on >= len(chains[it.opened_purges]):
+    base = _moment(chains, it.opened_purges, it.opened_on, it.opened_changes)
+    if base is None:
         return
-    base = chains[it.opened_purges][it.opened_on]
-    proposal = tuning.propose(base.state, base.theta, k)
+    proposal = in_force(tuning, rows.changes)[base.changes].propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
     yield from _differences(rows, it, "its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k})
     for what, found, right in (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from spsa.db.store import BatchRow, Iteration, Purge, PurgedBatch, Run, Step, Store
+from spsa.db.store import BatchRow, Change, Iteration, Purge, PurgedBatch, Run, Step, Store
 from spsa.lifecycle import Purpose
 
 
@@ -32,6 +32,7 @@ class RunRows:
     steps: Sequence[Step]
     purges: Sequence[Purge] = ()
     purged: Sequence[PurgedBatch] = ()
+    changes: Sequence[Change] = ()
 
     def of(self, iteration: Iteration) -> Sequence[BatchRow]:
         return self.batches.get(iteration.iteration_number, ())
@@ -57,6 +58,7 @@ def read(store: Store, run: Run) -> RunRows:
             steps=store.steps(run.id),
             purges=store.purges(run.id),
             purged=store.purged_batches(run.id),
+            changes=store.changes(run.id),
         )
         if batches == store.batches(run.id) and before == store.run(run.name):
             return rows

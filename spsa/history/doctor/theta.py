@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from spsa.db.store import Iteration, Purge, Step
+from spsa.db.store import Change, Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.lifecycle import IterationStatus
 
@@ -39,11 +39,11 @@ def chain(rows: RunRows) -> Iterator[Violation]:
     by_id = {it.id: it for it in rows.iterations}
     theta = rows.run.start_theta
     for entry in entries(rows):
-        if isinstance(entry, Purge):
-            what = f"theta before purge {entry.number}"
-            yield from differences(rows, None, what, entry.theta_before, theta)
-        else:
+        if isinstance(entry, Step):
             yield from _step(rows, by_id.get(entry.iteration_id), entry, theta)
+        else:
+            what = f"theta before {name_of(entry)}"
+            yield from differences(rows, None, what, entry.theta_before, theta)
         theta = entry.theta_after
     yield from differences(rows, None, "the run's theta", rows.run.theta, theta)
 
@@ -56,14 +56,47 @@ def _step(
     yield from differences(rows, it, f"theta after step k={step.k}", step.theta_after, after)
 
 
-def entries(rows: RunRows) -> Iterator[Step | Purge]:
-    """The steps and purges, in the order in which they moved theta."""
-    purges = list(rows.purges)
+def changes(rows: RunRows) -> Iterator[Violation]:
+    """Changes of the space are numbered without gaps, and the last one is the run's space."""
+    numbers, run = [change.number for change in rows.changes], rows.run
+    if numbers != list(range(1, run.changes + 1)):
+        right = f"the run's row has {run.changes}, each once"
+        yield rows.violation(None, f"there are the changes {numbers}", right)
+    if rows.changes and rows.changes[-1].space != run.space:
+        yield rows.violation(
+            None, "the run's space is another one", f"change {numbers[-1]} made it"
+        )
+    if bool(rows.changes) != (run.start_space is not None):
+        found = "has" if run.start_space is not None else "has no"
+        right = "it has one as soon as its space is changed"
+        yield rows.violation(None, f"the run {found} space of its start", right)
+
+
+Entry = Step | Purge | Change
+"""What moves theta, or the space around it."""
+
+
+def entries(rows: RunRows) -> Iterator[Entry]:
+    """The steps, purges and changes, in the order in which they were made."""
+    moved: list[Purge | Change] = [*rows.purges, *rows.changes]
+    between = sorted(moved, key=_place)
     for step in rows.steps:
-        while purges and purges[0].applied < step.k:
-            yield purges.pop(0)
+        while between and between[0].applied < step.k:
+            yield between.pop(0)
         yield step
-    yield from purges
+    yield from between
+
+
+def _place(entry: Purge | Change) -> tuple[int, int, bool, int]:
+    """A change knows how many purges were before it."""
+    is_change = isinstance(entry, Change)
+    purges = entry.purges if isinstance(entry, Change) else entry.number
+    return entry.applied, purges, is_change, entry.number
+
+
+def name_of(entry: Purge | Change) -> str:
+    """The entry in words."""
+    return f"{'change' if isinstance(entry, Change) else 'purge'} {entry.number}"
 
 
 def differences(

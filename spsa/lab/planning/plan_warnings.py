@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from spsa.core.params import Parameter, Space
 
 _FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
@@ -29,6 +31,8 @@ def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         yield from _range_warnings(parameter)
         yield from _unit_warnings(parameter, c_last)
         yield from _start_warnings(parameter)
+        yield from _reach_warnings(parameter, c_last)
+    yield from _constraint_warnings(space, c_last)
 
 
 def draw_warnings(draw_rate: float) -> Iterator[PlanWarning]:
@@ -71,6 +75,42 @@ def _unit_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]
             "or more",
             line=parameter.line,
         )
+
+
+def _reach_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
+    """A start at a bound has a warning of its own."""
+    value, low, high = parameter.value, parameter.minimum, parameter.maximum
+    reach = max(c_last * parameter.step, parameter.unit / 2)
+    if low < value < high and not low <= value - reach < value + reach <= high:
+        yield PlanWarning(
+            name=parameter.name,
+            found=f"plus or minus, {reach:.3g} from {value:g}, leaves {low:g} .. {high:g}: "
+            "both are moved inside, and theta is not between them",
+            remedy="widen the range, or use a smaller step",
+            line=parameter.line,
+        )
+
+
+def _constraint_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
+    """Parameters that a constraint keeps from being played on both sides of the start."""
+    bound = {name for rule in space.constraints for name in (rule.less, rule.greater)}
+    start = space.rounded(space.start())
+    for index, parameter in enumerate(space.active):
+        if parameter.name not in bound:
+            continue
+        offset = np.zeros(len(space.active))
+        offset[index] = c_last
+        played = space.realise(space.start(), offset, np.full(len(space.active), 0.5))
+        plus, minus = played.plus[parameter.name], played.minus[parameter.name]
+        here = start[parameter.name]
+        if plus <= here or minus >= here:
+            yield PlanWarning(
+                name=parameter.name,
+                found=f"a constraint puts plus and minus on one side of {here:g}: "
+                f"{minus:g} and {plus:g} are played",
+                remedy="start further from the other parameter of the constraint",
+                line=parameter.line,
+            )
 
 
 def _start_warnings(parameter: Parameter) -> Iterator[PlanWarning]:

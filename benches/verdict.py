@@ -1,0 +1,170 @@
+"""`python -m benches.verdict`: how honest the verdict on a run is, over the suite of `spsa.lab`.
+
+Every problem is tuned by `mixture`. At an eighth, a quarter, half and all of its games, the Elo
+gained by the verdict is compared with the true gain, and so is what it expects of as many games
+again. The constants of `spsa.master.verdict` are quantiles on the half `choose`, which
+`--half choose` prints again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import click
+import numpy as np
+
+from spsa.algorithms import Problem, Vector, create
+from spsa.algorithms.mixture import Bank, Mixture
+from spsa.lab.simulation.suite import SIZES, Field, Heat, Suite
+from spsa.master.gain import Filters, gain_of
+from spsa.master.verdict import MOST_MISFIT, WORTHWHILE, gained, interval_scale
+
+PAIRS = 75
+PARTS = (0.125, 0.25, 0.5, 1.0)
+_AT_BOUND = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One problem after part of its games; `more` and `brought` are of as many games again.
+
+    `low` and `high` are None where the verdict gives no number.
+    """
+
+    family: str
+    estimated: float
+    scale: float
+    low: float | None
+    high: float | None
+    gain: float
+    stops: bool
+    more: float
+    brought: float | None
+
+    @property
+    def is_covered(self) -> bool:
+        return self.low is not None and self.high is not None and self.low < self.gain < self.high
+
+
+def judged(suite: Suite, most_results: int) -> Iterator[Judged]:
+    """All problems of the suite whose runs have at most so many results."""
+    for heat in suite.heats(PAIRS):
+        if heat.iterations <= most_results:
+            yield from _of_heat(suite, heat)
+
+
+def _of_heat(suite: Suite, heat: Heat) -> Iterator[Judged]:
+    field = suite.field(heat)
+    rule = create("mixture", {}, field.problem)
+    assert isinstance(rule, Mixture)
+    marks = [max(1, round(part * heat.iterations)) for part in PARTS]
+    states = {
+        k: state
+        for k, state in enumerate(field.race(1).run(rule, suite.games(heat)), 1)
+        if k in marks
+    }
+    gains = {k: _gain(field, rule.theta(state)) for k, state in states.items()}
+    for k, after in zip(marks, [*marks[1:], 0], strict=True):
+        for i in range(len(heat.families) * heat.problems):
+            family = heat.families[i // heat.problems]
+            later = gains[after][i] - gains[k][i] if after == 2 * k else None
+            yield _judged(family, _one(rule, states[k], i), k, float(gains[k][i]), later)
+
+
+def _gain(field: Field, theta: Vector) -> Vector:
+    engine, start = field.terrain.engine, field.terrain.start
+    gain: Vector = (engine.elo(theta) - engine.elo(start))[:, 0]
+    return gain
+
+
+def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
+    """The filters of one problem alone."""
+    values = {name: getattr(rule.problem, name)[i] for name in ("start", "lower", "upper", "unit")}
+    problem: Problem = replace(rule.problem, **values)
+    own = Bank(**{name: getattr(bank, name)[i] for name in Bank.__slots__})
+    return Filters(replace(rule, problem=problem), own, is_own=True)
+
+
+def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
+    problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
+    estimated = gain_of(one.bank, one.elo_per_step, np.array([problem.start, theta]))
+    found = gained(estimated)
+    near = np.minimum(theta - problem.lower, problem.upper - theta) < _AT_BOUND
+    is_known, more = not near.any(), one.elo_of(one.pairs)
+    return Judged(
+        family=family,
+        estimated=found.elo,
+        scale=interval_scale(estimated),
+        low=found.low if is_known else None,
+        high=found.high if is_known else None,
+        gain=gain,
+        stops=is_known and more < WORTHWHILE and one.misfit(k) <= MOST_MISFIT,
+        more=more,
+        brought=brought,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Honesty:
+    """Parts of all verdicts, 0..1: those with a number, and those of them that hold the truth."""
+
+    known: float
+    covered: float
+    count: int
+
+
+def honesty(verdicts: Sequence[Judged]) -> Honesty:
+    known = [one for one in verdicts if one.low is not None]
+    covered = sum(one.is_covered for one in known) / max(1, len(known))
+    return Honesty(len(known) / max(1, len(verdicts)), covered, len(verdicts))
+
+
+def _rows(verdicts: Sequence[Judged]) -> Iterator[str]:
+    families = dict.fromkeys(one.family for one in verdicts)
+    for name, some in (
+        ("all", verdicts),
+        *((name, [one for one in verdicts if one.family == name]) for name in families),
+    ):
+        found, later = honesty(some), [one for one in some if one.brought is not None]
+        expected, brought = (_mean(later, key) for key in (lambda x: x.more, lambda x: x.brought))
+        stopped = [one for one in later if one.stops]
+        yield (
+            f"| {name} | {found.count} | {found.covered:.1%} | {1 - found.known:.1%} "
+            f"| {expected:.2f} / {brought:.2f} | {len(stopped) / max(1, len(later)):.0%} "
+            f"| {_mean(stopped, lambda x: x.brought):.2f} "
+            f"| {_part(stopped, lambda x: (x.brought or 0.0) > 2 * WORTHWHILE):.1%} |"
+        )
+
+
+def _mean(some: Sequence[Judged], of: Callable[[Judged], float | None]) -> float:
+    return float(np.mean([of(one) or 0.0 for one in some])) if some else 0.0
+
+
+def _part(some: Sequence[Judged], is_so: Callable[[Judged], bool]) -> float:
+    return sum(map(is_so, some)) / max(1, len(some))
+
+
+@click.command()
+@click.option("--half", type=click.Choice(["choose", "judge"]), default="judge", show_default=True)
+@click.option("--seed", "seeds", type=click.IntRange(min=0), multiple=True, default=(1, 2))
+@click.option("--most-results", type=click.IntRange(min=1), default=1100, show_default=True)
+def main(half: str, seeds: tuple[int, ...], most_results: int) -> None:
+    """How many of the verdict's intervals hold the true gain, and what more games brought."""
+    verdicts = [
+        one
+        for seed in seeds
+        for one in judged(Suite(seed=seed, half=half, size=SIZES["short"]), most_results)
+    ]
+    click.echo(
+        "| family | verdicts | 95% interval holds the gain | no number "
+        "| as many games again: expected / brought | stop | then brought | then over 2 Elo |"
+    )
+    click.echo("|---" * 8 + "|")
+    for row in _rows(verdicts):
+        click.echo(row)
+    known = [one for one in verdicts if one.low is not None]
+    low, high = np.quantile([(x.gain - x.estimated) / x.scale for x in known], [0.025, 0.975])
+    click.echo(f"\nquantiles of (gain - estimate) / scale: {low:.2f} and {high:.2f}")
+
+
+if __name__ == "__main__":
+    main()

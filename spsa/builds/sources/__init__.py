@@ -1,0 +1,48 @@
+"""Finds the numbers in sources of Rust, C and C++ and rewrites them.
+
+Pure: reads and writes no file. It finds constants in the syntax tree and not by patterns, so it
+does not mistake comments or strings for constants. `rust` and `c` read a language; what is found,
+and how it is rewritten, is the same for all.
+"""
+
+from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.languages import parse
+from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.lookup import (
+    ConstantRefused,
+    Element,
+    constant,
+    element,
+    elements,
+    path_of,
+    written,
+)
+from spsa.builds.sources.rewriting import RewriteDiffers, render, rewrite, sources_of, unified_patch
+from spsa.builds.sources.shape import Comment, Group, Opaque, Shape, literals
+from spsa.builds.sources.types import INTEGERS
+
+__all__ = [
+    "INTEGERS",
+    "Comment",
+    "ConstantRefused",
+    "Element",
+    "Group",
+    "Kind",
+    "Literal",
+    "Opaque",
+    "RewriteDiffers",
+    "Shape",
+    "SourceConstant",
+    "SourceFile",
+    "constant",
+    "element",
+    "elements",
+    "literals",
+    "parse",
+    "path_of",
+    "render",
+    "rewrite",
+    "sources_of",
+    "unified_patch",
+    "written",
+]

@@ -1,0 +1,129 @@
+"""The values and types of constants as plain data, so that no syntax tree leaves this package."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+import spsa.builds.sources.literal as literal
+from spsa.builds.sources.literal import RUST, Literal, Notation
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Several values in one: an array, a tuple, a struct, or the arguments of a call or macro.
+
+    `names` are the fields of a struct, and empty for all others. `callee` is the last name of what
+    is called, with a `!` for a macro. `computed` marks the numbers inside an expression.
+    """
+
+    items: tuple["Shape", ...]
+    tuple_: bool
+    names: tuple[str, ...] = ()
+    callee: str = ""
+    computed: bool = False
+
+    def entries(self) -> Iterator[tuple[int | str, "Shape"]]:
+        """Each item with what a location writes for it: a field's name, or a position."""
+        return zip(self.names or range(len(self.items)), self.items, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that is no number written out; `what` says in words what it is instead."""
+
+    what: str
+    text: str
+    names: tuple[str, ...] = ()
+
+
+Shape = Literal | Group | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment that stands alone on its line."""
+
+    line: int
+    text: str
+
+
+_WHAT = {
+    "boolean_literal": "a bool",
+    "true": "a bool",
+    "false": "a bool",
+    "char_literal": "a character",
+    "string_literal": "a string",
+    "raw_string_literal": "a string",
+    "concatenated_string": "a string",
+    "call_expression": "computed by a call",
+    "macro_invocation": "computed by a macro",
+}
+NUMBERS = ("integer_literal", "float_literal", "number_literal")
+
+
+COMMENTS = frozenset({"line_comment", "block_comment", "comment"})
+
+DEEPEST = 32
+"""Levels of brackets in a value or a type that are looked into."""
+
+
+def literals(shape: Shape) -> Iterator[Literal]:
+    """All the numbers in a shape, in the order they are written."""
+    if isinstance(shape, Literal):
+        yield shape
+    elif isinstance(shape, Group):
+        for item in shape.items:
+            yield from literals(item)
+
+
+_NO_CONTENT = COMMENTS | {"attribute_item", "mutable_specifier"}
+
+
+def content(node: Node) -> list[Node]:
+    """The named children of a node that are not comments or attributes."""
+    return [child for child in node.named_children if child.type not in _NO_CONTENT]
+
+
+def text_of(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def number_at(text: str, start: int, end: int, notation: Notation = RUST) -> Literal | None:
+    """The literal that `text`, from byte `start` to `end` of the file, writes, if it does."""
+    try:
+        return Literal(literal.read(text, notation), text, start, end, notation)
+    except ValueError:
+        return None
+
+
+def arguments(items: tuple[Shape, ...], callee: str = "") -> Shape | None:
+    """What a call is made with: its only argument, or all of them if one has a number."""
+    if not any(True for item in items for _ in literals(item)):
+        return None
+    return items[0] if len(items) == 1 else Group(items, True, (), callee.rsplit("::", 1)[-1])
+
+
+def opaque(node: Node) -> Opaque:
+    names = tuple(dict.fromkeys(_names(node)))
+    usual = "derived from other constants" if names else "an expression"
+    return Opaque(_WHAT.get(node.type, usual), " ".join(text_of(node).split()), names)
+
+
+def _names(node: Node) -> Iterator[str]:
+    """The constants an expression mentions: its upper-case identifiers."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current.type == "identifier" and text_of(current).isupper():
+            yield text_of(current)
+        if current.type != "scoped_identifier":
+            waiting.extend(reversed(current.named_children))
+
+
+def headings(comments: Iterable[tuple[Node, Node | None]]) -> Iterator[Comment]:
+    """The comments that stand alone on their lines; each comes with its earlier sibling."""
+    for node, before in comments:
+        # a doc comment's node ends behind its line break
+        if before is None or before.end_point < (node.start_point.row, 1):
+            yield Comment(node.start_point.row + 1, text_of(node).strip("/*! \t\r\n"))

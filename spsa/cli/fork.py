@@ -1,0 +1,69 @@
+"""`spsa-master fork`."""
+
+from typing import Any
+
+import click
+
+from spsa.cli.common import actor, config_option, database_option, settings
+from spsa.db.store import open_store
+from spsa.master.fork import Fork, fork_run
+from spsa.output import echo
+
+MOST_DOUBT = 1000.0
+
+
+def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:
+    if not 1.0 <= doubt <= MOST_DOUBT:  # nor nan, which click's own ranges let through
+        raise click.BadParameter(f"{doubt:g} is not from 1 to {MOST_DOUBT:g}")
+    return doubt
+
+
+@click.command()
+@config_option
+@database_option
+@click.option("--from", "parent", metavar="RUN", required=True, help="The run to start from.")
+@click.option(
+    "--at",
+    "k",
+    type=click.IntRange(min=0),
+    metavar="ITERATION",
+    help="After this result; 0 is the start. Default: the last one.",
+)
+@click.option("--run", "name", metavar="NAME", required=True, help="The name of the new run.")
+@click.option(
+    "--doubt",
+    type=float,
+    default=1.0,
+    show_default=True,
+    callback=_doubt,
+    metavar="D",
+    help="Make the deviations of what the rule knows D times as wide, but no wider than without "
+    "any game.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of the new run; default: a new one."
+)
+def fork(config: str | None, database_url: str | None, **given: Any) -> None:
+    """Start a run where another one was, with its theta and what its rule knew.
+
+    config.toml and params.toml say all the rest, as for any new run: bounds, steps, more parameters
+    or fewer, games, time control, the source. A parameter that the other run did not have starts
+    from its value in params.toml. `spsa-master run --run NAME` tunes the new run.
+    """
+    found = settings(config, database_url)
+    with open_store(found.database_url) as store:
+        wanted = Fork(
+            parent=store.run(given["parent"]),
+            k=given["k"],
+            name=given["name"],
+            doubt=given["doubt"],
+            seed=given["seed"],
+        )
+        run, notes = fork_run(found, store, wanted, actor())
+    for note in notes:
+        echo(f"note: {note}", err=True)
+    at = wanted.parent.applied if wanted.k is None else wanted.k
+    echo(
+        f"{run.name} begins where {wanted.parent.name} was after {at} results; "
+        f"`spsa-master run --run {run.name}` tunes it"
+    )

@@ -1,0 +1,154 @@
+"""`spsa-master params export`, and the values that `params diff` prints."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import click
+
+from spsa.builds.sources import render, unified_patch
+from spsa.cli.common import config_option, database_option, settings, theta_option
+from spsa.config import Config, load_space, read_sources
+from spsa.config.formats import (
+    COLUMNS,
+    USUAL_R_END,
+    PeerParameter,
+    params_csv,
+    params_file,
+    params_json,
+    peer_parameters,
+    write_lines,
+    write_uci,
+    write_weather_factory,
+)
+from spsa.config.section import as_number
+from spsa.core.params import Space
+from spsa.db.store import open_store
+from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.master.delivery_setup import source_of
+from spsa.master.start import checked_space
+from spsa.output import echo, echo_raw
+from spsa.report.text import plural
+from spsa.report.theta import Theta, chosen_theta
+
+_Writer = Callable[[Iterable[PeerParameter]], str]
+
+_PEERS: Mapping[str, _Writer] = {
+    "fishtest": lambda each: write_lines(COLUMNS["fishtest"], each),
+    "openbench": lambda each: write_lines(COLUMNS["openbench"], each),
+    "zamar": lambda each: write_lines(COLUMNS["zamar"], each),
+    "weather-factory": write_weather_factory,
+    "uci": write_uci,
+}
+_OWN: Mapping[str, Callable[[Space], str]] = {
+    "toml": params_file,
+    "csv": params_csv,
+    "json": params_json,
+}
+EXPORTS = (*_PEERS, *_OWN, "setoption", "patch")
+
+
+Values = Mapping[str, float]
+
+
+def chosen_values(
+    config: Config, space: Space, *, run: str | None, start: bool, theta: str | None
+) -> Values:
+    """The values by parameter: those of params.toml, unless a run is named."""
+    if start and theta is not None:
+        raise click.UsageError("--start and --theta name two different sets of values")
+    if run is None and (start or theta is not None):
+        given = "--start" if start else "--theta"
+        raise click.UsageError(f"{given} is about a run: name it with --run NAME")
+    if run is None:
+        return {p.name: p.value for p in space.parameters}
+    with open_store(config.database_url) as store:
+        found = store.run(run)
+    return found.start_theta if start else chosen_theta(found, Theta(theta or Theta.FINAL))
+
+
+def setoption_lines(space: Space, values: Values) -> str:
+    """One line of UCI for each parameter, rounded as the engine gets it."""
+    rounded = space.rounded(space.steps(values))
+    return "".join(
+        f"setoption name {name} value {v}\n" for name, v in space.options(rounded).items()
+    )
+
+
+def source_patch(config: Config, space: Space, values: Values) -> str:
+    """What `git apply` puts into the source; empty if it has these values already."""
+    source, constants = source_of(config), config.build.constants_file
+    texts = read_sources(space, source, constants)
+    rendered = render(space, space.rounded(space.steps(values)), texts, constants)
+    return "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
+
+
+@click.command("export")
+@config_option
+@database_option
+@click.option(
+    "--format", "kind", type=click.Choice(EXPORTS), required=True, help="What to write to stdout."
+)
+@click.option(
+    "--run", metavar="NAME", help="The theta of this run instead of params.toml's values."
+)
+@click.option("--start", is_flag=True, help="With --run: the values it was started with.")
+@theta_option
+def export(
+    config: str | None,
+    database_url: str | None,
+    kind: str,
+    run: str | None,
+    start: bool,
+    theta: str | None,
+) -> None:
+    """The parameters in the format of another tuner, or of this one.
+
+    `setoption` and `patch` are the values alone, rounded as the engine gets them: lines of UCI, or
+    a patch of the source.
+    """
+    found = settings(config, database_url)
+    space = checked_space(found) if kind == "patch" else load_space(found.params_path)
+    values = chosen_values(found, space, run=run, start=start, theta=theta)
+    if kind == "patch":
+        echo_raw(source_patch(found, space, values))
+    elif kind == "setoption":
+        echo_raw(setoption_lines(space, values))
+    elif kind in _OWN:
+        echo_raw(_OWN[kind](_with_values(space, values)))
+    else:
+        each = tuple(_peers(found, space, values))
+        if kind != "openbench":
+            _refuse_fractions(found, each)
+        echo_raw(_PEERS[kind](each))
+        if left := len(space.parameters) - len(each):
+            echo(f"{plural(left, 'frozen parameter')} left out", err=True)
+
+
+def _with_values(space: Space, values: Mapping[str, float]) -> Space:
+    parameters = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
+    return replace(space, parameters=tuple(parameters))
+
+
+def _peers(config: Config, space: Space, values: Mapping[str, float]) -> Iterable[PeerParameter]:
+    c_end, r_end = (_setting(config, key) for key in ("c_end", "r_end"))
+    return peer_parameters(space, values, c_end=c_end or 1.0, r_end=r_end or USUAL_R_END)
+
+
+def _setting(config: Config, key: str) -> float | None:
+    return as_number(config.settings.get(key))
+
+
+def _refuse_fractions(config: Config, parameters: Iterable[PeerParameter]) -> None:
+    faults = [
+        Fault(
+            file=str(config.params_path),
+            line=p.line,
+            name=p.name,
+            found="is no whole number, and this format has no others",
+            remedy="give it a scale, or export it to openbench, csv or json",
+        )
+        for p in parameters
+        if not p.integral
+    ]
+    if faults:
+        raise InvalidInput(faults[:MOST_FAULTS])

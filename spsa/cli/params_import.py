@@ -1,0 +1,153 @@
+"""`spsa-master params import`: params.toml and [spsa] from the files of other tuners."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import tomli_w
+import tomlkit
+
+from spsa.cli.common import FileInFolder
+from spsa.config.document import file_text
+from spsa.config.formats import (
+    FORMATS,
+    Imported,
+    PeerTune,
+    Plan,
+    gains_file,
+    mapping_notes,
+    params_file,
+    read_file,
+)
+from spsa.errors import Fault, InvalidInput
+from spsa.output import echo, echo_raw
+from spsa.report.text import plural
+from spsa.security.files import write_whole
+
+_USUAL = Plan()
+
+
+def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a tune of another program is made of, besides its parameters."""
+    share = click.FloatRange(0.0, 1.0)
+    for option in (
+        click.option("--gamma", type=click.FloatRange(0.0, 0.5), default=_USUAL.gamma),
+        click.option("--alpha", type=share, default=_USUAL.alpha),
+        click.option(
+            "--a-ratio", type=share, default=_USUAL.a_ratio, help="A as a part of all iterations."
+        ),
+        click.option(
+            "--gains",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="weather-factory's spsa.json, with its config.json.",
+        ),
+        click.option(
+            "--games-per-iteration",
+            type=click.IntRange(2, 1_000_000),
+            default=_USUAL.games_per_iteration,
+            show_default=True,
+            help="Games of an iteration here; twice OpenBench's pairs-per.",
+        ),
+        click.option(
+            "--played",
+            type=click.IntRange(0, 10**12),
+            help="Games that the tune has played there: the run goes on after them.",
+        ),
+        click.option(
+            "--games",
+            type=click.IntRange(2, 10**12),
+            help="Games that the tune has in all; prints its [games] and [spsa].",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), help="Default: what the file looks like."
+)
+@click.option(
+    "--output", type=FileInFolder(), default="params.toml", show_default=True, help="What to write."
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--write-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also set [games] and [spsa] in this config.toml; its comments stay.",
+)
+@tune_options
+def import_(
+    file: Path,
+    kind: str | None,
+    output: Path,
+    force: bool,
+    write_config: Path | None,
+    gains: Path | None,
+    **plan: Any,
+) -> None:
+    """Write params.toml from FILE, in the format of another tuner.
+
+    With --games, stdout has the [games] and [spsa] of config.toml with which the tune goes on
+    here: the same gains after the same games. stderr says how everything was mapped.
+    """
+    if plan["games_per_iteration"] % 2:
+        raise click.UsageError("--games-per-iteration is odd, and games come in pairs")
+    if output.exists() and not force:
+        raise _refused(output, "is there already", "use --force, or --output for another place")
+    asked = Plan(gains={} if gains is None else gains_file(gains), **plan)
+    read = read_file(file, kind, asked)
+    tables = None if read.tune is None else _tables(file, read.tune, asked)
+    write_whole(output, (_header(file, read) + params_file(read.space)).encode())
+    count = plural(len(read.space.parameters), "parameter")
+    notes = () if read.tune is None else mapping_notes(read.tune)
+    echo(f"{output}: {count} of {file}, format {read.format}", *notes, err=True)
+    if tables is None:
+        if read.tune is not None:
+            echo("no --games: the gains of the tune are not known", err=True)
+        return
+    echo_raw(tomli_w.dumps(tables))
+    if write_config is not None:
+        _set(write_config, tables)
+        echo(f"{write_config}: [games] and [spsa] are those of the tune", err=True)
+
+
+def _tables(file: Path, tune: PeerTune, plan: Plan) -> dict[str, dict[str, object]] | None:
+    """[games] and [spsa] with the gains of the tune; None if it has none."""
+    if tune.schedule is None:
+        return None
+    if tune.schedule.rest(plan.games_per_iteration) < 1:
+        played, games = tune.schedule.played, tune.schedule.games
+        found = f"{played:,.0f} of {games:,.0f} games are played: no iteration is left"
+        raise _refused(file, found, "give --games and --played as they are there")
+    return {
+        "games": {"games_per_iteration": plan.games_per_iteration},
+        "spsa": tune.schedule.settings(tune.common_r_end, plan.games_per_iteration),
+    }
+
+
+def _header(file: Path, read: Imported) -> str:
+    name = file.name if file.name.isprintable() else "a file"
+    return f"# Imported from {name}, format {read.format}. The master rewrites only `value`.\n\n"
+
+
+def _set(config: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
+    """Write the tables into config.toml; other keys of [spsa] belong to another rule."""
+    document: Any = tomlkit.parse(file_text(config))
+    for name, keys in tables.items():
+        document.setdefault(name, tomlkit.table())
+        document[name].update(keys)
+    for key in set(document["spsa"]) - set(tables["spsa"]):
+        del document["spsa"][key]
+    most = document["games"]["games_per_iteration"]
+    if document["games"].get("batch_size", 0) > most:
+        document["games"]["batch_size"] = most
+    write_whole(config.resolve(), tomlkit.dumps(document).encode())
+
+
+def _refused(file: Path, found: str, remedy: str) -> InvalidInput:
+    fault = Fault(file=str(file), line=None, name=file.name, found=found, remedy=remedy)
+    return InvalidInput([fault])

@@ -1,0 +1,180 @@
+"""`spsa-master probe`: what each parameter changes, before any game is played."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spsa.builds.searches import A_GAME
+from spsa.cli.common import config_option, database_option, settings
+from spsa.config import Config
+from spsa.config.play import BUILTIN, builtin_book
+from spsa.core.params import Number, Space
+from spsa.errors import TuningError
+from spsa.master.delivery_setup import WORK, delivery_of, delivery_settings
+from spsa.master.probe import Probed, Prober, proposed_steps
+from spsa.master.start import checked_space
+from spsa.output import echo, echo_json
+from spsa.report.table import Column, FittedTable
+from spsa.report.text import number, plural, terminal
+from spsa.security.files import MOST_BOOK, content
+
+
+@click.command()
+@config_option
+@database_option
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 10_000_000),
+    default=10_000,
+    show_default=True,
+    help="Nodes of a search.",
+)
+@click.option(
+    "--positions",
+    type=click.IntRange(1, 1000),
+    default=24,
+    show_default=True,
+    help="Positions to search: from games of the engine with itself, a book line for every six.",
+)
+@click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
+@click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def probe(
+    config: str | None,
+    database_url: str | None,
+    nodes: int,
+    positions: int,
+    no_bounds: bool,
+    only: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Search with each parameter at plus, minus and its bounds; no games.
+
+    Names the parameters that change nothing, that crash the engine, and whose bounds change no more
+    than a step does; then what a step of each changes, and steps that would change equally much.
+    Ends with 1 if a parameter is dead or fails.
+    """
+    found = settings(config, database_url)
+    space = checked_space(found)
+    wanted = _wanted(space, only)
+    work = found.path.resolve().parent / WORK
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=work) as folder:
+        prober = _prober(found, space, Path(folder), positions, nodes)
+        start, reproducible = prober.start()
+        if not reproducible:
+            echo(
+                "warning: the same engine finds something else when asked twice; "
+                "set Threads = 1, and trust no finding below",
+                err=True,
+            )
+        probed = []
+        for count, name in enumerate(wanted, start=1):
+            echo(f"{count} of {len(wanted)}: {name}", err=True)
+            parameter = next(p for p in space.active if p.name == name)
+            probed.append(prober.probed(parameter, start, bounds=not no_bounds))
+    proposed = proposed_steps(probed)
+    if as_json:
+        echo_json(_json(probed, proposed, nodes, positions, reproducible=reproducible))
+    else:
+        terminal().print(_table(probed, proposed))
+        echo(*_told(probed))
+    return 1 if any(one.is_dead or _failures(one) for one in probed) else 0
+
+
+def _wanted(space: Space, only: Sequence[str]) -> list[str]:
+    names = [p.name for p in space.active]
+    if unknown := sorted(set(only) - set(names)):
+        raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
+    return [name for name in names if not only or name in only]
+
+
+def _prober(config: Config, space: Space, folder: Path, positions: int, nodes: int) -> Prober:
+    """A prober whose engines go into a folder of their own, apart from those of runs."""
+    own = replace(config, build=replace(config.build, engines_path=folder))
+    delivery, _ = delivery_of(own, space, delivery_settings(own), None)
+    games = -(-positions // A_GAME)
+    return Prober(space, delivery, config.terms, _openings(config, games), nodes)
+
+
+def _openings(config: Config, count: int) -> tuple[str, ...]:
+    """FENs from the whole length of the run's book, or of the built-in one for a book of PGN."""
+    name = config.terms.book.name
+    own = name != BUILTIN and not name.lower().endswith(".pgn")
+    text = content(Path(name) if own else builtin_book(), MOST_BOOK).decode("utf-8", "replace")
+    fens = [fen for line in text.splitlines() if (fen := _fen(line))]
+    if not fens:
+        raise TuningError(f"{name} has no position")
+    return tuple(fens[i * len(fens) // count] for i in range(min(count, len(fens))))
+
+
+def _fen(line: str) -> str:
+    """The FEN of a line of EPD; empty if it has none."""
+    fields = line.replace(";", " ").split()[:4]
+    return f"{' '.join(fields)} 0 1" if len(fields) == 4 and fields[0].count("/") == 7 else ""
+
+
+def _failures(one: Probed) -> bool:
+    return any(tried.failure for tried in one.tried.values())
+
+
+def _table(probed: Sequence[Probed], proposed: Mapping[str, Number]) -> FittedTable:
+    table = FittedTable(
+        "what a step changes",
+        (
+            Column("name", is_number=False),
+            Column("step"),
+            Column("moves changed"),
+            Column("score change, cp"),
+            Column("proposed step"),
+        ),
+    )
+    for one in sorted(probed, key=lambda each: -each.score_change):
+        step = proposed.get(one.parameter.name)
+        table.add(
+            one.parameter.name,
+            number(one.parameter.step),
+            f"{one.moves_changed:.0%}",
+            f"{one.score_change:.1f}",
+            "" if step is None else number(step),
+        )
+    return table
+
+
+def _told(probed: Sequence[Probed]) -> Iterator[str]:
+    faulty = [one for one in probed if one.findings]
+    for one in faulty:
+        yield from (f"{one.parameter.name}: {finding}" for finding in one.findings)
+    dead = sum(one.is_dead for one in probed)
+    yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {len(faulty)} with findings"
+
+
+def _json(
+    probed: Sequence[Probed],
+    proposed: Mapping[str, Number],
+    nodes: int,
+    positions: int,
+    *,
+    reproducible: bool,
+) -> dict[str, Any]:
+    return {
+        "nodes": nodes,
+        "positions": positions,
+        "reproducible": reproducible,
+        "parameters": [
+            {
+                "name": one.parameter.name,
+                "step": one.parameter.step,
+                "dead": one.is_dead,
+                "moves_changed": one.moves_changed,
+                "score_change": one.score_change,
+                "proposed_step": proposed.get(one.parameter.name),
+                "findings": list(one.findings),
+            }
+            for one in probed
+        ],
+    }

@@ -1,0 +1,33 @@
+"""Formats of other tuners, read into spaces and written from them."""
+
+from spsa.config.formats.lines import COLUMNS, write_lines, write_uci
+from spsa.config.formats.objects import write_weather_factory
+from spsa.config.formats.peer import (
+    USUAL_R_END,
+    PeerParameter,
+    PeerTune,
+    Plan,
+    mapping_notes,
+)
+from spsa.config.formats.reading import FORMATS, Imported, gains_file, read_file
+from spsa.config.formats.tables import params_csv, params_file, params_json, peer_parameters
+
+__all__ = [
+    "COLUMNS",
+    "FORMATS",
+    "USUAL_R_END",
+    "Imported",
+    "PeerParameter",
+    "PeerTune",
+    "Plan",
+    "gains_file",
+    "mapping_notes",
+    "params_csv",
+    "params_file",
+    "params_json",
+    "peer_parameters",
+    "read_file",
+    "write_lines",
+    "write_uci",
+    "write_weather_factory",
+]

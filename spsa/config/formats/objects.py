@@ -1,0 +1,177 @@
+"""Formats that are JSON or have a header: weather-factory, runs of Fishtest, and our own tables.
+
+    weather-factory  {"NAME": {"value", "min_value", "max_value", "step"}, ...}, its config.json,
+                     or its state.json, {"t", "spsa_params", "uci_params"}
+    fishtest-run     what /api/get_run/ID of Fishtest answers: {"args": {"spsa": {...}}}
+    json, csv        params.toml: the same tables and keys
+
+Sources: main.py and spsa.py of github.com/jnlt3/weather-factory, spsa_workflow.py of Fishtest.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from spsa.config.formats.lines import number
+from spsa.config.formats.peer import PeerParameter, PeerTune, Plan, Schedule
+from spsa.config.section import as_number, shown
+from spsa.core.params import Number
+
+CSV_KEYS = (
+    "value", "min", "max", "step", "type", "scale", "option", "constant", "array", "table", "knob",
+    "first", "last", "active", "group", "note",
+)  # fmt: skip
+_TEXTS = frozenset({"type", "option", "constant", "array", "table", "knob", "group", "note"})
+_GAINS = ("a", "c", "A", "alpha", "gamma")
+
+
+class NotRead(ValueError):
+    """What is wrong with `name` in a file, and what would be right."""
+
+    def __init__(self, name: str, found: str, remedy: str, line: int | None = None) -> None:
+        super().__init__(found)
+        self.name, self.found, self.remedy, self.line = name, found, remedy, line
+
+
+def _number(table: Mapping[str, Any], key: str, name: str) -> Number:
+    if key not in table:
+        raise NotRead(name, f"{key} is missing", f"write a number: {key}")
+    value = table[key]
+    if (finite := as_number(value)) is None:
+        raise NotRead(name, f"{key} {shown(value)} is not a finite number", "write a number")
+    return value if isinstance(value, int) else finite
+
+
+def _table(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise NotRead(name, f"{shown(value)} is no object", "write {...}")
+    return value
+
+
+def weather_factory(data: Mapping[str, Any], plan: Plan) -> PeerTune:
+    """config.json with the gains of spsa.json, or state.json, which has its own."""
+    if "uci_params" in data:
+        each = {str(p.get("name")): p for p in _objects(data["uci_params"])}
+        gains, played = _table(data.get("spsa_params"), "spsa_params"), _number(data, "t", "t")
+    else:
+        each, gains, played = {n: _table(p, n) for n, p in data.items()}, plan.gains, 0
+    parameters = tuple(_of_weather_factory(name, table) for name, table in each.items())
+    if plan.games is None or not gains:
+        return PeerTune(parameters=parameters)
+    return _scheduled(parameters, gains, plan, played if plan.played is None else plan.played)
+
+
+def _of_weather_factory(name: str, table: Mapping[str, Any]) -> PeerParameter:
+    return PeerParameter(
+        name=name,
+        value=_number(table, "value", name),
+        minimum=_number(table, "min_value", name),
+        maximum=_number(table, "max_value", name),
+        c_end=_number(table, "step", name),
+    )
+
+
+def _scheduled(
+    parameters: tuple[PeerParameter, ...], gains: Mapping[str, Any], plan: Plan, played: Number
+) -> PeerTune:
+    """The gains in Fishtest's terms.
+
+    There, t counts games, E is the mean result of a game, and a result moves a parameter by
+    a_t E / c_t steps, with a_t = a / (t + A)^alpha and c_t = c / t^gamma. With W = G E for the G
+    games of an iteration, R = a_t / (G c_t^2).
+    """
+    a, c, delay, alpha, gamma = (float(_number(gains, key, "gains")) for key in _GAINS)
+    games = float(plan.games or 0)
+    if min(a, c, delay + 1) <= 0:
+        raise NotRead("gains", "a or c is not above 0", "copy weather-factory's spsa.json")
+    c_end = c / games**gamma
+    r_end = a / (games + delay) ** alpha / (plan.games_per_iteration * c_end**2)
+    schedule = Schedule(
+        games=games, played=played, delay=delay, alpha=alpha, gamma=gamma, c_end=c_end
+    )
+    note = f"its step is kept, and c_end = {c_end:.4g} of it after {games:,.0f} games"
+    return PeerTune(parameters=parameters, schedule=schedule, r_end=r_end, notes=(note,))
+
+
+def write_weather_factory(parameters: Iterable[PeerParameter]) -> str:
+    """Its config.json."""
+    tables = {
+        p.name: {"value": p.value, "min_value": p.minimum, "max_value": p.maximum, "step": p.c_end}
+        for p in parameters
+    }
+    return json.dumps(tables, indent=2) + "\n"
+
+
+def fishtest_run(data: Mapping[str, Any]) -> PeerTune:
+    """A tune of Fishtest as it stands; an iteration is a pair of games there."""
+    spsa = _table(_table(data.get("args"), "args").get("spsa"), "args.spsa")
+    parameters = tuple(_of_fishtest(p) for p in _objects(spsa.get("params")))
+    iterations, done, delay, alpha, gamma = (
+        _number(spsa, key, "args.spsa") for key in ("num_iter", "iter", "A", "alpha", "gamma")
+    )
+    schedule = Schedule(
+        games=2 * iterations, played=2 * done, delay=2 * delay, alpha=alpha, gamma=gamma
+    )
+    return PeerTune(parameters=parameters, schedule=schedule)
+
+
+def _of_fishtest(table: Mapping[str, Any]) -> PeerParameter:
+    name = str(table.get("name"))
+    value, low, high, c_end, r_end = (
+        _number(table, key, name) for key in ("theta", "min", "max", "c_end", "r_end")
+    )
+    low, high = (int(bound) if bound == int(bound) else bound for bound in (low, high))
+    return PeerParameter(
+        name=name, value=value, minimum=low, maximum=high, c_end=c_end, r_end=r_end
+    )
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        raise NotRead("params", f"{shown(value)} is no list", "write [{...}, ...]")
+    return [_table(item, "params") for item in value]
+
+
+def read_csv(text: str) -> Iterator[tuple[int, str, dict[str, object]]]:
+    """Line, name and keys of every row; an empty field is a key that is not given."""
+    rows = csv.reader(io.StringIO(text), strict=True)
+    try:
+        header = [column.strip() for column in next(rows, [])]
+        for row in rows:
+            if row:
+                yield rows.line_num, row[0], _cells(header, row, rows.line_num)
+    except csv.Error as error:
+        raise NotRead("line", str(error), "correct this line", rows.line_num) from None
+
+
+def _cells(header: list[str], row: list[str], line: int) -> dict[str, object]:
+    if len(row) != len(header):
+        found = f"{len(row)} fields instead of {len(header)}"
+        raise NotRead(row[0], found, f"write {','.join(header)}", line)
+    cells = zip(header[1:], row[1:], strict=True)
+    return {key: _cell(key, text.strip()) for key, text in cells if text.strip()}
+
+
+def _cell(key: str, text: str) -> object:
+    if key in _TEXTS:
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    read = number(text)
+    return text if read is None else read
+
+
+def write_csv(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """The tables of params.toml, one a row."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("name", *CSV_KEYS))
+    for name, table in tables.items():
+        writer.writerow((name, *(_written(table.get(key, "")) for key in CSV_KEYS)))
+    return text.getvalue()
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,130 @@
+"""The files of an engine: of its crate or the workspace around that, or of a folder of C or C++."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from posixpath import normpath
+
+from spsa.config.proposals.command import find_command
+from spsa.core.params import SOURCE_SUFFIXES
+from spsa.errors import Fault, InvalidInput
+from spsa.security.files import content
+
+_MOST_BYTES = 2**19
+"""Bytes of one file: a person does not write a longer one, and its tree takes seconds."""
+
+_MOST_FILES = 2000
+_FOREIGN = (
+    *("tests", "test", "benches", "examples", "fuzz", "target", "vendor", "node_modules"),
+    *("third_party", "external"),
+)
+_OF_C = tuple(f".{suffix}" for suffix in SOURCE_SUFFIXES if suffix != "rs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSource:
+    """The folder to build from, and the binary that is the engine, if it has to be named.
+
+    `root` is that of the workspace where the crate is a member of one. Without cargo, `command`
+    makes `binary`. `texts` are the files of the engine by path from `root`; `unread` tells of each
+    other file why it was not read.
+    """
+
+    root: Path
+    binary: str | None = None
+    command: tuple[str, ...] = ()
+    texts: Mapping[str, str]
+    unread: Mapping[str, str]
+
+
+def read_source(source: Path) -> EngineSource:
+    """Every file below `source` that is a part of the engine and no test.
+
+    Raises InvalidInput where there is neither a Cargo.toml that can be read nor a file of C or C++.
+    """
+    if not (source / "Cargo.toml").exists():
+        texts, unread = _read(source, _OF_C)
+        if texts or unread:
+            made = find_command(source, [*texts, *unread])
+            return EngineSource(
+                root=source, binary=made.binary, command=made.command, texts=texts, unread=unread
+            )
+    root, binary = _find_crate(source)
+    texts, unread = _read(root, (".rs",))
+    return EngineSource(root=root, binary=binary, texts=texts, unread=unread)
+
+
+def _find_crate(source: Path) -> tuple[Path, str | None]:
+    """The folder to build from for the crate in `source`, and its binary if it is one of several.
+
+    Raises InvalidInput without a Cargo.toml that can be read.
+    """
+    manifest = _manifest(source)
+    for folder in source.resolve().parents:
+        workspace = _manifest(folder).get("workspace") if (folder / "Cargo.toml").is_file() else {}
+        relative = source.resolve().relative_to(folder).as_posix()
+        if isinstance(workspace, dict) and _names(workspace.get("members"), relative):
+            return folder, _binary(source, manifest)
+    return source, None
+
+
+def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files, and why others cannot be read."""
+    texts: dict[str, str] = {}
+    unread: dict[str, str] = {}
+    for path in _files(root, suffixes):
+        name = path.relative_to(root).as_posix()
+        try:
+            if len(texts) == _MOST_FILES:
+                raise OSError(0, f"there are more than {_MOST_FILES:,} files")
+            texts[name] = content(path, _MOST_BYTES).decode("utf-8")
+        except OSError as error:
+            unread[name] = error.strerror or str(error)
+        except UnicodeDecodeError:
+            unread[name] = "it is not UTF-8"
+    return texts, unread
+
+
+def _files(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name not in _FOREIGN and name[0] != ".")
+        for name in sorted(names):
+            if name.endswith(suffixes) and not name.startswith(("build.rs", "tests.")):
+                yield Path(folder, name)
+
+
+def _manifest(folder: Path) -> Mapping[str, object]:
+    path = folder / "Cargo.toml"
+    try:
+        return tomllib.loads(content(path, 2**20).decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise _refused(folder, "has no Cargo.toml") from None
+    except (OSError, ValueError) as error:
+        raise _refused(folder, f"has a Cargo.toml that cannot be read: {error}") from None
+
+
+def _names(members: object, relative: str) -> bool:
+    patterns = members if isinstance(members, list) else []
+    return any(fnmatch(relative, normpath(str(pattern))) for pattern in patterns)
+
+
+def _binary(source: Path, manifest: Mapping[str, object]) -> str | None:
+    """The name of the member's own binary; None where cargo has to tell."""
+    package = manifest.get("package")
+    bins = manifest.get("bin")
+    if isinstance(bins, list) and len(bins) == 1 and isinstance(bins[0], dict):
+        return str(bins[0].get("name"))
+    main = (source / "src" / "main.rs").is_file() and not bins
+    return (
+        str(package["name"]) if main and isinstance(package, dict) and "name" in package else None
+    )
+
+
+def _refused(source: Path, found: str) -> InvalidInput:
+    remedy = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
+    return InvalidInput(
+        [Fault(file=str(source), line=None, name="SOURCE", found=found, remedy=remedy)]
+    )

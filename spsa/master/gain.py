@@ -1,0 +1,140 @@
+"""How much Elo a run has gained, as far as its rule believes to know it.
+
+The mixture of filters holds hypotheses j: a step away from the best value mu_j costs h_j Elo in
+each parameter (`spsa.algorithms.mixture`). Under each, theta is better than the start by
+
+    g_j = h_j sum((start - mu_j)^2 - (theta - mu_j)^2)
+
+with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no belief have a mixture
+as a witness of the same games. The whole path is judged by what is known now.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.algorithms.mixture import Bank, Mixture
+from spsa.algorithms.observing import Observation, Observed
+from spsa.db.store import Run
+from spsa.errors import UnusableState
+from spsa.master.start import tuning_of
+
+_PARTS = 60  # of the games to come, for the integration of the variances
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedGain:
+    """Elo over the start, and one deviation of it, for each point of a path.
+
+    A model's belief and no measurement: the deviation is too small where the model is wrong.
+    """
+
+    elo: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of a run and their state; `is_own` if they are the rule, and chose the points."""
+
+    mixture: Mixture
+    bank: Bank
+    is_own: bool
+
+    @property
+    def elo_per_step(self) -> Vector:
+        """h, shape (J, 1)."""
+        return self.mixture.per_step * (200 / log(10))
+
+    @property
+    def pairs(self) -> float:
+        """The game pairs that they have seen."""
+        return float(self.bank.pairs[0])
+
+    def misfit(self, results: int) -> float:
+        """The mean squared error of the best filter's predictions, over what chance explains.
+
+        About 1 if the model is right; l_j is minus half of that sum (`spsa.algorithms.mixture`).
+        """
+        return -2.0 * float(self.bank.log_weight.max()) / max(1, results)
+
+    def elo_of(self, pairs: float) -> float:
+        """Elo that so many more pairs are expected to gain.
+
+        That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
+
+            dv/dp = -A_j^2 v^2 / (tau^2 + B A_j^2 sum v),   A_j = 2 c h_j ln 10 / 200
+
+        which is integrated in small parts, each with the sum at its start. What the filters
+        disagree about is left out.
+        """
+        bank, each = self.bank, pairs / _PARTS
+        squared = (2.0 * self._width(pairs) * self.mixture.per_step) ** 2
+        variance = bank.variance
+        for _ in range(_PARTS):
+            known = bank.tau2 + self.mixture.problem.pairs * squared * _sum(variance)
+            variance = variance / (1.0 + each * squared / known * variance)
+        lost = self.elo_per_step * (_sum(bank.variance) - _sum(variance))
+        return float(np.sum(bank.weight * lost))
+
+    def _width(self, pairs: float) -> float:
+        """c_k in the middle of so many more pairs."""
+        k = (self.pairs + pairs / 2) / self.mixture.problem.pairs
+        return self.mixture.ask(self.bank, round(k) + 1, np.random.default_rng(0)).c_k
+
+
+def _sum(variance: Vector) -> Vector:
+    total: Vector = variance.sum(axis=-1, keepdims=True)
+    return total
+
+
+def filters_of(run: Run) -> Filters | None:
+    """The filters of a run; None where its rule holds no such belief, or it has no result.
+
+    Raises:
+        UnusableState: this program cannot read the run's settings or its state.
+    """
+    if run.applied == 0:
+        return None
+    rule = tuning_of(run).rule
+    return _filters(rule, rule.load(run.state))
+
+
+def estimated_gain(run: Run, path: Vector) -> EstimatedGain | None:
+    """The gain along a path of theta in steps, shape (points, n), the start first.
+
+    None where the rule of the run holds no such belief, or its state cannot be read.
+    """
+    try:
+        found = filters_of(run)
+    except UnusableState:
+        return None
+    return None if found is None else gain_of(found.bank, found.elo_per_step, path)
+
+
+def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
+    """The part of `estimated_gain` that one parameter has; the parts of all add up to its Elo."""
+    alone = np.tile(path[0], (len(path), 1))
+    alone[:, column] = path[:, column]
+    return estimated_gain(run, alone)
+
+
+def _filters(rule: Observed, state: Observation) -> Filters | None:
+    witness = None if state.notes is None else state.notes.witness
+    for one, its_state in ((rule.rule, state.rule), (rule.witness, witness)):
+        if isinstance(one, Mixture) and isinstance(its_state, Bank):
+            return Filters(one, its_state, one is rule.rule)
+    return None
+
+
+def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
+    """`elo_per_step` is h, shape (J, 1)."""
+    away = path - path[0]
+    squares = np.sum(path[0] ** 2 - path**2, axis=-1)
+    gains = elo_per_step * (squares + 2.0 * bank.mean @ away.T)  # (J, points)
+    variances = 4.0 * elo_per_step**2 * (bank.variance @ (away**2).T)
+    mean = np.sum(bank.weight * gains, axis=0)
+    variance = np.sum(bank.weight * (variances + (gains - mean) ** 2), axis=0)
+    return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))

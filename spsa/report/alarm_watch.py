@@ -1,0 +1,145 @@
+"""Watches the alarms of a run beside its master: records them as events, and tells somebody.
+
+A thread with a database connection of its own: whatever it waits for, the master's loop goes on.
+What has been told is in the events, so another master of the run does not tell it again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spsa.config import Config
+from spsa.db.database_url import parsed
+from spsa.db.store import MasterLease, Run, Store, open_store
+from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
+from spsa.report.alarm_messages import AlarmChanges, message, send
+from spsa.report.alarms import event_detail, of_disks, told_alarms, with_alarms
+from spsa.report.history import history
+from spsa.report.history_alarms import of_history
+from spsa.report.status import status
+
+_LOOK_SECONDS = 15.0
+_HISTORY_SECONDS = 300.0
+_COST = 10.0  # looks take a tenth of the time at most
+_LAST = 10_000  # iterations whose batches are compared
+_LEAVE_SECONDS = 5.0
+
+log = logging.getLogger("spsa.alarms")
+
+
+@dataclass(slots=True)
+class AlarmLog:
+    """The alarms that have been told; a change counts once it has lasted `after` seconds."""
+
+    after: float
+    told: dict[AlarmKey, Alarm] = field(default_factory=dict)
+    _since: dict[AlarmKey, float] = field(default_factory=dict)
+
+    def changes(self, now: float, alarms: Sequence[Alarm]) -> AlarmChanges:
+        """What has begun and what is over, by the alarms of a look at the time `now`."""
+        present = {alarm.key: alarm for alarm in alarms}
+        changed = present.keys() ^ self.told.keys()
+        self._since = {key: self._since.get(key, now) for key in changed}
+        due = [key for key, since in self._since.items() if now - since >= self.after]
+        return AlarmChanges(
+            begun=[present[key] for key in due if key in present],
+            over=[self.told[key] for key in due if key in self.told],
+        )
+
+    def tell(self, changes: AlarmChanges) -> None:
+        """Remember that these changes have been told."""
+        for alarm in changes.over:
+            del self.told[alarm.key], self._since[alarm.key]
+        for alarm in changes.begun:
+            del self._since[alarm.key]
+            self.told[alarm.key] = alarm
+
+
+class AlarmWatch:
+    """Looks at a run again and again until `stopping` is set or another master holds the run."""
+
+    def __init__(
+        self, store: Store, config: Config, master_lease: MasterLease, stopping: threading.Event
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._master_lease = master_lease
+        self._stopping = stopping
+        self._log: AlarmLog | None = None
+        self._of_history: Sequence[Alarm] = ()
+        self._history_at = -_HISTORY_SECONDS
+
+    def run(self, name: str) -> None:
+        """Look until the end; no defect of an alarm ends the master's run."""
+        seconds = min(_LOOK_SECONDS, max(0.2, self._config.alarms.after / 2))
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                self._look(self._store.run(name), began)
+            except MasterLeaseLost:
+                return
+            except DatabaseUnreachable:
+                log.debug("the database is not reachable")  # the master says so
+            except Exception as error:  # noqa: BLE001 - see above
+                log.warning("alarms could not be looked at: %s: %s", type(error).__name__, error)
+            self._stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
+
+    def _look(self, run: Run, now: float) -> None:
+        found = with_alarms(self._store, status(self._store, run)).alarms
+        seen = {alarm.key: alarm for alarm in (*found, *self._history_alarms(run, now))}
+        seen = {key: alarm for key, alarm in seen.items() if alarm.kind is not AlarmKind.DISK}
+        disks = of_disks(run.name, self._folders())
+        self._record(run, now, (*seen.values(), *disks))
+
+    def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
+        """Those of the last look at the whole history, which is seldom."""
+        if now - self._history_at >= _HISTORY_SECONDS:
+            shares = self._store.worker_shares(run.id, max(0, run.applied - _LAST))
+            self._of_history = of_history(history(self._store, run, workers=shares))
+            self._history_at = now
+        return self._of_history
+
+    def _folders(self) -> list[Path]:
+        """Where the master writes: its files, the binaries, and the database if it is a file."""
+        config, url = self._config, parsed(self._config.database_url)
+        file = [Path(str(url.database)).parent] if self._store.is_file else []
+        return [config.path.resolve().parent, config.build.engines_path, *file]
+
+    def _record(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
+        """Write events first: what cannot be sent is not sent again and again."""
+        if self._log is None:
+            self._log = AlarmLog(self._config.alarms.after, told_alarms(self._store, run))
+        changes = self._log.changes(now, alarms)
+        if not changes:
+            return
+        begun, over = (list(map(event_detail, some)) for some in (changes.begun, changes.over))
+        self._store.record_alarms(self._master_lease, begun, over)
+        self._log.tell(changes)
+        for failure in send(self._config.alarms, message(run.name, changes)):
+            log.warning(failure)
+
+
+@contextmanager
+def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iterator[None]:
+    """Watch the alarms of a run in a thread while its master moves it."""
+    stopping = threading.Event()
+
+    def watch() -> None:
+        try:
+            with open_store(config.database_url, is_stopping=stopping.is_set) as store:
+                AlarmWatch(store, config, master_lease, stopping).run(run)
+        except TuningError as error:
+            log.warning("alarms are not watched: %s", error)
+
+    thread = threading.Thread(target=watch, name="alarms", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(_LEAVE_SECONDS)

@@ -1,0 +1,72 @@
+"""The theta that a word of the command line names, as values that engines can be given."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spsa.config import load_space
+from spsa.core.params import Parameter, Space, Values
+from spsa.db.store import Run, Store
+from spsa.errors import Fault, InvalidInput
+from spsa.history.purge import theta_at
+from spsa.master.start import tuning_of
+from spsa.report.theta import Theta, chosen_theta
+
+START = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTheta:
+    """A theta of a run: its name, its values, and the results that it holds.
+
+    `k` is None for a file, which is no theta of the run.
+    """
+
+    name: str
+    values: Values
+    k: int | None
+
+
+def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
+    """The theta "final", "averaged", "supported" or "start", that after a result, or a file's.
+
+    Raises:
+        NothingToDo: the run has too few results for it.
+        InvalidInput: the file is missing or wrong, or does not have the run's parameters.
+    """
+    space = Space.from_json(run.space)
+    if word == START:
+        return NamedTheta(name=word, values=space.playable(run.start_theta), k=0)
+    if word in list(Theta):
+        theta = chosen_theta(run, Theta(word))
+        return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
+    if word.isascii() and word.isdigit():
+        k = int(word)
+        theta, _ = theta_at(store, run, tuning_of(run), k, as_applied=False)
+        return NamedTheta(name=str(k), values=space.playable(theta), k=k)
+    return NamedTheta(name=Path(word).name, values=_of_file(run, space, Path(word)), k=None)
+
+
+def _of_file(run: Run, space: Space, path: Path) -> Values:
+    there = {parameter.name: parameter for parameter in load_space(path).parameters}
+    if faults := [*_faults(run, space, path, there)]:
+        raise InvalidInput(faults)
+    return space.playable({name: parameter.value for name, parameter in there.items()})
+
+
+def _faults(run: Run, space: Space, path: Path, there: Mapping[str, Parameter]) -> Iterator[Fault]:
+    here = {parameter.name: parameter for parameter in space.parameters}
+    for name in here.keys() - there.keys():
+        yield _fault(path, None, name, "is missing", f"run {run.name} tunes it: add its table")
+    for name, parameter in there.items():
+        if name not in here:
+            found = f"run {run.name} has no such parameter"
+            yield _fault(path, parameter.line, name, found, "remove its table")
+        elif not here[name].minimum <= parameter.value <= here[name].maximum:
+            found = f"value {parameter.value:g} is outside the bounds of run {run.name}"
+            right = f"use {here[name].minimum:g} to {here[name].maximum:g}"
+            yield _fault(path, parameter.line, name, found, right)
+
+
+def _fault(path: Path, line: int | None, name: str, found: str, remedy: str) -> Fault:
+    return Fault(file=str(path), line=line, name=name, found=found, remedy=remedy)

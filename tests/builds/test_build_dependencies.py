@@ -1,0 +1,120 @@
+"""Dependencies are compiled once for both sides and for all iterations, by the real cargo."""
+
+import os
+import shutil
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
+from spsa.builds.cargo.dependencies import dependencies_are_compiled
+
+pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+
+CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
+NAMES = ("PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR")
+LIBRARY = '[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n{needs}'
+
+
+class Workspace:
+    """A crate with two libraries, and a compiler that writes down what it compiles."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.source = Path(shutil.copytree(CRATE, root / "engine"))
+        self._library("far", "")
+        self._library("near", 'far = { path = "../far" }')
+        manifest = self.source / "Cargo.toml"
+        needs = '\n[dependencies]\nnear = { path = "near" }\n'
+        manifest.write_text(manifest.read_text() + needs)
+        main = self.source / "src" / "main.rs"
+        main.write_text(main.read_text() + "\n#[used] static NEAR: fn() -> u64 = near::seven;\n")
+        (self.source / "Cargo.lock").unlink()
+        wrapper = root / "noting-rustc"
+        wrapper.write_text(
+            f'#!/bin/sh\ncase "$*" in *--crate-name*) echo "$*" >> \'{root}/compiled\' ;; esac\n'
+            'exec "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        self.environment = {n: os.environ[n] for n in NAMES if n in os.environ} | {
+            "RUSTC_WRAPPER": str(wrapper)
+        }
+
+    def _library(self, name: str, needs: str) -> None:
+        folder = self.source / name
+        (folder / "src").mkdir(parents=True)
+        (folder / "Cargo.toml").write_text(LIBRARY.format(name=name, needs=needs))
+        called = "far::seven()" if needs else "7"
+        (folder / "src" / "lib.rs").write_text(f"pub fn seven() -> u64 {{ {called} }}\n")
+
+    def builder(self, at_once: int = 1) -> Builder:
+        work = self.root / "work"
+        settings = BuildSettings(source_path=self.source, at_once=at_once)
+        return Builder(
+            pin(self.source, work), settings, work, self.root / "engines", self.environment
+        )
+
+    def compiled(self) -> Counter[str]:
+        lines = (self.root / "compiled").read_text().splitlines()
+        words = (line.split() for line in lines)
+        return Counter(each[each.index("--crate-name") + 1] for each in words)
+
+
+def rendered(margin: int) -> Rendered:
+    text = f"pub const MARGIN: u64 = {margin};\npub const DEPTH: u64 = 6;\n"
+    return Rendered({"src/constants.rs": text}, {"margin": margin})
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def test_the_second_side_takes_the_dependencies_over(workspace: Workspace) -> None:
+    plus, minus = workspace.builder().build(rendered(110), rendered(90))
+    assert (plus.bench, minus.bench) == (110_061, 90_061)
+    counts = workspace.compiled()
+    assert (counts["far"], counts["near"]) == (1, 1)
+
+
+def test_iterations_that_are_built_at_a_time_share_them(workspace: Workspace) -> None:
+    builder = workspace.builder(at_once=2)
+    with ThreadPoolExecutor(2) as pool:
+        pairs = [pool.submit(builder.build, rendered(100 + n), rendered(200 + n)) for n in range(2)]
+        benches = [[engine.bench for engine in pair.result()] for pair in pairs]
+    assert benches == [[100_061, 200_061], [101_061, 201_061]]
+    counts = workspace.compiled()
+    assert (counts["far"], counts["near"]) == (1, 1)
+
+
+def test_a_build_that_fails_lets_the_others_go_on(workspace: Workspace) -> None:
+    builder = workspace.builder()
+    broken = Rendered({"src/constants.rs": "not Rust"}, {"margin": 1})
+    with pytest.raises(Exception, match="the plus engine"):
+        builder.build(broken, rendered(90))
+    assert workspace.builder().build_one("minus", rendered(90)).bench == 90_061
+
+
+ENDED = '{"reason":"compiler-artifact","package_id":"far","target":{"kind":["lib"]}}\n'
+SCRIPT = '{"reason":"compiler-artifact","package_id":"far","target":{"kind":["custom-build"]}}\n'
+BEGUN = "   Compiling far v0.1.0\n"
+OWN = "   Compiling engine v0.1.0 (/tree)\n"
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "done"),
+    [
+        ("", "", False),
+        ("", BEGUN, False),
+        (ENDED, BEGUN, False),
+        ("", BEGUN + OWN, False),
+        (SCRIPT, BEGUN + OWN, False),
+        (ENDED, BEGUN + OWN, True),
+        ("", OWN, True),
+        (ENDED, BEGUN + "   Compiling engine v0.1.0 (/elsewhere)\n", False),
+    ],
+)
+def test_when_the_dependencies_are_compiled(stdout: str, stderr: str, done: bool) -> None:
+    assert dependencies_are_compiled(stdout, stderr, ["/tree/src/constants.rs"]) is done

@@ -1,0 +1,103 @@
+"""`params import` and `params export`: files, config.toml, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from spsa.cli import execute
+from spsa.config import load_config, load_space
+
+LINES = "razor,446.5,0,892,44,0.0020\nlmr,18,-20,60,4,0.0020\n"
+CONFIG = """\
+# my engine
+[games]
+games_per_iteration = 300   # many
+batch_size = 50
+
+[spsa]
+algorithm = "spsa"
+noise_walk = 2.0
+
+[delivery]
+kind = "uci"
+engine = "engine"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("SPSA_CONFIG", raising=False)
+    (tmp_path / "tune.txt").write_text(LINES)
+    (tmp_path / "config.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_a_tune_is_imported_into_both_files(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--games", "60000", "--played", "20000", "--games-per-iteration", "20"]
+    assert execute(["params", "import", "tune.txt", *asked, "--write-config", "config.toml"]) == 0
+    said = capsys.readouterr()
+    assert "2 parameters of tune.txt, format fishtest\nstep = c_end" in said.err
+    assert 'algorithm = "fishtest"\nmax_iterations = 2000\nplayed = 1000\n' in said.out
+    assert [p.value for p in load_space(folder / "params.toml").parameters] == [446.5, 18]
+    text = (folder / "config.toml").read_text()
+    config = load_config(folder / "config.toml", {})
+    assert text.startswith("# my engine\n") and "# many" in text
+    assert (config.algorithm, config.max_iterations, config.games.batch_size) == (
+        "fishtest", 2000, 20
+    )  # fmt: skip
+    assert config.settings["A"] == 300
+
+
+def test_an_export_is_imported_as_the_same_parameters(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["params", "import", "tune.txt"]) == 0
+    assert "no --games" in capsys.readouterr().err
+    assert execute(["params", "export", "--format", "fishtest"]) == 0
+    assert capsys.readouterr().out == "razor,446.5,0,892,44,0.002\nlmr,18,-20,60,4,0.002\n"
+    assert execute(["params", "export", "--format", "setoption"]) == 0
+    assert capsys.readouterr().out == (
+        "setoption name razor value 447\nsetoption name lmr value 18\n"
+    )
+
+
+def test_scaled_parameters_are_exported_as_the_engine_gets_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "params.toml").write_text(
+        '[base]\nvalue = 0.75\nmin = 0.29\nmax = 2\nstep = 0.05\nscale = 100\noption = "Base"\n'
+        "[off]\nvalue = 1\nmin = 0\nmax = 2\nstep = 1\nactive = false\n"
+    )
+    assert execute(["params", "export", "--format", "openbench"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "Base, int, 75, 29, 200, 5, 0.002\n"
+    assert said.err == "1 frozen parameter left out\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["import", "bad.txt"], "bad.txt:2: [B] 2 fields instead of 6"),
+        (["import", "tune.txt", "--output", "config.toml"], "is there already; use --force"),
+        (["import", "tune.txt", "--games", "100", "--played", "100"], "no iteration is left"),
+        (["import", "tune.txt", "--games-per-iteration", "3"], "odd"),
+        (["import", "missing.txt"], "missing.txt"),
+        (["import", "tune.txt", "--format", "clop"], "clop"),
+        (["export", "--format", "zamar"], "params.toml:1: [x] is no whole number"),
+        (["export", "--format", "csv", "--start"], "--start is about a run"),
+    ],
+)
+def test_bad_input_is_refused_with_2_and_nothing_written(
+    folder: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bad.txt").write_text("A,1,0,9,1,0.002\nB,2\n")
+    if arguments[0] == "export":
+        (folder / "params.toml").write_text("[x]\nvalue = 0.5\nmin = 0\nmax = 1\nstep = 0.1\n")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert execute(["params", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before

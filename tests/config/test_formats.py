@@ -1,0 +1,281 @@
+"""Formats of other tuners: what is read is written back equal, and faults have their line."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spsa.algorithms.fishtest import METHOD
+from spsa.algorithms.rule import Problem
+from spsa.algorithms.settings import values
+from spsa.config import load_space
+from spsa.config.formats import (
+    COLUMNS,
+    PeerParameter,
+    Plan,
+    mapping_notes,
+    params_csv,
+    params_file,
+    params_json,
+    peer_parameters,
+    read_file,
+    write_lines,
+    write_uci,
+    write_weather_factory,
+)
+from spsa.core.params import Space
+from spsa.errors import InvalidInput
+
+_NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_\[\]-]{0,30}", fullmatch=True)
+_EVERY = settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@st.composite
+def _whole(draw: st.DrawFn) -> PeerParameter:
+    low = draw(st.integers(-(10**6), 10**6))
+    width = draw(st.integers(2, 10**5))
+    value = draw(st.integers(low, low + width) | st.floats(low, low + width))
+    c_end = draw(st.integers(1, width) | st.floats(0.5, width))
+    r_end = draw(st.sampled_from([0.002, 0.0015, 0.02]))
+    return PeerParameter(
+        name=draw(_NAMES), value=value, minimum=low, maximum=low + width, c_end=c_end, r_end=r_end
+    )
+
+
+@st.composite
+def _real(draw: st.DrawFn) -> PeerParameter:
+    low = draw(st.floats(-1000, 1000))
+    high = low + draw(st.floats(0.5, 100))
+    c_end = draw(st.floats(0.01, high - low))
+    value = draw(st.floats(low, high))
+    return PeerParameter(
+        name=draw(_NAMES), value=value, minimum=low, maximum=high, c_end=c_end, r_end=0.002,
+        integral=False,
+    )  # fmt: skip
+
+
+def _distinct(one: st.SearchStrategy[PeerParameter]) -> st.SearchStrategy[list[PeerParameter]]:
+    return st.lists(one, min_size=1, max_size=8, unique_by=lambda p: p.name)
+
+
+def _read(path: Path, text: str, kind: str | None = None, **plan: object):
+    path.write_text(text, encoding="utf-8")
+    return read_file(path, kind, Plan(**plan))
+
+
+def _back(space: Space) -> list[PeerParameter]:
+    return list(
+        peer_parameters(space, {p.name: p.value for p in space.parameters}, c_end=1.0, r_end=0.002)
+    )
+
+
+def _said(parameters: list[PeerParameter], *without: str) -> list[PeerParameter]:
+    """The parameters without what the format does not say, or a run does not keep for each."""
+    usual = {"r_end": None, "line": 0, **dict.fromkeys(without, 0)}
+    return [replace(p, **usual) for p in parameters]
+
+
+_LINES = [name for name in COLUMNS if name != "digest"]
+
+
+@pytest.mark.parametrize("kind", _LINES)
+@_EVERY
+@given(data=st.data())
+def test_lines_survive_a_round_trip(kind: str, data: st.DataObject, tmp_path: Path) -> None:
+    each = data.draw(_distinct(_whole() | _real() if kind == "openbench" else _whole()))
+    text = write_lines(COLUMNS[kind], each)
+    read = _read(tmp_path / "tune.txt", text)
+    assert read.format == kind
+    assert _said(_back(read.space)) == _said(each)
+    assert write_lines(COLUMNS[kind], list(read.tune.parameters)) == text
+
+
+@_EVERY
+@given(each=_distinct(_whole()))
+def test_weather_factory_survives_a_round_trip(each: list[PeerParameter], tmp_path: Path) -> None:
+    read = _read(tmp_path / "config.json", write_weather_factory(each))
+    assert read.format == "weather-factory" and _said(_back(read.space)) == _said(each)
+
+
+@_EVERY
+@given(each=_distinct(_whole()))
+def test_options_survive_a_round_trip(each: list[PeerParameter], tmp_path: Path) -> None:
+    each = [replace(p, value=round(p.value)) for p in each]
+    read = _read(tmp_path / "uci.txt", "id name x\n" + write_uci(each) + "uciok\n")
+    assert read.format == "uci"
+    assert _said(_back(read.space), "c_end") == _said(each, "c_end")
+
+
+@pytest.mark.parametrize("write", [params_file, params_json, params_csv])
+@_EVERY
+@given(each=_distinct(_whole() | _real()))
+def test_our_own_formats_keep_all(
+    write: Callable[[Space], str], each: list[PeerParameter], tmp_path: Path
+) -> None:
+    space = _read(tmp_path / "tune.txt", write_lines(COLUMNS["openbench"], each)).space
+    if write is params_file:
+        (tmp_path / "params.toml").write_text(write(space))
+        again = load_space(tmp_path / "params.toml")
+    else:
+        again = _read(tmp_path / "file", write(space)).space
+    assert again == space
+
+
+def test_json_keeps_placements_and_constraints(tmp_path: Path) -> None:
+    (tmp_path / "params.toml").write_text(
+        'constraints = ["a < b"]\n[a]\nvalue = 1\nmin = 0\nmax = 9\nstep = 1\nnote = "x\\ny"\n'
+        "[b]\nvalue = 2.5\nmin = 0\nmax = 9\nstep = 0.5\nscale = 100\nactive = false\n"
+        '[c]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\ntable = "src/x.rs::U[2]"\nknob = "bias"\n'
+        '[d]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\nknob = "base"\n'
+        '[e]\nvalue = 3\nmin = 0\nmax = 9\nstep = 1\narray = "T.1"\nfirst = 2\n'
+        'knob = "per_index"\n'
+    )
+    space = load_space(tmp_path / "params.toml")
+    assert _read(tmp_path / "all.json", params_json(space)).space == space
+    rows = _read(tmp_path / "all.csv", params_csv(replace(space, constraints=()))).space
+    assert rows.parameters[2:] == space.parameters[2:]
+
+
+TUNE = """Stockfish dev by the Stockfish developers (see AUTHORS file)
+razor,446,0,892,44.6,0.0020
+lmr_base,18,-20,60,4,0.0020
+"""
+
+
+def test_tune_output_is_found_among_other_lines(tmp_path: Path) -> None:
+    read = _read(tmp_path / "out.txt", TUNE)
+    assert read.format == "tune"
+    assert [(p.name, p.step, p.integral) for p in read.space.parameters] == [
+        ("razor", 44.6, True),
+        ("lmr_base", 4, True),
+    ]
+
+
+def test_the_digest_of_a_running_tune_has_the_values_of_now(tmp_path: Path) -> None:
+    text = (
+        "Name,Curr,Start,Min,Max,C,C_end,R,R_end\n"
+        "LMRBase,80.2511,75,0,200,12.0000,10.0000,0.0041,0.0020\n"
+        "LMRDiv,2.1917,2.2500,1.5000,3.0000,0.3000,0.2500,0.0041,0.0020\n"
+    )
+    read = _read(tmp_path / "digest.csv", text)
+    assert [(p.value, p.step, p.integral) for p in read.space.parameters] == [
+        (80.2511, 10, True),
+        (2.1917, 0.25, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A,1,0,9,1,0.002\nB,1,0,9,1\n", "f:2: [B] 5 fields instead of 6; write name,start,min"),
+        ("A,one,0,9,1,0.002\n", 'f:1: [A] start "one" is not a number'),
+        ("A,1,0,1e999,1,0.002\n", 'f:1: [A] max "1e999" is not a number'),
+        ("A,1,0,9,1,0.002\nA,1,0,9,1,0.002\n", "f:2: [A] line 1 has it already"),
+        ("A, integer, 1, 0, 9, 1, 0.002\n", 'f:1: [A] "integer" is no type; write int or float'),
+        ("\nA,1,9,0,1,0.002\n", "f:2: [A] min 9 is not less than max 0"),
+        ("A,10,0,9,1,0.002\n", "f:1: [A] value 10 is outside its bounds"),
+        ("A,1,0,9,0,0.002\n", "f:1: [A] step = 0 is too small"),
+        ("A,1,0.5,9,1,0.002\n", "f:1: [A] min 0.5 is no multiple of 1"),
+        ("option name A type spin default 1 min 0\n", "f:1: [A] default, min or max is missing"),
+        ("hello\n", "f: [f] is of no known format; name its format: fishtest, tune"),
+        ('{"A": {"value": 1, "min_value": 0}}', "f: [A] max_value is missing"),
+        ('{"uci_params": 1}', "f: [params] 1 is no list"),
+        ('{"args": {}}', "f: [args.spsa] None is no object"),
+        ('{"A": {"value": 1,\n', "f:2: [f] is not JSON"),
+        ("name,value,min,max,step\nA,1,0,9\n", "f:2: [A] 4 fields instead of 5"),
+        ("name,value,min,max,step\n\nA,1,0,9,20\n", "f:3: [A] step 20 is wider than the whole"),
+        ("name,value,min,max,steps\nA,1,0,9,20\n", "f:2: [A] unknown key 'steps'"),
+        ('name,value,min,max,step\nA,1,0,"9\n', "f:2: [line]"),
+    ],
+)
+def test_faults_have_file_line_and_remedy(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        _read(tmp_path / "f", text)
+    lines = [line.replace(str(tmp_path / "f"), "f") for line in refused.value.lines]
+    assert any(line.startswith(said) and "; " in line for line in lines), lines
+
+
+@_EVERY
+@given(text=st.text(max_size=200) | st.text('{}[]",:0123456789.eE-+\n ab', max_size=60))
+def test_any_text_is_read_or_refused(text: str, tmp_path: Path) -> None:
+    try:
+        _read(tmp_path / "f", text.encode("utf-8", "replace").decode())
+    except InvalidInput as refused:
+        assert refused.exit_code == 2
+
+
+PROBLEM = Problem(
+    start=np.zeros(1), lower=np.full(1, -9.0), upper=np.full(1, 9.0), unit=np.zeros(1),
+    iterations=18_750, pairs=8,
+)  # fmt: skip
+
+
+def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
+    """(c_value, a_value) of OpenBench: c_end N^gamma, r_end c_end^2 (A + N)^alpha."""
+    read = _read(
+        tmp_path / "ob.txt", "LMR, int, 75, 0, 200, 10, 0.004\n", games=400_000, played=100_000
+    )
+    block = read.tune.schedule.settings(read.tune.common_r_end, 16)
+    assert block.pop("algorithm") == "fishtest" and block.pop("max_iterations") == 18_750
+    rule = METHOD.build(PROBLEM, values(METHOD.settings, block))
+    for k in (1, 100, 18_750):
+        ours = rule.ask(rule.start(), k, np.random.default_rng(1))
+        iteration = 6_250 + k
+        c = 10 * 25_000**0.101 / iteration**0.101
+        r = 0.004 * 10**2 * (2_500 + 25_000) ** 0.602 / (2_500 + iteration) ** 0.602 / c**2
+        assert ours.c_k * read.space.step[0] == pytest.approx(c)
+        assert ours.a_k / ours.c_k**2 == pytest.approx(r)
+
+
+def test_a_run_of_fishtest_goes_on_where_it_stands(tmp_path: Path) -> None:
+    parameter = {
+        "name": "x", "start": 50, "theta": 55.25, "min": 0.0, "max": 100.0, "c_end": 5.0,
+        "r_end": 0.002,
+    }  # fmt: skip
+    spsa = {"A": 3_000, "alpha": 0.602, "gamma": 0.101, "iter": 10_000, "num_iter": 30_000}
+    text = json.dumps({"args": {"spsa": {**spsa, "params": [parameter]}}})
+    read = _read(tmp_path / "run.json", text)
+    assert read.space.parameters[0].value == 55.25
+    assert read.tune.schedule.settings(0.002, 20) == {
+        "algorithm": "fishtest", "max_iterations": 2_000, "played": 1_000, "r_end": 0.002,
+        "c_end": 1.0, "A": 300.0, "alpha": 0.602, "gamma": 0.101,
+    }  # fmt: skip
+
+
+def test_weather_factory_moves_parameters_as_far_here(tmp_path: Path) -> None:
+    gains = {"a": 1.0, "c": 1.0, "A": 5_000, "alpha": 0.601, "gamma": 0.102}
+    state = {
+        "t": 3_200,
+        "spsa_params": gains,
+        "uci_params": [{"name": "x", "value": 50, "min_value": 0, "max_value": 100, "step": 10}],
+    }
+    read = _read(tmp_path / "state.json", json.dumps(state), games=32_000, games_per_iteration=32)
+    block = read.tune.schedule.settings(read.tune.common_r_end, 32)
+    assert (block.pop("algorithm"), block.pop("max_iterations")) == ("fishtest", 900)
+    problem = replace(PROBLEM, iterations=900, pairs=16)
+    rule = METHOD.build(problem, values(METHOD.settings, block))
+    for k in (1, 900):
+        ours = rule.ask(rule.start(), k, np.random.default_rng(1))
+        t = 3_200 + 32 * k
+        a_t, c_t = 1 / (t + 5_000) ** 0.601, 1 / t**0.102
+        assert ours.c_k == pytest.approx(c_t)
+        # one win more in 32 games: E = 1/32, moved a_t E / c_t steps
+        assert ours.a_k / ours.c_k == pytest.approx(a_t / 32 / c_t)
+
+
+def test_the_mapping_is_said(tmp_path: Path) -> None:
+    text = "A,1,0,9,0.1,0.002\nB,1,0,9,1,0.002\nC,1,0,9,1,0.004\n"
+    read = _read(tmp_path / "f", text)
+    notes = "\n".join(mapping_notes(read.tune))
+    assert "step = c_end" in notes
+    assert "the step is 0.5: A" in notes and read.space.parameters[0].step == 0.5
+    assert "0.002 is the median; another r_end had C" in notes

@@ -1,0 +1,343 @@
+"""A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
+
+import os
+import uuid
+from contextlib import suppress
+from datetime import timedelta
+from random import Random
+
+import pytest
+from builders import (
+    LEASE,
+    new_iteration,
+    new_validation,
+    new_worker,
+    result_of,
+    stage,
+    step_from,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from invariants import broken
+from masters import GAMES, House, Rests
+from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violations
+from shell import Shell
+
+from spsa.algorithms import algorithms
+from spsa.db.store import Selection, open_store
+from spsa.errors import IllegalTransition, LeaseLost, NothingToDo
+from spsa.history.purge import carry_out, plan, results_of, theta_at
+from spsa.history.replay import counted_after, replay
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+
+
+def purge(house, selection, reason="bad memory"):
+    planned = plan(house.store, house.now(), house.tuning, selection)
+    done = carry_out(house.store, house.tuning, planned, "me@here", reason)
+    assert bits(done.theta_after) == bits(planned.theta) == bits(house.now().theta)
+    return done
+
+
+@pytest.mark.slow
+def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
+    house = House(store, iterations=6)
+    before = moved(house)
+    take_turns(store, lie=True)
+    newest = [it.status for it in store.iterations(before.id)[-2:]]
+    assert newest == [IterationStatus.IN_PROGRESS] * 2
+    done = purge(house, Selection(worker=BAD))
+    after = house.now()
+    assert after.theta != before.theta
+    assert (done.number, done.applied, after.purges) == (1, before.applied, 1)
+    for it in store.iterations(after.id):
+        closed = it.status is IterationStatus.COMPLETE
+        assert (it.struck_games, it.games_played) == (GAMES // 2 if closed else 0, GAMES // 2)
+        rows = [b.status for b in store.batches(after.id) if b.iteration_id == it.id]
+        assert rows.count(BatchStatus.PURGED if closed else BatchStatus.READY) == 1
+        assert rows.count(BatchStatus.DONE) == 1
+    kept = store.purged_batches(after.id)
+    assert {one.worker for one in kept} == {BAD}
+    assert sum(one.tally.games for one in kept) == done.games
+    assert all(one.tally.wins == one.games for one in kept)
+    totals = store.purged_totals(after.id)
+    assert (totals.games, totals.played_again) == (done.games, GAMES)
+    then = counted_after(0, store.iterations(after.id), kept)
+    closed = [it.status is IterationStatus.COMPLETE for it in then]
+    assert [it.games_played for it in then] == [GAMES if c else GAMES // 2 for c in closed]
+    healthy(house, sql)
+    assert gone_on(house).status is RunStatus.FINISHED
+    healthy(house, sql)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
+    """Every rule: a run that never counted the bad machine's games ends at the same bits."""
+    with open_store(sqlite_url, durable=False) as store:
+        house = House(store, algorithm=algorithm, iterations=5)
+        moved(house)
+        purge(house, Selection(host="bad"))
+        gone_on(house)
+        sql = Shell(sqlite_url)
+        healthy(house, sql)
+        sql.close()
+
+
+@pytest.mark.slow
+def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
+    house = House(store, algorithm="mixture", iterations=4)
+    before = moved(house)
+    assert before.applied >= 2
+    purge(house, Selection(iterations=(2,)))
+    (emptied,) = (it for it in store.iterations(before.id) if it.k == 2)
+    assert (emptied.games_played, emptied.struck_games) == (0, GAMES)
+    assert (emptied.gradient_estimate, emptied.elo_diff) == (None, None)
+    healthy(house, sql)
+    without = [it for it in results_of(store, before, before.applied) if it.k != 2]
+    *_, last = replay(house.tuning, without)
+    assert bits(last.theta) == bits(house.now().theta)
+    assert last.state == house.now().state
+    assert store.purged_totals(before.id).emptied == 1
+    gone_on(house)
+    healthy(house, sql)
+
+
+@pytest.mark.slow
+def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_corrected(store, sql):
+    house = House(store, iterations=6)
+    before = moved(house)
+    steps = store.steps(before.id)
+    done = purge(house, Selection(worker=BAD))
+    assert store.steps(before.id) == steps
+    assert store.purges(before.id) == [done]
+    assert done.theta_before == steps[-1].theta_after == before.theta
+    rows = sql("SELECT k, name, value FROM spsa_param_history WHERE name = 'ratio' ORDER BY k")
+    assert [row.k for row in rows] == list(range(before.applied + 1))
+    wanted = [before.start_theta, *(s.theta_after for s in steps[:-1]), done.theta_after]
+    # SQLite casts text to a float with a hair of its own
+    assert [row.value for row in rows] == pytest.approx([t["ratio"] for t in wanted], rel=1e-12)
+    (now,) = sql("SELECT final FROM spsa_theta WHERE parameter = 'ratio'")
+    assert now.final == pytest.approx(house.now().theta["ratio"], rel=1e-12)
+    (bad,) = sql("SELECT games, games_struck FROM spsa_worker_stats WHERE worker = :w", w=BAD)
+    assert (bad.games, bad.games_struck) == (0, done.games)
+    (event,) = (e for e in store.events(before.id) if e.kind == "purge")
+    assert (event.actor, event.detail["reason"]) == ("me@here", "bad memory")
+    assert event.detail["of"] == {"worker": BAD}
+
+
+@pytest.mark.slow
+def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
+    house = House(store, iterations=6)
+    before = moved(house, rests=4)
+    thetas = [before.start_theta, *(s.theta_after for s in store.steps(before.id))]
+    purge(house, Selection(iterations=(2,), worker=BAD))
+    run = gone_on(house)
+    for k in range(run.applied + 1):
+        was, _ = theta_at(store, run, house.tuning, k, as_applied=True)
+        now, known = theta_at(store, run, house.tuning, k, as_applied=False)
+        assert bits(now) == bits(pure(house, k).theta)
+        if k <= before.applied:
+            assert bits(was) == bits(thetas[k])
+        assert (bits(was) == bits(now)) == (k < 2 or k > before.applied)
+        assert (known.supported is None) == (k == 0)
+    with pytest.raises(NothingToDo, match="has 6 results"):
+        theta_at(store, run, house.tuning, 7, as_applied=False)
+
+
+def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(store, sql):
+    run = stage(store)
+    run.open(max_attempts=1)
+    claim = run.claim("old")
+    store.report(
+        claim, result_of(claim, voids={"crash": 2}, seconds=3.0, think_seconds=2.0, slot=1)
+    )
+    held = run.claim("held")
+    planned = plan(store, run.now(), None, Selection(batches=((1, 0),)))
+    assert (planned.last, planned.theta) == (None, run.now().theta)
+    carry_out(store, None, planned, "me", "why")
+    with pytest.raises(LeaseLost):
+        store.report(claim, result_of(claim))
+    store.release(claim)
+    (row,) = (b for b in store.batches(run.run.id) if b.seq == 0)
+    assert (row.status, row.attempt, row.void_games) == (BatchStatus.READY, 0, 0)
+    (cost,) = sql("SELECT seconds, think_seconds, slot FROM spsa_batch WHERE seq = 0")
+    assert tuple(cost) == (0.0, 0.0, None)
+    again = run.claim("new")
+    assert (again.seq, again.seed, again.attempt) == (0, claim.seed, 1)
+    store.report(again, result_of(again))
+    store.report(held, result_of(held))
+    assert broken(sql) == []
+    assert store.iterations(run.run.id)[0].is_played
+
+
+def test_what_the_machine_plays_right_now_is_taken_back(store, sql):
+    run = stage(store)
+    run.open()
+    claim = run.claim("one")
+    store.report(claim, result_of(claim))
+    held = run.claim("two")
+    carry_out(store, None, plan(store, run.now(), None, Selection(worker="box-1")), "me", "why")
+    assert store.renew(["two"], LEASE) == frozenset()
+    with pytest.raises(LeaseLost):
+        store.report(held, result_of(held))
+    assert [b.status for b in store.batches(run.run.id)] == [BatchStatus.READY] * 2
+    assert [b.attempt for b in store.batches(run.run.id)] == [0, 0]
+    (event,) = (e for e in store.events(run.run.id) if e.kind == "purge")
+    assert event.detail["withdrawn"] == 1
+    assert broken(sql) == []
+
+
+def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
+    run = stage(store)
+    store.open_iteration(run.master, new_validation())
+    run.play()
+    (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
+    store.complete_validation(run.master, row.id, 99.0)
+    for seq, games in ((0, 4), (1, 0)):
+        selection = Selection(batches=((1, seq),))
+        planned = plan(store, run.now(), None, selection)
+        carry_out(store, None, planned, "me", "why")
+        (row,) = store.iterations(run.run.id)
+        assert (row.games_played, row.games_played + row.struck_games) == (games, 8)
+    assert row.elo_diff is None
+    assert broken(sql) == []
+    assert violations(store, run.now()) == []
+
+
+def test_times_are_those_of_the_reports(store, sql):
+    house = House(store, iterations=6)
+    run = moved(house)
+    times = sorted(m.reported_at for m in store.matching(run.id, Selection(host="bad")))
+    middle = times[len(times) // 2]
+    since = store.matching(run.id, Selection(host="bad", since=middle))
+    until = store.matching(run.id, Selection(host="bad", until=middle))
+    assert {m.reported_at for m in since} == {t for t in times if t >= middle}
+    assert {m.reported_at for m in until} == {t for t in times if t < middle}
+    assert len(since) + len(until) == len(times)
+    ahead = store.clock() + timedelta(hours=1)
+    assert store.matching(run.id, Selection(since=ahead)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "selection",
+    [Selection(worker="nobody"), Selection(iterations=(99,)), Selection(batches=((1, 77),))],
+)
+def test_nothing_is_purged_if_nothing_matches(store, selection):
+    house = House(store)
+    moved(house)
+    with pytest.raises(NothingToDo, match="nothing to purge"):
+        plan(store, house.now(), house.tuning, selection)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", [Selection(worker=BAD), Selection(iterations=(1,))])
+def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
+    house = House(store, iterations=6)
+    run = moved(house, rests=2)
+    planned = plan(store, run, house.tuning, selection)
+    later = moved(house, rests=2)
+    assert later.applied > run.applied
+    done = carry_out(store, house.tuning, planned, "me", "why")
+    assert done.applied == later.applied
+    assert not store.matching(run.id, selection)
+    healthy(house, sql)
+
+
+@pytest.mark.slow
+def test_two_owners_at_once_purge_each_result_once(store, sql):
+    house = House(store, iterations=6)
+    run = moved(house)
+    mine = plan(store, run, house.tuning, Selection(worker=BAD))
+    theirs = plan(store, run, house.tuning, Selection(iterations=(1,)))
+    carry_out(store, house.tuning, theirs, "they", "why")
+    carry_out(store, house.tuning, mine, "me", "why")
+    assert house.now().purges == 2
+    with pytest.raises(NothingToDo):
+        carry_out(store, house.tuning, mine, "me", "why else")
+    healthy(house, sql)
+
+
+def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
+    """A master that looked before and writes after: its theta, its proposal, its validation."""
+    run = stage(store)
+    run.whole_iteration()
+    run.open()
+    run.play()
+    view = store.tick(run.master, LEASE)
+    selection = Selection(batches=((2, 0),))
+    carry_out(store, None, plan(store, view.run, None, selection), "me", "why")
+    run.play("again")
+    late = step_from(view.run, view.open[0].tally)
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
+        store.apply(run.master, view.open[0].id, late)
+    with pytest.raises(IllegalTransition, match="purged meanwhile"):
+        store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
+    run.apply()
+    assert broken(sql) == []
+
+
+def test_a_purge_that_was_answered_into_the_void_is_done_once(store, sql):
+    house = House(store, iterations=6)
+    moved(house)
+    planned = plan(store, house.now(), house.tuning, Selection(worker=BAD))
+    first = carry_out(store, house.tuning, planned, "me", "why")
+    again = carry_out(store, house.tuning, planned, "me", "why")
+    assert first == again and house.now().purges == 1
+    healthy(house, sql)
+
+
+LONG = bool(os.environ.get("SPSA_TEST_LONG"))
+
+
+@pytest.mark.slow
+@settings(max_examples=200 if LONG else 12, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_path_factory, seed):
+    """Machines come and go, and purges of anything come between any two acts of a master."""
+    dice = Random(seed)
+    path = tmp_path_factory.mktemp("purges") / "spsa.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    url = f"sqlite:///{path}"
+    with open_store(url, durable=False) as store:
+        house = House(
+            store,
+            algorithm=dice.choice(algorithms()),
+            in_flight=dice.choice([1, 2, 4]),
+            iterations=dice.randint(2, 8),
+        )
+
+        def meanwhile():
+            for _ in range(dice.randrange(6)):
+                box = dice.choice("abc")
+                worker = store.register_worker(new_worker(box, host=box))
+                claim = store.claim(uuid.uuid4().hex, worker, LEASE)
+                if claim is not None and dice.random() < 0.9:
+                    store.report(claim, result_of(claim))
+                elif claim is not None:
+                    store.release(claim)
+            if dice.random() < 0.3:
+                purge_at_random(house, dice)
+
+        house.master(Rests(meanwhile)).run()
+        for _ in range(dice.randrange(3)):
+            purge_at_random(house, dice)
+        sql = Shell(url)
+        healthy(house, sql)
+        sql.close()
+        assert house.now().status is RunStatus.FINISHED
+
+
+def purge_at_random(house, dice):
+    number = dice.randint(1, 8)
+    chosen = dice.choice(
+        [
+            Selection(worker=dice.choice("abc")),
+            Selection(host=dice.choice("abc"), iterations=(number,)),
+            Selection(iterations=(number,)),
+            Selection(batches=((number, 0), (number, 1))),
+            Selection(since=house.store.clock() - timedelta(milliseconds=dice.randrange(300))),
+        ]
+    )
+    with suppress(NothingToDo):
+        purge(house, chosen)

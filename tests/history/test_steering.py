@@ -1,0 +1,176 @@
+"""Changes of a run that goes on: in force from the next iteration on, and replayed to the bit."""
+
+from dataclasses import replace
+
+import pytest
+from masters import SPACE, House, Rests, play
+
+from spsa.core.params import Space
+from spsa.db.store import Selection
+from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
+from spsa.history.doctor import check_run
+from spsa.history.purge import carry_out, plan, theta_at
+from spsa.history.steering import Edit, change_space, plan_change
+from spsa.lifecycle import RunStatus
+from spsa.master.start import tuning_of
+
+EDITS = {
+    2: (Edit(name="margin", maximum=60), Edit(name="ratio", active=False)),
+    4: (
+        Edit(name="still", active=True),
+        Edit(name="margin", step=4),
+        Edit(name="ratio", active=True, minimum=0.2),
+    ),
+}
+"""After so many results, with two more iterations in play or not opened yet."""
+
+
+def change(house, edit, reason="to see"):
+    return change_space(house.store, house.now(), tuning_of, edit, "anna", reason)
+
+
+def changed(store, algorithm):
+    """A finished run of eight iterations, changed after some of its results."""
+    house = House(store, algorithm=algorithm, in_flight=2, iterations=8)
+    left = dict(EDITS)
+
+    def meanwhile():
+        play(store)
+        for edit in left.pop(house.now().applied, ()):
+            change(house, edit)
+
+    assert house.master(Rests(meanwhile), tick=0.0).run() is RunStatus.FINISHED
+    assert left == {}
+    return house
+
+
+def violations(house):
+    run = house.now()
+    return check_run(house.store, run, tuning_of(run))
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture", "bspsa", "bspsas"])
+def test_a_changed_run_is_replayed_to_the_bit(store, algorithm):
+    house = changed(store, algorithm)
+    assert violations(house) == []
+    run, rules = house.now(), tuning_of(house.now())
+    assert (run.changes, run.applied) == (5, 8)
+    for step in store.steps(run.id)[6:]:
+        theta, _ = theta_at(store, run, rules, step.k, as_applied=False)
+        assert theta == step.theta_after
+    assert [e.kind for e in store.events(run.id)].count("params") == 5
+
+
+def test_what_is_changed_is_in_force_from_the_next_iteration_on(store):
+    house = changed(store, "spsa")
+    first, second, _third, fourth, *_ = store.changes(house.run.id)
+    tuned = store.iterations(house.run.id)
+    frozen = second.theta_after["ratio"]
+    for it in tuned:
+        if it.opened_changes >= 1:
+            assert max(it.plus_parameters["margin"], it.minus_parameters["margin"]) <= 60
+        if 2 <= it.opened_changes < 5:
+            assert it.plus_parameters["ratio"] == it.minus_parameters["ratio"] == frozen
+        still = it.plus_parameters["still"] != it.minus_parameters["still"]
+        assert still == (it.opened_changes >= 3)
+    assert {it.opened_changes for it in tuned} == {0, 2, 5}
+    assert first.theta_after["margin"] <= 60
+    assert fourth.theta_before == fourth.theta_after
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
+def test_a_purge_of_results_before_a_change_is_replayed_through_it(store, algorithm):
+    house = changed(store, algorithm)
+    run = house.now()
+    found = plan(store, run, tuning_of(run), Selection(iterations=(2, 7)))
+    carry_out(store, tuning_of(run), found, "anna", "a sick machine")
+    assert house.now().theta != run.theta
+    assert violations(house) == []
+
+
+def test_a_change_after_a_purge_is_on_the_chain_without_the_purged_results(store):
+    house = House(store, in_flight=1, iterations=3)
+    rests = Rests(lambda: play(store) if house.now().applied < 2 else rests.set())
+    house.master(rests).run()
+    run = house.now()
+    found = plan(store, run, tuning_of(run), Selection(iterations=(1,)))
+    change(house, Edit(name="margin", step=5))
+    with pytest.raises(IllegalTransition, match="has changed"):
+        store.purge(run.id, replace(_purge_of(found), changes=0))
+    carry_out(store, tuning_of(run), found, "anna", "a sick machine")
+    change(house, Edit(name="margin", minimum=10))
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert violations(house) == []
+
+
+def _purge_of(found):
+    from spsa.history.purge import _new
+
+    return _new(found, "anna", "a sick machine")
+
+
+def test_theta_outside_the_new_bounds_moves_to_them_and_the_event_says_so(store):
+    house = House(store)
+    said = change(house, Edit(name="margin", maximum=40), "too large")
+    assert said["max"] == {"was": 100, "is": 40}
+    assert said["theta"] == {"was": 50.0, "is": 40.0}
+    event = store.events(house.run.id)[-1]
+    assert (event.kind, event.actor, event.detail["reason"]) == ("params", "anna", "too large")
+    assert house.now().theta == {**house.run.theta, "margin": 40.0}
+    assert house.now().start_theta == house.run.start_theta
+    assert Space.from_json(house.now().start_space) == SPACE
+
+
+def test_a_change_on_a_run_that_moved_meanwhile_is_refused_and_planned_again(store):
+    house = House(store, in_flight=1)
+    run = house.now()
+    planned = plan_change(run, tuning_of(run), Edit(name="margin", step=5), "anna", "")
+    house.master(Rests(lambda: play(store))).run()
+    with pytest.raises(IllegalTransition, match="is finished"):
+        store.change_space(run.id, planned)
+    store.extend(house.name, "anna", 6)
+    with pytest.raises(IllegalTransition, match="has changed since"):
+        store.change_space(run.id, planned)
+    change_space(store, run, tuning_of, Edit(name="margin", step=5), "anna", "")
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert violations(house) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (Edit(name="margim", step=2), 'did you mean "margin"'),
+        (Edit(name="margin", minimum=100), "min 100 is not less than max 100"),
+        (Edit(name="margin", step=0.1), "below what rounding to 1"),
+        (Edit(name="margin", maximum=60.5), "no multiple of 1"),
+        (Edit(name="margin", step=400), "wider than the whole range"),
+        (Edit(name="still", maximum=40), "value 50 is outside its bounds"),
+    ],
+)
+def test_what_params_toml_could_not_say_is_refused(store, edit, words):
+    house = House(store)
+    with pytest.raises(InvalidInput, match=words):
+        change(house, edit)
+    assert house.now() == house.run
+
+
+def test_the_last_active_parameter_is_not_frozen_and_nothing_is_not_a_change(store):
+    house = House(store)
+    change(house, Edit(name="ratio", active=False))
+    with pytest.raises(InvalidInput, match="nothing would be tuned"):
+        change(house, Edit(name="margin", active=False))
+    with pytest.raises(NothingToDo, match="already"):
+        change(house, Edit(name="ratio", active=False))
+
+
+def test_a_finished_run_is_extended_and_goes_on(store):
+    house = House(store, iterations=2)
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    with pytest.raises(IllegalTransition, match="name more"):
+        store.extend(house.name, "anna", 2)
+    with pytest.raises(IllegalTransition, match="it is finished"):
+        store.resume(house.name, "anna")
+    store.extend(house.name, "anna", 4)
+    assert (house.now().status, house.now().finished_at) == (RunStatus.RUNNING, None)
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert (house.now().applied, violations(house)) == (4, [])

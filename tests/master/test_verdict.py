@@ -1,0 +1,205 @@
+"""The verdict: what it knows of a run, what more games bring, and how `stop_when` ends one."""
+
+from dataclasses import replace
+from math import hypot
+
+import numpy as np
+import pytest
+from masters import House, Rests, play
+from tuned import space_from, tuned
+
+from benches.verdict import honesty, judged
+from spsa.algorithms import Outcome, Problem, create
+from spsa.algorithms.mixture import Bank, Mixture
+from spsa.db.store import Run, Store
+from spsa.errors import IllegalTransition
+from spsa.history.replay import replay
+from spsa.lab.simulation.suite import SIZES, Suite
+from spsa.lifecycle import RunStatus
+from spsa.master import verdict as verdict_module
+from spsa.master.gain import EstimatedGain, Filters
+from spsa.master.settings import RunSettings
+from spsa.master.verdict import Advice, Gained, MoreGames, enough, gained, verdict
+from spsa.report.status import status
+from spsa.report.text import headlines
+from spsa.report.verdict import verdict_json, verdict_lines
+
+TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = 400\nstep = 20\n"
+SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
+
+
+def test_the_interval_is_wider_than_the_model_says_and_wider_above() -> None:
+    scale = hypot(2.0, 0.3 * 10.0)
+    expected = Gained(elo=10.0, low=10.0 - 2.4 * scale, high=10.0 + 7.4 * scale)
+    assert gained(EstimatedGain((0.0, 10.0), (0.0, 2.0))) == expected
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_gain_in_95_of_100_problems() -> None:
+    suite = Suite(seed=5, half="judge", size=SIZES["short"])
+    found = honesty(list(judged(suite, most_results=300)))
+    assert found.count > 1000
+    assert 0.92 <= found.covered <= 0.98 and found.known > 0.85
+
+
+def filters(n: int = 4, pairs: int = 75) -> Filters:
+    """The filters of n parameters before any result."""
+    start = np.zeros(n)
+    problem = Problem(
+        start=start, lower=start - 8, upper=start + 8, unit=start, iterations=100, pairs=pairs
+    )
+    rule = create("mixture", {}, problem)
+    assert isinstance(rule, Mixture)
+    return Filters(rule, rule.start(), is_own=True)
+
+
+def after(one: Filters, results: int) -> Filters:
+    """The filters after so many results in which both sides are equal."""
+    state, rng, pairs = one.bank, np.random.default_rng(1), one.mixture.problem.pairs
+    even = np.array([0.05, 0.2, 0.5, 0.2, 0.05]) * pairs
+    for _ in range(results):
+        k = round(float(state.pairs[0]) / pairs) + 1
+        asked = one.mixture.ask(state, k, rng)
+        outcome = Outcome(
+            k=k,
+            centre=asked.centre,
+            difference=2 * asked.offset,
+            pentanomial=even,
+            a_k=asked.a_k,
+            c_k=asked.c_k,
+        )
+        state, _ = one.mixture.tell(state, outcome)
+    return replace(one, bank=state)
+
+
+def test_what_more_games_bring_is_what_the_filters_learn_from_them() -> None:
+    now = after(filters(), 40)
+    later: Bank = after(now, 40).bank
+    lost = (now.bank.variance - later.variance).sum(axis=-1, keepdims=True)
+    expected = float(np.sum(now.bank.weight * now.elo_per_step * lost))
+    assert now.elo_of(40 * 75) == pytest.approx(expected, rel=0.05)
+    assert now.elo_of(10 * 75) < now.elo_of(40 * 75) < now.elo_of(400 * 75)
+    assert now.misfit(40) < 1.0, "even results surprise nobody"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"applied": 0}, "there is no result yet"),
+        ({"algorithm": "spsa"}, "cannot read"),
+        ({"theta": {"margin": 200.0, "depth": 400.0}}, "theta is at a bound of depth"),
+        ({"state": {"mean": 1}}, "cannot read"),
+        ({"settings": {}}, "cannot read"),
+    ],
+)
+def test_where_nothing_is_known_it_says_why(
+    store: Store, change: dict[str, object], why: str
+) -> None:
+    run = replace(tuned(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
+    found = verdict(run)
+    assert found.gained is None and why in found.unknown and found.more is None
+    assert found.advice is Advice.GO_ON
+    assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
+
+
+def test_a_method_without_belief_gives_no_number(store: Store) -> None:
+    run = tuned(store, SPACE, 3, algorithm="spsa").now()
+    assert verdict(run).unknown == "spsa holds no belief about it"
+
+
+def said(monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0) -> Advice:
+    monkeypatch.setattr(Filters, "elo_of", lambda *_: more)
+    monkeypatch.setattr(Filters, "misfit", lambda *_: misfit)
+    return verdict(run).advice
+
+
+def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tuned(store, SPACE, 10, planned=20).now()
+    assert said(monkeypatch, run, 0.9) is Advice.STOP
+    assert said(monkeypatch, run, 1.1) is Advice.GO_ON
+    assert said(monkeypatch, run, 0.1, misfit=2.1) is Advice.GO_ON
+    nearly_over = replace(run, max_iterations=11)
+    assert said(monkeypatch, nearly_over, 1.1) is Advice.EXTEND
+    assert said(monkeypatch, nearly_over, 0.9) is Advice.STOP
+    eager = replace(run, settings={**run.settings, "stop_when": 2.0})
+    assert said(monkeypatch, eager, 1.1) is Advice.STOP
+
+
+def test_every_command_shows_the_same_verdict(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tuned(store, SPACE, 10, planned=20).now()
+    monkeypatch.setattr(Filters, "elo_of", lambda *_: 0.25)
+    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
+    found, now = verdict(run), status(store, run)
+    assert now.verdict == found and found.gained is not None
+    assert found.more == MoreGames(games=80, elo=0.25)
+    assert [f"  {line}" for line in verdict_lines(found)] == list(headlines(now))[2:4]
+    low, high = found.gained.low, found.gained.high
+    assert f"(95%: {low:+.1f} to {high:+.1f})" in next(verdict_lines(found))
+    assert (
+        now.to_json()["verdict"]
+        == verdict_json(found)
+        == {
+            "gained": found.gained.elo,
+            "gained_low": low,
+            "gained_high": high,
+            "unknown": None,
+            "more_games": 80,
+            "more_elo": 0.25,
+            "advice": "stop",
+            "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1",
+        }
+    )
+
+
+def test_stop_when_ends_a_run_with_all_that_it_has_opened(store: Store) -> None:
+    house = House(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    run, (event,) = house.now(), store.events(house.run.id, kinds=["stop_when"])
+    decided = event.detail["applied"]
+    assert 1 <= decided < run.applied == run.max_iterations == event.detail["max_iterations"] < 30
+    assert run.applied - decided <= 3, "those in flight"
+    assert store.totals(run.id).tally.games == 8 * run.applied
+    assert "less than 999" in event.detail["reason"]
+
+
+def test_the_decision_follows_from_the_results_alone(store: Store) -> None:
+    house = House(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
+    house.master(Rests(lambda: play(store))).run()
+    run, (event,) = house.now(), store.events(house.run.id, kinds=["stop_when"])
+    stops = [
+        moment.k
+        for moment in replay(house.tuning, store.iterations(run.id))
+        if (then := replace(run, applied=moment.k, theta=moment.theta, state=moment.state))
+        and enough(replace(then, max_iterations=30), RunSettings.from_json(run.settings, run.terms))
+    ]
+    assert stops[0] == event.detail["applied"]
+
+
+def test_a_person_who_changes_the_length_decides(store: Store) -> None:
+    house = House(store, algorithm="mixture", iterations=30, in_flight=1, stop_when=999.0)
+    store.extend(house.name, "me", 5)
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert house.now().applied == 5 and store.events(house.run.id, kinds=["stop_when"]) == []
+
+
+def test_a_run_that_has_changed_is_not_shortened(store: Store) -> None:
+    staged = tuned(store, SPACE, 3, planned=9)
+    seen = staged.now()
+    staged.open()
+    with pytest.raises(IllegalTransition, match="has changed"):
+        store.shorten(staged.master, seen, 3, "enough")
+    store.shorten(staged.master, seen, 4, "enough")
+    assert staged.now().max_iterations == 4
+    with pytest.raises(IllegalTransition, match="has changed"):
+        store.shorten(staged.master, seen, 4, "enough")
+
+
+def test_without_stop_when_no_verdict_ends_a_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(store, algorithm="mixture", iterations=3)
+    monkeypatch.setattr(verdict_module, "verdict", None)
+    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert house.now().applied == 3

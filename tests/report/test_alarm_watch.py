@@ -1,0 +1,282 @@
+"""Alarms reach somebody: a real HTTP server, real commands, events in a real database."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from builders import Stage, stage
+from tuned import space_from, tuned
+from tuner import Tuner
+from uci_tuner import uci_tuner
+
+from spsa.config import Config, load_config
+from spsa.config.settings import AlarmsConfig, MessageFormat
+from spsa.db.store import Store, open_store
+from spsa.report import alarm_messages
+from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.alarm_messages import AlarmChanges, message, send
+from spsa.report.alarm_watch import AlarmLog, AlarmWatch
+from spsa.report.alarms import of_disks, told_alarms, with_alarms
+from spsa.report.status import status
+
+SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
+
+
+def alarm(subject: str = "margin", kind: AlarmKind = AlarmKind.AT_BOUND) -> Alarm:
+    return Alarm(
+        kind=kind, subject=subject, found="theta is 400, at its max 400", advice="widen it"
+    )
+
+
+@dataclass
+class Server:
+    """Answers POSTs with a status, and keeps what it got."""
+
+    url: str = ""
+    status: int = 200
+    drips: bool = False
+    posts: list[tuple[str, str, str]] = field(default_factory=list)  # path, type, body
+
+
+@contextmanager
+def listening(**over: object) -> Iterator[Server]:
+    server = Server(**over)  # type: ignore[arg-type]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            server.posts.append((self.path, self.headers["Content-Type"], body))
+            for _ in range(100 if server.drips else 0):
+                self.wfile.write(b"H")
+                time.sleep(0.1)
+            self.send_response(server.status)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            raise AssertionError("a redirect was followed")
+
+        def log_message(self, *_: object) -> None: ...
+
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listener.daemon_threads = True
+    thread = threading.Thread(target=listener.serve_forever)
+    thread.start()
+    server.url = f"http://127.0.0.1:{listener.server_address[1]}/secret-topic"
+    try:
+        yield server
+    finally:
+        listener.shutdown()
+        listener.server_close()
+        thread.join()
+
+
+def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_long() -> None:
+    log, one = AlarmLog(after=10.0), alarm()
+
+    def look(now: float, *alarms: Alarm) -> AlarmChanges:
+        changes = log.changes(now, alarms)
+        log.tell(changes)
+        return changes
+
+    assert not look(0.0, one) and not look(9.0, one)
+    assert look(10.0, one) == AlarmChanges([one], [])
+    assert not look(11.0, replace(one, found="theta is 399")), "the same alarm"
+    assert not look(20.0) and not look(25.0, one) and not look(26.0), "it came back"
+    assert look(36.0) == AlarmChanges([], [one])
+    assert not look(37.0, one) and not look(40.0) and not look(47.0, one), "never for long enough"
+
+
+def test_a_message_fits_whatever_it_is_about() -> None:
+    text = message("nightly", AlarmChanges([alarm("a\n\x1b[2J")], [alarm("b")]))
+    assert text.splitlines() == [
+        "run nightly",
+        r"alarm: a\n\x1b[2J: theta is 400, at its max 400; widen it",
+        "over: b: theta is 400, at its max 400",
+    ]
+    many = message("r" * 999, AlarmChanges([alarm("x" * 999) for _ in range(50)]))
+    assert len(many) < 1600 and many.splitlines()[-1].startswith("47 more")
+
+
+@pytest.mark.parametrize(
+    ("format_", "content", "expected"),
+    [
+        (MessageFormat.TEXT, "text/plain; charset=utf-8", "run <!all> & ½"),
+        (MessageFormat.SLACK, "application/json", {"text": "run &lt;!all&gt; &amp; ½"}),
+        (
+            MessageFormat.DISCORD,
+            "application/json",
+            {"content": "run <!all> & ½", "allowed_mentions": {"parse": []}},
+        ),
+    ],
+)
+def test_a_post_has_the_body_that_the_service_takes(
+    format_: MessageFormat, content: str, expected: object
+) -> None:
+    with listening() as server:
+        assert list(send(AlarmsConfig(url=server.url, format=format_), "run <!all> & ½")) == []
+    ((path, content_type, body),) = server.posts
+    assert (path, content_type) == ("/secret-topic", content)
+    assert (body if format_ is MessageFormat.TEXT else json.loads(body)) == expected
+
+
+def test_what_fails_is_told_without_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alarm_messages, "SECONDS", 0.5)
+    for over, told in (
+        ({"status": 500}, "500"),
+        ({"status": 302}, "302"),
+        ({"drips": True}, "no "),
+    ):
+        with listening(**over) as server:
+            began = time.monotonic()
+            (failure,) = send(AlarmsConfig(url=server.url), "text")
+            assert time.monotonic() - began < 3.0
+            assert told in failure and "secret" not in failure
+    (failure,) = send(AlarmsConfig(url=server.url), "text")  # nobody listens any more
+    assert "refused" in failure and "secret" not in failure
+
+
+def test_a_command_gets_the_message_and_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = tmp_path / "got"
+    assert list(send(AlarmsConfig(command=f"cat > '{got}'"), "run x\nalarm: ½")) == []
+    assert got.read_text() == "run x\nalarm: ½\n"
+    (failure,) = send(AlarmsConfig(command="printf 'no\\033[2Jmail' >&2; exit 3"), "text")
+    assert failure == r"the command of [alarms] failed: exit code 3 no\x1b[2Jmail"
+    assert list(send(AlarmsConfig(command="exit 0"), "text" * 99_999)) == [], "it reads nothing"
+    monkeypatch.setattr(alarm_messages, "SECONDS", 0.3)
+    late = tmp_path / "late"
+    (failure,) = send(AlarmsConfig(command=f"(sleep 1; touch '{late}') & sleep 9"), "text")
+    assert "killed after 0.3 s" in failure
+    time.sleep(1.2)
+    assert not late.exists(), "its children are killed too"
+
+
+def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = {"total": 10**12, "free": 5 * 10**9}
+
+    def found() -> list[Alarm]:
+        return list(of_disks("nightly", [tmp_path / "gone", tmp_path]))
+
+    def measured(folder: Path) -> SimpleNamespace:
+        folder.stat()
+        return SimpleNamespace(**usage)
+
+    monkeypatch.setattr("shutil.disk_usage", measured)
+    assert found() == []
+    usage["free"] -= 1
+    (one,) = found()
+    assert one.kind is AlarmKind.DISK and one.subject == "nightly" and "5.00 GB" in one.found
+    usage["total"] = 10**10
+    assert found() == [], "5% of a small disk is enough"
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+def config(folder: Path, url: str, **alarms: object) -> Config:
+    (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
+    found = load_config(folder / "config.toml", {})
+    return replace(found, alarms=AlarmsConfig(after=0.0, **alarms))  # type: ignore[arg-type]
+
+
+def events(staged: Stage) -> list[tuple[str, str]]:
+    found = staged.store.events(staged.run.id, 999, kinds=("alarm", "alarm_over"))
+    return [(event.kind, event.detail["kind"]) for event in found]
+
+
+@contextmanager
+def watched(staged: Stage, wanted: Config) -> Iterator[None]:
+    stopping = threading.Event()
+    watch = AlarmWatch(staged.store, wanted, staged.master, stopping)
+    thread = threading.Thread(target=watch.run, args=(staged.run.name,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(10)
+
+
+def until(is_so: object, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_each_alarm_is_told_once_and_when_it_is_over(
+    sqlite_store: Store, sqlite_url: str, tmp_path: Path
+) -> None:
+    staged = tuned(sqlite_store, SPACE, 6, planned=9)
+    staged.open()
+    got = tmp_path / "got"
+    wanted = config(tmp_path, sqlite_url, command=f"cat >> '{got}'; exit 1")
+    with watched(staged, wanted):
+        sqlite_store.pause("first", "me", "lunch")
+        until(lambda: events(staged) == [("alarm", "paused")] and got.exists())
+    with watched(staged, wanted):  # the master is started again
+        time.sleep(1.0)
+        assert events(staged) == [("alarm", "paused")]
+        sqlite_store.resume("first", "me")
+        until(lambda: events(staged)[1:] == [("alarm_over", "paused")])
+    lines = [line for line in got.read_text().splitlines() if line != "run first"]
+    assert [line.split(";")[0] for line in lines] == [
+        "alarm: first: it is paused: lunch",
+        "over: first: it is paused: lunch",
+    ]
+
+
+def test_what_only_the_master_sees_is_shown_by_every_status(sqlite_store: Store) -> None:
+    staged = stage(sqlite_store, space=SPACE.to_json(), theta={"margin": 200.0})
+    full = {"kind": "disk", "subject": "first", "found": "1.00 GB are free", "advice": "make room"}
+
+    def shown() -> list[str]:
+        found = with_alarms(sqlite_store, status(sqlite_store, staged.now()))
+        return [str(alarm) for alarm in found.alarms if alarm.kind is AlarmKind.DISK]
+
+    sqlite_store.record_alarms(staged.master, [full, {"kind": "of a later version"}], [])
+    assert shown() == ["first: 1.00 GB are free; make room"]
+    sqlite_store.record_alarms(staged.master, [], [full])
+    assert shown() == [] and told_alarms(sqlite_store, staged.now()) == {}
+
+
+@pytest.mark.slow
+def test_a_master_tells_of_a_run_without_workers(tmp_path: Path, sqlite_url: str) -> None:
+    tuner = uci_tuner(tmp_path / "run", sqlite_url, iterations=200)
+    with listening() as server, (tuner.folder / "config.toml").open("a") as file:
+        file.write(f"[alarms]\nafter = 1\nurl = '{server.url}'\ncommand = 'cat >> told'\n")
+        file.flush()
+        try:
+            _told_once(tuner, server)
+        finally:
+            tuner.kill_all()
+
+
+def _told_once(tuner: Tuner, server: Server) -> None:
+    def told() -> list[str]:
+        return [line for _, _, body in server.posts for line in body.splitlines()[1:]]
+
+    master = tuner.master()
+    until(lambda: told() != [], 60.0)
+    master.terminate()
+    assert tuner.ended(master) == 130
+    tuner.master()
+    tuner.worker("--lease", "5")
+    until(lambda: len(told()) == 2, 60.0)
+    assert told()[0].startswith("alarm: small: no worker plays")
+    assert told()[1] == "over: small: no worker plays"
+    assert (tuner.folder / "told").read_text().count("no worker plays") == 2
+    asked = json.loads(tuner.ask("events", "--json").stdout)["events"]
+    assert [e["kind"] for e in asked if e["kind"].startswith("alarm")] == ["alarm", "alarm_over"]

@@ -1,0 +1,97 @@
+"""How a batch starts its engines: arguments, side files, and as many options as may be."""
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import LEASE, Stage, stage
+from engines.faulty import LOSER, SCRIPT, WINNER, engine, start_book
+from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
+
+from spsa.core.game_settings import Book, GameSettings, SideFile
+from spsa.db.store import Store, open_store
+from spsa.errors import TuningError
+from spsa.lifecycle import BatchStatus
+
+MANY = {f"a_parameter_of_30_charact_{n:04}": str(n % 7) for n in range(5000)}
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def staged(store: Store) -> Stage:
+    return stage(store)
+
+
+def opened(staged: Stage, folder: Path, plus: Path, minus: Path, **over: Any) -> None:
+    settings = {"time_control": NODES, "book": Book(name=str(start_book(folder)))}
+    staged.open(
+        plus=published(plus),
+        minus=published(minus),
+        batch_games=4,
+        plus_options=over.pop("plus_options", {}),
+        minus_options=over.pop("minus_options", {}),
+        terms=GameSettings(**settings | over),
+    )
+
+
+def result(staged: Stage) -> Any:
+    (iteration,) = staged.store.tick(staged.master, LEASE).open
+    return iteration.tally
+
+
+@pytest.mark.slow
+def test_a_game_with_5000_options_of_30_characters(staged: Stage, tmp_path: Path) -> None:
+    assert {len(name) for name in MANY} == {30}
+    declared = [f"{name} type spin default 3 min 0 max 9" for name in MANY]
+    sides = [
+        engine(tmp_path, side, moves=moves, option=declared, log=tmp_path / f"{side}.log")
+        for side, moves in (("plus", WINNER), ("minus", LOSER))
+    ]
+    opened(staged, tmp_path, *sides, plus_options=MANY, minus_options=dict.fromkeys(MANY, "9"))
+    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    assert result(staged) == PLUS_WINS_ALL
+    sent = (tmp_path / "plus.log").read_text().split("ucinewgame", 1)[0]
+    assert all(f"setoption name {name} value {value}\n" in sent for name, value in MANY.items())
+
+
+def test_arguments_and_side_files_reach_the_engine(staged: Stage, tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher"
+    launcher.write_text('#!/bin/sh\nexec "$@"\n')
+    launcher.chmod(0o755)
+    net = tmp_path / "a net.nnue"
+    net.write_bytes(b"weights")
+    log = tmp_path / "log"
+    words = [sys.executable, str(SCRIPT), f"--log={log}"]
+    arguments = (*words, "--option=EvalFile type string default <empty>")
+    opened(
+        staged, tmp_path, launcher, launcher, engine_arguments=arguments,
+        engine_files={"EvalFile": SideFile(path=str(net), sha256=digest(net))},
+    )  # fmt: skip
+    assert work(staged.store, tmp_path, size=1, max_batches=1) == 0
+    hashed = hashlib.sha256(b"weights").hexdigest()
+    copy = tmp_path / "cache" / hashed
+    assert f"setoption name EvalFile value {copy}\n" in log.read_text()
+    assert copy.read_bytes() == b"weights"
+
+
+def test_a_side_file_of_other_bytes_is_not_loaded(
+    staged: Stage, tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    net = tmp_path / "net"
+    net.write_bytes(b"weights")
+    wrong = SideFile(path=str(net), sha256="0" * 64)
+    player = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log")
+    opened(staged, tmp_path, player, player, engine_files={"EvalFile": wrong})
+    with pytest.raises(TuningError, match="hashes to"):
+        work(staged.store, tmp_path, size=1, max_batches=1)
+    (row, *_) = sql("SELECT status, last_error FROM spsa_batch ORDER BY seq")
+    assert row.status != BatchStatus.DONE and "hashes to" in row.last_error
+    assert not (tmp_path / "log").exists()

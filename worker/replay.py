@@ -1,0 +1,139 @@
+"""`compete --replay`: plays a batch of a run again, from its row in the database.
+
+The row decides openings, times and engines. At fixed nodes or depth the moves are the same on every
+machine, so the counts have to be those of the report.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from spsa.core.game_settings import TimeKind
+from spsa.core.scoring import Tally
+from spsa.db.store import Claim, Store, open_store
+from spsa.errors import TuningError
+from spsa.output import echo
+from spsa.text import printable
+from worker.batches.active_batch import JobMaker
+from worker.batches.engine_cache import EngineCache
+from worker.batches.service import Service, engine_folder
+from worker.match.command import pgn_writer
+from worker.runner.count import Count
+from worker.runner.game import Pair
+from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
+from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
+
+_PLACE = re.compile(
+    r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
+)
+_REPEATABLE = (TimeKind.NODES, TimeKind.DEPTH)
+_LONG_WAIT = 3600.0  # seconds; an interrupt ends the wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A batch, or one pair of it; `run` is None for the newest run, `pair` counts from 1."""
+
+    run: str | None
+    iteration: int
+    batch: int
+    pair: int | None
+
+
+def place_of(text: str) -> Place:
+    """From [RUN/]ITERATION.BATCH[:PAIR], numbered as in the dashboard and in a worker's log."""
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(
+            f"'{printable(text, 80)}' is not [RUN/]ITERATION.BATCH[:PAIR], as in main/12.3:1",
+            param_hint="--replay",
+        )
+    pair = found["pair"]
+    return Place(
+        run=found["run"],
+        iteration=int(found["iteration"]),
+        batch=int(found["batch"]),
+        pair=None if pair is None else int(pair),
+    )
+
+
+def replay(service: Service, place: Place, pgn: Path | None) -> int:
+    """Play it again and say how it compares; the exit code is 1 where counts differ that must not.
+
+    Raises:
+        NothingToDo: there is no such run or batch.
+        ArtifactMismatch: this machine finds an engine of the batch nowhere.
+    """
+    with interrupts() as received, open_store(service.database_url, durable=False) as store:
+        claim, reported = store.played_batch(store.run(place.run).id, place.iteration, place.batch)
+        job = _job(service, store, claim, place.pair)
+        echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
+        with (
+            pgn_writer(pgn, "plus", "minus", claim.terms.time_control) as write,
+            Pool(1, service.timeouts, service.limits) as pool,
+        ):
+            count = _played(job, claim.first_pair, pool, received, write)
+    if count is None:
+        return received.exit_code or INTERRUPTED
+    if place.pair is not None:
+        return 0
+    return _compared(count.tally, reported, claim)
+
+
+def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
+    engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
+    job = JobMaker(engines, service.timeouts).job(claim)
+    if pair is None:
+        return job
+    if not 1 <= pair <= claim.pairs:
+        raise click.BadParameter(
+            f"the batch has pairs 1 to {claim.pairs}, not {pair}", param_hint="--replay"
+        )
+    return replace(job, pairings=(job.pairings[pair - 1],))
+
+
+def _played(
+    job: Job, first: int, pool: Pool, received: Interrupts, write: Callable[[Pair], None]
+) -> Count | None:
+    """The counts of all pairs; None after an interrupt. The batch begins with pair `first`."""
+    received.on_each(pool.wake)
+    pool.submit(job)
+    count = Count()
+    while True:
+        match event := pool.next_event(_LONG_WAIT):
+            case PairPlayed(pair=pair):
+                write(pair)
+                count.add(pair)
+                echo(f"  pair {pair.pairing.number - first + 1}: {_results(pair.tally)}")
+            case PairVoid(pairing=pairing):
+                echo(f"  pair {pairing.number - first + 1} void: {event.detail}")
+            case JobFailed(reason=reason):
+                raise TuningError(f"the batch cannot be played: {reason}")
+            case JobDone():
+                return count
+            case JobStopped():
+                return None
+        if received.count:
+            pool.stop(job.key)
+
+
+def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:
+    now = _results(tally)
+    if reported is None:
+        echo(f"now {now}; the row has no counts to compare with")
+        return 0
+    if tally == reported:
+        echo(f"now {now}, as it was reported")
+        return 0
+    echo(f"now {now}; it was reported as {_results(reported)}")
+    if claim.terms.time_control.kind not in _REPEATABLE:
+        echo("(games by time are different each time they are played)")
+        return 0
+    return 1
+
+
+def _results(tally: Tally) -> str:
+    return f"+{tally.wins} -{tally.losses} ={tally.draws} for plus"
