@@ -27,7 +27,7 @@ from spsa.report.text import terminal
 
 @click.group()
 def params() -> None:
-    """The parameter space: what it does to the source, and changes of it in a run."""
+    """Show, change, import or export the parameters; print tuned values as a patch."""
 
 
 @params.command()
@@ -35,7 +35,7 @@ def params() -> None:
 @database_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def show(config: str | None, database_url: str | None, as_json: bool) -> None:
-    """What params.toml would tune.
+    """Show what params.toml tunes.
 
     All of it is checked against the engine first, as `run` does.
     """
@@ -59,7 +59,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
 def diff(
     config: str | None, database_url: str | None, run: str | None, start: bool, theta: str | None
 ) -> None:
-    """The values as a patch of the source, or as `setoption` lines.
+    """Print the values as a patch of the source, or as `setoption` lines.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
@@ -109,10 +109,10 @@ def set_(
     frozen: bool | None,
     reason: str,
 ) -> None:
-    """Change a parameter of a run that goes on, from its next iteration on.
+    """Change a parameter of an unfinished run.
 
-    The run keeps all results, and theta moves only if it is outside the new bounds. The change is
-    written to params.toml, too.
+    The change holds from the next iteration on. The run keeps all results, and theta moves only if
+    it is outside the new bounds. The change is written to params.toml, too.
     """
     if (minimum, maximum, step, frozen) == (None,) * 4:
         raise click.UsageError("give --min, --max, --step, --freeze or --thaw")
