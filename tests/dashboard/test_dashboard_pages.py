@@ -90,6 +90,7 @@ def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> 
     page = html(browser, "/batch?number=8&seq=0")
     assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
     assert "seq=1" in page and "Batch -1" not in page
+    assert "<code>compete --replay first/8.0</code>" in page
     assert "<li>2: &lt;img" in page  # the reason of its void games
     counts = re.findall(r'<th scope="row">[01½2]+</th><td class="number">(\d+)</td>', page)
     batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
