@@ -126,10 +126,17 @@ def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
     elo_per_step, log_weight = np.array([[0.5], [2.0]]), np.array([[0.0], [0.7]])
     mean, variance = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([[0.3, 0.1], [0.2, 0.4]])
     none = np.zeros(1)
-    bank = Bank(mean=mean, variance=variance, log_weight=log_weight, squares=none, pairs=none)
+    bank = Bank(
+        mean=mean,
+        variance=variance,
+        log_weight=log_weight,
+        theta=np.zeros(2),
+        squares=none,
+        pairs=none,
+    )
     path = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0]])
     found = gain_of(bank, elo_per_step, path)
-    which = rng.choice(2, size=200_000, p=bank.weight[:, 0])
+    which = rng.choice(2, size=200_000, p=bank.weight()[:, 0])
     best = mean[which] + np.sqrt(variance[which]) * rng.normal(size=(len(which), 2))
     for i, theta in enumerate(path):
         gain = np.sum((path[0] - best) ** 2 - (theta - best) ** 2, axis=1)

@@ -204,7 +204,7 @@ WORKER_REFUSED = {
     "name": (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
     "no name": (("--name", ""), "1 to 200 printable"),
     "long name": (("--name", "x" * 201), "1 to 200 printable"),
-    "lease": (("--lease", "1e9"), "x<=86400"),
+    "lease": (("--lease", "1e9"), "x<=3600"),
     "drain": (("--drain", "1e308"), "x<=3162"),
     "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
     "url file": (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),
