@@ -114,9 +114,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start
         _refuse_unread(engine)
         searched = root / wanted if wanted else root
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    config = starter_config(
-        _seen_from(root, folder), chosen.constants_file, engine.binary, engine.command
-    )
+    config = starter_config(_seen_from(root, folder), chosen.constants_file, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
     return _Start(config, starter_params(chosen.proposals), chosen, unread)
 
