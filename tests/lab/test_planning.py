@@ -122,7 +122,7 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
     small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
     assert cautioned(shape, small) == []
     (told,) = cautioned(shape, large)
-    assert "256 slots would need 11 iterations in flight, and a run of 500 allows 5" in told
+    assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
     assert "games_per_iteration = " in told
     (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
     assert "more iterations" in short
