@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 
 from spsa.algorithms import method
 from spsa.core.params import Parameter, Space
-from spsa.lab.planning.plan_warnings import PlanWarning, draw_warnings, space_warnings
+from spsa.lab.planning.plan_warnings import (
+    PlanWarning,
+    draw_warnings,
+    side_warnings,
+    space_warnings,
+)
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import GameSpeed, Question, Shape, depth_without_idling, noise, pace
 from spsa.text import plural
@@ -126,6 +131,7 @@ def plan(question: Question) -> Plan:
         busy_depth=busy,
         warnings=(
             *space_warnings(question.space, usual.c_last),
+            *side_warnings(question.space, usual.c_last),
             *draw_warnings(question.draw_rate),
             *budget_warnings(question, usual),
             *depth_warnings(question, free, busy),
