@@ -19,6 +19,7 @@ from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.output import echo
+from spsa.text import plural
 
 _MOST_NAMED = 6
 
@@ -85,7 +86,7 @@ def init(
         target.write_text(text, encoding="utf-8")
     echo(*start.notes, *_skipped(start.chosen), err=True)
     echo(
-        f"{targets[0]} and {targets[1]}: {start.chosen.active:,} parameters proposed, "
+        f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} proposed, "
         f"{start.chosen.commented_out:,} more commented out; edit them, then "
         "`spsa-master params show`, `plan`, `run`"
     )

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,12 +14,14 @@ from spsa.config import Config, project_theta, says
 from spsa.db.store import Run, Selection, Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
+from spsa.lifecycle import Purpose
 from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.history import worker_parts
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.purge import moves_table, sentences, to_json
+from spsa.report.status import measured
 from spsa.report.text import terminal
 
 Moment = datetime | timedelta
@@ -144,6 +147,7 @@ def purge(
             conditions["host"] = suspect.machine
             reason = reason if _is_given("reason") else f"it stands out: {suspect.reason}"
             echo(f"{suspect.machine} stands out: {suspect.reason}", err=as_json)
+        _refuse_unknown(store, chosen, conditions)
         try:
             tuning = tuning_of(chosen)
             selection = _selection(store, **conditions)
@@ -163,7 +167,32 @@ def purge(
         if as_json:
             echo_json(to_json(wanted, done))
         elif done is not None:
-            echo(f"purge {done.number}: {done.games} games are removed")
+            echo(f"purge {done.number}: {done.games} games are removed", *_outdated(store, chosen))
+
+
+def _refuse_unknown(store: Store, run: Run, conditions: Mapping[str, Any]) -> None:
+    """Refuse names and numbers that do not exist: they may be misspelt."""
+    numbers = {it.iteration_number for it in store.iterations(run.id)}
+    workers = store.workers()
+    wanted = {*conditions["iterations"], *(number for number, _ in conditions["batches"])}
+    unknown = [f"run {run.name} has no iteration {n}" for n in sorted(wanted - numbers)]
+    for kind, names in (("worker", {w.name for w in workers}), ("host", {w.host for w in workers})):
+        name = conditions[kind]
+        if name is not None and name not in names:
+            unknown.append(f"no {kind} {name!r} has ever played for this database")
+    if unknown:
+        raise NothingToDo(f"{'; '.join(unknown)}: nothing is purged")
+
+
+def _outdated(store: Store, before: Run) -> Iterator[str]:
+    """The matches that measured a theta of the run before the purge, and none that it has now."""
+    now = store.run(before.name)
+    for it in store.iterations(before.id, purpose=Purpose.VALIDATE):
+        if measured(before, it) and not measured(now, it):
+            yield (
+                f"iteration {it.iteration_number} was a match of theta before this purge: "
+                "it no longer speaks of the present theta"
+            )
 
 
 def _refuse_vague(is_selective: bool, *, ask: bool, as_json: bool) -> None:

@@ -232,3 +232,28 @@ def test_a_side_file_is_an_option_of_the_engine(
         capsys.readouterr()
         assert execute(["params", "show"]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_faults_of_all_three_files_come_in_one_round(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["init", "engine"]) == 0
+    config, params = Path("config.toml"), Path("params.toml")
+    usual = config.read_text()
+    params.write_text(
+        "[margim]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\n"
+        "[depth]\nvalue = 50\nmin = 0\nmax = 9\nstep = 1\n"
+    )
+    config.write_text(usual.replace("batch_size = 10", "batch_size = 11"))
+    capsys.readouterr()
+    assert execute(["params", "show"]) == 2
+    said = capsys.readouterr().err
+    assert "config.toml:" in said and "is odd" in said
+    assert "params.toml:7: [depth] value 50 is outside" in said and "2 faults" in said
+    config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
+    assert execute(["params", "show"]) == 2
+    said = capsys.readouterr().err
+    assert "[games.book]" in said, "a file that is missing"
+    assert "params.toml:7: [depth] value 50 is outside" in said, "a wrong number"
+    assert "[margim] there is no constant MARGIM" in said, "and the source"
+    assert "3 faults" in said

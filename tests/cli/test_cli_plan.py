@@ -70,7 +70,7 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     file.write_text(auto, encoding="utf-8")
     told = asked("plan", "-c", "64", "--game-seconds", "10").stdout
     assert "iterations in flight follow the fleet: up to 4 with this one" in told
-    assert "64 slots would need" in " ".join(told.split())
+    assert "would keep 64 slots busy" in " ".join(told.split())
     file.write_text(fixed, encoding="utf-8")
     assert "follow the fleet" not in asked("plan").stdout
 
