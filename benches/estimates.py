@@ -104,7 +104,9 @@ def _recovered(engine: Quadratic, start: Vector, theta: Vector) -> float:
 
 
 def _covered(engine: Quadratic, belief: Belief) -> float:
-    return float((np.abs(belief.mean - engine.optimum) < 1.96 * belief.deviation).mean())
+    """Of the intervals that there are."""
+    near = np.abs(belief.mean - engine.optimum) < 1.96 * belief.deviation
+    return float(near[np.isfinite(belief.deviation)].mean())
 
 
 @click.command()

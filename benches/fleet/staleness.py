@@ -14,7 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.comparison import ENTRANTS, IDLE, Found, found, own_width
+from spsa.lab.simulation.comparison import ENTRANTS, IDLE, Found, found, wide
 from spsa.lab.simulation.race import final
 from spsa.lab.simulation.suite import SIZES, STEEP, Heat, Suite
 
@@ -77,7 +77,7 @@ def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
 
 def _raced(suite: Suite, heat: Heat, depth: int, growing: bool) -> Iterator[tuple[str, Vector]]:
     field = suite.field(heat)
-    entrant = ENTRANTS[RULE](field, own_width(field))
+    entrant = ENTRANTS[RULE](field, wide(field.problem))
     race = replace(field.race(depth), grows=depth_after if growing else None)
     state = final(race, entrant, suite.games(heat))
     parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))

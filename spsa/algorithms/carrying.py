@@ -39,7 +39,7 @@ class Carry:
         """Variances, widened; `prior`, shape (..., n), is v0."""
         kept = old[..., self.source] * self.scale**2
         if self.doubt != 1.0:
-            kept = 1.0 / (1.0 / prior + (1.0 / kept - 1.0 / prior) / self.doubt**2)
+            kept = _doubted(kept, prior, self.doubt**2)
         found: Vector = np.where(self._is_known, kept, prior)
         return found
 
@@ -59,3 +59,10 @@ class Carry:
     @property
     def _is_known(self) -> npt.NDArray[np.bool_]:
         return self.source >= 0
+
+
+def _doubted(known: Vector, prior: Vector, square: float) -> Vector:
+    """v' of the power prior, also where v = v0 = 0; `square` is D^2."""
+    below = known * (square - 1.0) + prior
+    found: Vector = known * prior * square / np.where(below > 0.0, below, 1.0)
+    return found

@@ -33,7 +33,7 @@ def bounded_elo(outcome: Outcome, bound: float) -> tuple[Vector, npt.NDArray[np.
     return np.clip(found, -limit, limit), np.abs(found) > limit
 
 
-def inverse(difference: Vector, wanted: float) -> Vector:
+def inverse(difference: Vector, wanted: float | Vector) -> Vector:
     """1 / difference, but at most about 1 / wanted, and 0 where there is no difference.
 
     Otherwise a difference that bounds or constraints have shortened would magnify the noise.

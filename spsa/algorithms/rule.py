@@ -60,13 +60,13 @@ class Perturbation:
     """Two points to play: plus at centre + offset, minus at centre - offset.
 
     `offset` is c_k * delta. a_k and c_k are the gains of iteration k and are stored with it; each
-    rule defines what a_k scales.
+    rule defines what a_k scales. c_k has shape (1,) in a rule that derives it from results.
     """
 
     centre: Vector
     offset: Vector
     a_k: float
-    c_k: float
+    c_k: float | Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Outcome:
     difference: Vector
     pentanomial: Vector
     a_k: float
-    c_k: float
+    c_k: float | Vector
 
     @property
     def pairs(self) -> Vector:
@@ -117,7 +117,10 @@ class RuleUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A rule's estimate of the optimum: mean and standard deviation, shape (n,) each."""
+    """A rule's estimate of the optimum: mean and standard deviation, shape (n,) each.
+
+    The deviations are infinite where the games contradict what they would be derived from.
+    """
 
     mean: Vector
     deviation: Vector

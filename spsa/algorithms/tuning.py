@@ -114,7 +114,7 @@ class Tuning:
         return Proposal(
             k=k,
             a_k=perturbation.a_k,
-            c_k=perturbation.c_k,
+            c_k=float(np.ravel(perturbation.c_k)[0]),
             base=dict(theta),
             played=self._realise(perturbation, k),
             signs=self._signs(perturbation.offset),
@@ -156,11 +156,14 @@ class Tuning:
 
     def _by_values(
         self, belief: Belief | None
-    ) -> tuple[dict[str, float], dict[str, float]] | tuple[None, None]:
-        """Mean and standard deviation in the units of params.toml."""
+    ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
+        """Mean and standard deviation in the units of params.toml, if they are known."""
         if belief is None:
             return None, None
-        return self._natural(belief.mean), self._by_name(belief.deviation * self.space.step)
+        mean = self._natural(belief.mean)
+        if not np.isfinite(belief.deviation).all():
+            return mean, None
+        return mean, self._by_name(belief.deviation * self.space.step)
 
     def _realise(self, perturbation: Perturbation, k: int) -> PlayedValues:
         generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))

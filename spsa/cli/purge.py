@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.config import Config, project_theta, says
@@ -14,8 +15,11 @@ from spsa.db.store import Run, Selection, Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.lifecycle import Purpose
+from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
+from spsa.report.history import worker_parts
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.purge import moves_table, sentences, to_json
 from spsa.report.status import measured
 from spsa.report.text import terminal
@@ -106,6 +110,11 @@ def _length(text: str) -> timedelta:
     help="Reported then or later: in UTC, as 2026-11-21T14:00, or how long ago, as 90m, 2h, 1d.",
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Reported before that.")
+@click.option(
+    "--suggested",
+    is_flag=True,
+    help="Results of the machine that stands out most, as `status --workers` shows it.",
+)
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -114,6 +123,7 @@ def purge(
     config: str | None,
     database_url: str | None,
     run: str | None,
+    suggested: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -125,14 +135,24 @@ def purge(
     A result is removed if it meets all conditions. The rows stay in the database and count no more.
     Games of open iterations are played again. The master of the run may keep running.
     """
-    _refuse_vague(conditions, ask=not (dry_run or yes), as_json=as_json)
+    if suggested and (conditions["host"] or conditions["worker"]):
+        raise click.UsageError("--suggested names a machine: leave --host and --worker out")
+    given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
+    _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
         chosen = store.run(run)
+        if suggested:
+            suspect = _suspect(store, chosen)
+            conditions["host"] = suspect.machine
+            reason = reason if _is_given("reason") else f"it stands out: {suspect.reason}"
+            echo(f"{suspect.machine} stands out: {suspect.reason}", err=as_json)
         _refuse_unknown(store, chosen, conditions)
         try:
             tuning = tuning_of(chosen)
-            wanted = plan(store, chosen, tuning, _selection(store, **conditions))
+            selection = _selection(store, **conditions)
+            with working("computing theta without these results"):
+                wanted = plan(store, chosen, tuning, selection)
         except NothingToDo:
             _repair(found, store, chosen)
             raise
@@ -140,7 +160,8 @@ def purge(
             _show(wanted)
         if not (dry_run or yes):
             click.confirm("remove them?", abort=True, err=True)
-        done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
+        with working("removing them"):
+            done = None if dry_run else carry_out(store, tuning, wanted, actor(), reason)
         if done is not None:
             _repair(found, store, chosen)
         if as_json:
@@ -174,13 +195,31 @@ def _outdated(store: Store, before: Run) -> Iterator[str]:
             )
 
 
-def _refuse_vague(conditions: dict[str, Any], *, ask: bool, as_json: bool) -> None:
-    if not any(value not in (None, ()) for value in conditions.values()):
+def _refuse_vague(is_selective: bool, *, ask: bool, as_json: bool) -> None:
+    if not is_selective:
         raise click.UsageError(
-            "give a condition: --worker, --host, --iteration, --batch, --since or --until"
+            "give a condition: --worker, --host, --iteration, --batch, --since, --until or "
+            "--suggested"
         )
     if ask and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def _suspect(store: Store, run: Run) -> MachineReport:
+    """The machine that stands out most by its results or faults.
+
+    Raises:
+        NothingToDo: none does.
+    """
+    for report in machine_reports(worker_parts(store, run)):
+        if report.is_suspect:
+            return report
+    raise NothingToDo(f"no machine of run {run.name} stands out: `spsa-master status --workers`")
 
 
 def _selection(

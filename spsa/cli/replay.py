@@ -6,6 +6,7 @@ import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.history.purge import theta_at
+from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.status import finite, parameters
@@ -42,7 +43,8 @@ def replay(
     with opened(config, database_url) as store:
         now = store.run(run)
         to = now.applied if k is None else k
-        theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
+        with working(f"computing theta from {to} results"):
+            theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
     rows = parameters(replace(now, theta=theta, estimates=known))
     if as_json:
         told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}

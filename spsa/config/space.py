@@ -249,6 +249,10 @@ def check_space(space: Space, changed: str, origin: str) -> None:
     """
     faults = Faults(Document(path=Path(origin), text="", data={}, lines={}))
     parameter = next(p for p in space.parameters if p.name == changed)
+    if parameter.step < _LEAST_STEP:
+        found = f"step {parameter.step:g} is too small"
+        faults.note((), changed, found, f"use at least {_LEAST_STEP:g}")
+        faults.raise_any()
     _check(Section(faults, (changed,), {}), parameter)
     if not space.active:
         faults.note((), changed, "nothing would be tuned", "leave one parameter active")

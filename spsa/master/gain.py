@@ -9,16 +9,20 @@ with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no be
 as a witness of the same games. The whole path is judged by what is known now.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.algorithms.mixture import Bank, Mixture
+from spsa.algorithms.mixture import HYPOTHESES, Bank, Mixture
 from spsa.algorithms.observing import Observation, Observed
-from spsa.db.store import Run
+from spsa.core.scoring import elo, standard_error
+from spsa.db.history_rows import MatchLine
+from spsa.db.store import Compared, Run
 from spsa.errors import UnusableState
+from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.start import tuning_of
 
 _PARTS = 60  # of the games to come, for the integration of the variances
@@ -58,31 +62,28 @@ class Filters:
 
         About 1 if the model is right; l_j is minus half of that sum (`spsa.algorithms.mixture`).
         """
-        return -2.0 * float(self.bank.log_weight.max()) / max(1, results)
+        found = self.bank.log_weight - HYPOTHESES.log_prior
+        return -2.0 * float(found.max()) / max(1, results)
 
     def elo_of(self, pairs: float) -> float:
         """Elo that so many more pairs are expected to gain.
 
         That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
 
-            dv/dp = -A_j^2 v^2 / (tau^2 + B A_j^2 sum v),   A_j = 2 c h_j ln 10 / 200
+            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B A_j^2 sum v),   A_j = 2 c h_j ln 10 / 200
 
-        which is integrated in small parts, each with the sum at its start. What the filters
-        disagree about is left out.
+        which is integrated in small parts, each with the sum at its start and the present c. What
+        the filters disagree about is left out.
         """
         bank, each = self.bank, pairs / _PARTS
-        squared = (2.0 * self._width(pairs) * self.mixture.per_step) ** 2
+        squared = (2.0 * self.mixture.width(bank) * self.mixture.per_step) ** 2
+        kept = 1.0 - HYPOTHESES.forgetting
         variance = bank.variance
         for _ in range(_PARTS):
             known = bank.tau2 + self.mixture.problem.pairs * squared * _sum(variance)
-            variance = variance / (1.0 + each * squared / known * variance)
+            variance = variance / (1.0 + kept * each * squared / known * variance)
         lost = self.elo_per_step * (_sum(bank.variance) - _sum(variance))
-        return float(np.sum(bank.weight * lost))
-
-    def _width(self, pairs: float) -> float:
-        """c_k in the middle of so many more pairs."""
-        k = (self.pairs + pairs / 2) / self.mixture.problem.pairs
-        return self.mixture.ask(self.bank, round(k) + 1, np.random.default_rng(0)).c_k
+        return float(np.sum(bank.weight() * lost))
 
 
 def _sum(variance: Vector) -> Vector:
@@ -135,6 +136,31 @@ def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
     squares = np.sum(path[0] ** 2 - path**2, axis=-1)
     gains = elo_per_step * (squares + 2.0 * bank.mean @ away.T)  # (J, points)
     variances = 4.0 * elo_per_step**2 * (bank.variance @ (away**2).T)
-    mean = np.sum(bank.weight * gains, axis=0)
-    variance = np.sum(bank.weight * (variances + (gains - mean) ** 2), axis=0)
+    weight = bank.weight()
+    mean = np.sum(weight * gains, axis=0)
+    variance = np.sum(weight * (variances + (gains - mean) ** 2), axis=0)
     return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))
+
+
+def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start under one time control.
+
+    None if fewer than `least` different thetas were measured.
+    """
+    told = [match for match in matches if match.asked.against == "start" and match.k]
+    control = _time_control([match.asked for match in told])
+    told = [match for match in told if match.asked.time_control == control]
+    if len({match.k for match in told}) < least:
+        return None
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
+
+
+def _time_control(asked: Sequence[Compared]) -> str | None:
+    """That of background validations, else the tuning's, else the one that was used last."""
+    background = [one.time_control for one in asked if one.background]
+    own = not asked or any(one.time_control is None for one in asked)
+    return background[-1] if background else None if own else asked[-1].time_control

@@ -3,10 +3,10 @@
 It is computed from the run's row alone: a restarted master and every command come to the same.
 
 The filters estimate a gain g with the deviation s (`spsa.master.gain`). Their model takes all
-parameters for equally important and the loss for a parabola, so s alone is too small: g ± 1.96 s
-holds the true gain in about six of ten problems of the suite. The interval is instead
+parameters for equally important and the loss for a parabola, so s alone is too small. The interval
+is instead
 
-    g - 2.4 S to g + 7.4 S,   S^2 = s^2 + (0.3 g)^2
+    g - 1.2 S to g + 4.1 S,   S^2 = s^2 + (0.3 g)^2
 
 with the 2.5% and 97.5% quantiles of (true - g) / S on the half `choose` of the suite. It is wider
 above, because the filters take a large gain for a small one where the loss levels off. `python -m
@@ -36,7 +36,7 @@ MOST_MISFIT = 2.0
 """Where the predictions miss by more, the filters are no reason to stop."""
 
 _OF_GAIN = 0.3
-_BELOW, _ABOVE = 2.4, 7.4
+_BELOW, _ABOVE = 1.2, 4.1
 _AT_BOUND = 0.01  # steps
 _NEARLY = 0.9  # of the planned iterations
 
@@ -142,7 +142,8 @@ def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
 
 
 def _longer(run: Run) -> Advice:
-    return Advice.EXTEND if run.applied >= _NEARLY * run.max_iterations else Advice.GO_ON
+    is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
+    return Advice.EXTEND if is_over else Advice.GO_ON
 
 
 def enough(run: Run, settings: RunSettings) -> str | None:

@@ -88,11 +88,22 @@ def headlines(status: Status) -> Iterator[str]:
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
             "the run was begun by a program that kept none"
         )
+    if _is_unsure(status):
+        yield (
+            "  supported values have no deviation: theta has left the 2.5 steps within which the "
+            "filters know theirs; larger steps in params.toml give them one"
+        )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
         yield f"  {status.bounded} steps were bounded because a result was implausibly one-sided"
     yield from (f"  {line}" for line in alarm_lines(status.alarms))
+
+
+def _is_unsure(status: Status) -> bool:
+    return any(
+        p.active and p.supported is not None and p.supported_sd is None for p in status.parameters
+    )
 
 
 def _strength(status: Status) -> str:

@@ -129,7 +129,8 @@ def test_a_member_of_a_workspace_is_built_from_its_root(
     assert execute(["init", "engine", "--folder", "tune"]) == 0
     build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
     assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
-    assert (build["binary"], build["constants_file"]) == ("e", "engine/src/engine_constants.rs")
+    assert (build["package"], build["binary"]) == ("e", "e")
+    assert build["constants_file"] == "engine/src/engine_constants.rs"
     params = tomllib.loads(Path("tune/params.toml").read_text())
     assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
     assert execute(["params", "show", "--config", "tune/config.toml"]) == 0

@@ -198,6 +198,8 @@ def test_times_are_understood(house, store, capsys):
         (("--batch", "7"), "'7' is no batch: write 12.3"),
         (("--batch", "1.9999999999", "--yes"), "is no batch"),
         (("--iteration", "0"), "0 is not in the range"),
+        (("--suggested",), "there is no terminal to ask on"),
+        (("--suggested", "--host", "x", "--yes"), "--suggested names a machine"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(house, project, arguments, words):

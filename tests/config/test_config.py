@@ -69,7 +69,7 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     ("rule", "algorithm"),
     [
         ("", "mixture"),
-        ("gamma = 0.1\n", "mixture"),
+        ("gamma = 0.1\n", "spsa"),
         ("max_iterations = 9\n", "mixture"),
         ("a = 0.2\ngamma = 0.1\n", "spsa"),
         ("noise_walk = 2\n", "spsa"),

@@ -28,8 +28,8 @@ from spsa.lab.theory.process import Process, noise_of_game
 SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
 FLEET = Fleet(concurrency=4, build_seconds=30.0)
 
-OFFSETS = tuple((1e6 / pairs) ** 0.101 for pairs in (0.5 * 20, 59.5 * 20))
-"""c_k of the mixture in the first and the last of 60 iterations of 20 pairs, in steps."""
+NARROWEST, WIDEST = 1.0, 1.8
+"""c_k of the mixture, in steps."""
 
 
 def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
@@ -169,7 +169,8 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
     assert few.parts.tolist() == again.parts.tolist()
     assert 0 < few.mean < many.mean < 1
     assert better > 3 * error
-    assert (few.c_first, few.c_last) == tuple(pytest.approx(c) for c in OFFSETS)
+    assert NARROWEST <= few.c_last <= few.c_first
+    assert few.c_first == pytest.approx(WIDEST)
 
 
 def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
@@ -296,8 +297,8 @@ def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
 
 def test_lines_are_in_the_units_of_the_parameter() -> None:
     line = plan(question()).lines[0]
-    assert line.c_first == pytest.approx(5.0 * OFFSETS[0])
-    assert line.c_last == pytest.approx(5.0 * OFFSETS[1])
+    assert line.c_first == pytest.approx(5.0 * WIDEST)
+    assert 5.0 * NARROWEST <= line.c_last <= line.c_first
     assert 0 < line.move_last < line.move_first
 
 

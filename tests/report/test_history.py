@@ -14,6 +14,7 @@ from spsa.history.purge import carry_out, plan
 from spsa.master.gain import gain_of
 from spsa.master.start import tuning_of
 from spsa.report.history import averages, history, merged
+from spsa.report.status import status
 from spsa.report.trails import sampled, signal_to_noise
 
 PARAMS = """\
@@ -126,16 +127,30 @@ def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
     elo_per_step, log_weight = np.array([[0.5], [2.0]]), np.array([[0.0], [0.7]])
     mean, variance = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([[0.3, 0.1], [0.2, 0.4]])
     none = np.zeros(1)
-    bank = Bank(mean=mean, variance=variance, log_weight=log_weight, squares=none, pairs=none)
+    bank = Bank(
+        mean=mean,
+        variance=variance,
+        log_weight=log_weight,
+        theta=np.zeros(2),
+        squares=none,
+        pairs=none,
+    )
     path = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0]])
     found = gain_of(bank, elo_per_step, path)
-    which = rng.choice(2, size=200_000, p=bank.weight[:, 0])
+    which = rng.choice(2, size=200_000, p=bank.weight()[:, 0])
     best = mean[which] + np.sqrt(variance[which]) * rng.normal(size=(len(which), 2))
     for i, theta in enumerate(path):
         gain = np.sum((path[0] - best) ** 2 - (theta - best) ** 2, axis=1)
         drawn = elo_per_step[which, 0] * gain
         assert found.elo[i] == pytest.approx(np.mean(drawn), abs=0.1)
         assert found.deviation[i] == pytest.approx(np.std(drawn), rel=0.01, abs=1e-9)
+
+
+def test_only_the_belief_of_the_rule_itself_has_a_deviation(store: Store, space: Space) -> None:
+    own = status(store, tuned(store, space, 3).now()).parameters
+    witnessed = status(store, tuned(store, space, 3, algorithm="spsa", name="s").now()).parameters
+    assert all(p.supported is not None and p.supported_sd for p in own if p.active)
+    assert all(p.supported is not None and p.supported_sd is None for p in witnessed)
 
 
 def test_a_rule_without_filters_has_them_as_its_witness(store: Store, space: Space) -> None:

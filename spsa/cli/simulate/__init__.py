@@ -8,6 +8,7 @@ _COMMANDS = {
     "table1": ("spsa.cli.simulate.table1", "Table 1 of Ivec and Vojnovic 2022, beside ours."),
     "theory": ("spsa.cli.simulate.theory", "Van den Bergh's formulas against simulation."),
     "compare": ("spsa.cli.simulate.compare", "Rules against each other on a held-out suite."),
+    "locked": ("spsa.cli.simulate.locked", "Finished rules on problems that none was chosen on."),
     "mine": ("spsa.cli.simulate.mine", "What the run of your own files will recover."),
 }
 

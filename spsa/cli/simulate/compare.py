@@ -73,7 +73,7 @@ def _parts(text: str) -> list[str]:
 @click.option(
     "--own-width",
     is_flag=True,
-    help="Give each rule its own default c, not the c of the default rule.",
+    help="Give each rule its own default c, not a wider one in short runs.",
 )
 @click.option(
     "--budgets",

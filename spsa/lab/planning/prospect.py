@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms import Problem, Vector, create
+from spsa.algorithms import Problem, Rule, Vector, create
+from spsa.algorithms.rule import State
 from spsa.lab.planning.supply import depth_after
 from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
 
@@ -119,15 +120,15 @@ def recovery(design: RunDesign, prospect: Prospect, *, replicas: int, seed: int)
         depth=design.depth,
         grows=depth_after if design.grows else None,
     )
-    first, last, end = _moves(rule.theta(rule.start()), map(rule.theta, race.run(rule, played)))
-    lost, left = engine.elo(problem.start), engine.elo(end)
-    asked = [rule.ask(rule.start(), k, played).c_k for k in (1, problem.iterations)]
+    first, last, end = _moves(rule, race.run(rule, played))
+    lost, left = engine.elo(problem.start), engine.elo(rule.theta(end))
+    asked = [rule.ask(s, k, played).c_k for s, k in ((rule.start(), 1), (end, problem.iterations))]
     return Recovery(
         parts=(1 - left / lost)[:, 0],
         first=first,
         last=last,
-        c_first=asked[0],
-        c_last=asked[1],
+        c_first=float(np.mean(asked[0])),
+        c_last=float(np.mean(asked[1])),
     )
 
 
@@ -151,14 +152,15 @@ def _seen(engine: Quadratic, by: float) -> Quadratic:
     return Quadratic(optimum=engine.optimum / by, curvature=engine.curvature * by**2)
 
 
-def _moves(start: Vector, thetas: Iterator[Vector]) -> tuple[float, float, Vector]:
-    """The size of the first and of the last step, and the final theta."""
-    theta, move = start, np.zeros_like(start)
-    first: float | None = None
-    for after in thetas:
-        move, theta = after - theta, after
+def _moves(rule: Rule, states: Iterator[State]) -> tuple[float, float, State]:
+    """The size of the first and of the last step, and the final state."""
+    end = rule.start()
+    theta = rule.theta(end)
+    move, first = np.zeros_like(theta), None
+    for end in states:
+        move, theta = rule.theta(end) - theta, rule.theta(end)
         first = _size(move) if first is None else first
-    return first or 0.0, _size(move), theta
+    return first or 0.0, _size(move), end
 
 
 def _size(move: Vector) -> float:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from spsa.algorithms import Rule, Vector, algorithms, create, method
+from spsa.algorithms import Problem, Rule, Vector, algorithms, create, method
 from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas
@@ -20,7 +20,6 @@ from spsa.lab.simulation.race import Tuner, final
 from spsa.lab.simulation.rivals import Adam, Averaged, DoG, Kalman, ScheduleFree
 from spsa.lab.simulation.suite import Field, Heat, Suite
 
-DEFAULT = "mixture"
 _GAMMA = 0.101
 SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # the gains of the first version
 
@@ -28,10 +27,9 @@ Entrant = Callable[[Field, float], Tuner]
 """Creates a rule for the problems of a field, with c_end."""
 
 
-def own_width(field: Field) -> float:
-    """The last planned perturbation of the default rule, in steps."""
-    rule, last = create(DEFAULT, {}, field.problem), field.problem.iterations
-    return rule.ask(rule.start(), last, np.random.default_rng(0)).c_k
+def wide(problem: Problem) -> float:
+    """A last planned perturbation, in steps, wider than the rules' defaults in short runs."""
+    return float((1e6 / (problem.pairs * problem.iterations)) ** _GAMMA)
 
 
 def _registered(name: str, field: Field, c_end: float) -> Rule:
@@ -130,7 +128,7 @@ class Found:
 class Contest:
     """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
 
-    With `same_width` all rules perturb as widely as the default rule, else by their own defaults.
+    With `same_width` rules that have a c_end get that of `wide`, else their own defaults.
     """
 
     suite: Suite
@@ -144,7 +142,7 @@ class Contest:
     def recovered(self, rule: str, heat: Heat) -> dict[ComparisonCell, Vector]:
         """The recovered part of the Elo to gain, for every problem of a heat."""
         field = self.suite.field(heat)
-        entrant = ENTRANTS[rule](field, own_width(field) if self.same_width else 1.0)
+        entrant = ENTRANTS[rule](field, wide(field.problem) if self.same_width else 1.0)
         state = final(field.race(self.depth), entrant, self.suite.games(heat))
         parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
         return {

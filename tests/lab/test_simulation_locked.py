@@ -1,0 +1,48 @@
+"""The locked problems are what they say; which rule is good on them is no test."""
+
+import numpy as np
+import pytest
+
+from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Drifting, verdict
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name: str) -> None:
+    trial = TRIALS[name]
+    terrain = trial.family(np.random.default_rng(1), 5, trial.parameters, trial.elo)
+    lost = terrain.engine.elo(terrain.optimum) - terrain.engine.elo(terrain.start)
+    assert lost[:, 0] == pytest.approx(np.full(5, 0.0 if trial.settled else trial.elo))
+    assert (terrain.start >= terrain.lower).all()
+    assert (terrain.optimum <= terrain.upper).all()
+    nearby = terrain.optimum + np.random.default_rng(2).normal(size=terrain.optimum.shape)
+    assert (terrain.engine.elo(nearby) <= 1e-12).all()
+
+
+def test_a_cliff_is_past_the_optimum_seen_from_the_start() -> None:
+    terrain = TRIALS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
+    way = np.sign(terrain.optimum - terrain.start)
+    past, before = (terrain.engine.elo(terrain.optimum + 1.5 * s * way) for s in (1, -1))
+    assert (past < 5 * before).all()
+
+
+def test_an_optimum_that_drifts_moves_with_results_and_not_with_looks() -> None:
+    engine = TRIALS["drifting"].family(np.random.default_rng(1), 5, 16, 20.0).engine
+    assert isinstance(engine, Drifting)
+    first = engine.optimum
+    for _ in range(50):
+        engine.elo(first)
+    assert engine.optimum.tolist() == first.tolist()
+    for _ in range(50):
+        engine.elo(np.stack([first, first]))
+    moved = np.abs(engine.optimum - first)
+    assert 0.0 < moved.max() <= 1.0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_judged_twice_alike(rule: str) -> None:
+    one, again = (verdict("settled", rule, BUDGETS[0]) for _ in range(2))
+    assert one.gained.tolist() == again.gained.tolist()
+    assert one.gained.shape == one.move.shape == (TRIALS["settled"].runs,)
+    assert one.gained.max() <= 0.0
+    assert (one.move > 0.0).all()
+    assert np.isnan(one.covered) == (rule != "mixture")
