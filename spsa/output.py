@@ -61,6 +61,16 @@ def write_any_text() -> None:
             stream.reconfigure(errors="replace")
 
 
+class StderrLines(logging.Handler):
+    """Writes records to what sys.stderr is at that time: a live view takes its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+        except Exception:  # noqa: BLE001 - as every handler of logging does
+            self.handleError(record)
+
+
 class PrintableLines(logging.Formatter):
     """A record as one printable line; the lines of a traceback are indented below it."""
 

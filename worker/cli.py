@@ -7,7 +7,7 @@ option cost no time.
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,13 +16,9 @@ from spsa.errors import TuningError, file_failure, report_defect
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
 from worker.flags import FILE, MATCH, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
-from worker.uci.isolation import hide_memory, isolation
+from worker.uci.isolation import isolation
 from worker.uci.orphan_reaper import orphan_reaper
 from worker.uci.working_folders import working_folders
-
-if TYPE_CHECKING:
-    from spsa.security.keys import TrustKey
-    from worker.batches.service import Service
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -73,70 +69,19 @@ def _concurrency(wanted: int | None, *, force: bool) -> int:
 
 
 def _serve(given: dict[str, Any]) -> int:
-    # Imported late: SQL and chess take longer to load than --help takes to print.
-    from worker.batches.service import serve
-    from worker.logs import set_up
+    # Imported late, as the two below: SQL and chess take longer to load than --help takes to print.
+    from worker.serve import run_worker
 
-    set_up(given["log_format"], verbose=given["verbose"])
-    hide_memory()
-    return serve(service(given))
+    return run_worker(given)
 
 
 def _replay(given: dict[str, Any]) -> int:
-    # Imported late, as for a worker.
-    from worker.logs import set_up
-    from worker.replay import place_of, replay
+    from worker.replay import replay
 
-    set_up(given["log_format"], verbose=given["verbose"])
-    return replay(service(given), place_of(given["replay"]), given["pgn"])
-
-
-def service(given: dict[str, Any]) -> "Service":
-    """A worker's settings from the values of the command line, by their options' names."""
-    from worker.batches.loop import WorkerOptions
-    from worker.batches.service import Service
-    from worker.options import engine_limits
-
-    options = WorkerOptions(
-        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
-    )
-    return Service(
-        database_url=_database_url(given["database_url"], given["database_url_file"]),
-        concurrency=given["concurrency"],
-        name=given["name"],
-        lease=given["lease"],
-        engines_cache=given["engines_cache"],
-        trust_key=_trust_key(given["trust_key"]),
-        options=options,
-        limits=engine_limits(given),
-    )
-
-
-def _database_url(flag: str | None, file: Path | None) -> str:
-    """The URL, removed from the environment, so that no engine inherits it."""
-    # Imported late: only a worker reads config.toml.
-    from worker.address import database_url, warnings
-
-    if flag and file:
-        raise click.UsageError("give --database-url or --database-url-file, not both")
-    url = database_url(flag, os.environ, file)
-    for warning in warnings(url, flag):
-        echo(f"warning: {warning}", err=True)
-    os.environ.pop("DATABASE_URL", None)
-    return url
-
-
-def _trust_key(text: str | None) -> "TrustKey | None":
-    if text is None:
-        return None
-    # Imported late: only a worker with --trust-key checks signatures.
-    from spsa.security.keys import TrustKey
-
-    return TrustKey.of(text)
+    return replay(given)
 
 
 def _match(engines: tuple[Path, ...], given: dict[str, Any]) -> int:
-    # Imported late: chess takes longer to load than --help takes to print.
     from worker.match.command import MatchCommand, run_match
 
     first, second = engines

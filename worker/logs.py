@@ -4,7 +4,7 @@ import json
 import logging
 from typing import Any
 
-from spsa.output import PrintableLines
+from spsa.output import PrintableLines, StderrLines
 from spsa.text import LINE_LENGTH, printable
 
 
@@ -35,7 +35,7 @@ class PlainLines(PrintableLines):
 
 def set_up(log_format: str, *, verbose: bool) -> None:
     """Send the log of this program to stderr."""
-    handler = logging.StreamHandler()
+    handler = StderrLines()
     handler.setFormatter(JsonLines() if log_format == "json" else PlainLines(detailed=verbose))
     root = logging.getLogger("worker")
     root.handlers = [handler]

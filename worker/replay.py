@@ -5,9 +5,9 @@ machine, so the counts have to be those of the report.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,11 +20,13 @@ from spsa.text import printable
 from worker.batches.active_batch import JobMaker
 from worker.batches.engine_cache import EngineCache
 from worker.batches.service import Service, engine_folder
+from worker.logs import set_up
 from worker.match.command import pgn_writer
 from worker.runner.count import Count
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
+from worker.serve import service_of
 
 _PLACE = re.compile(
     r"(?:(?P<run>.+)/)?(?P<iteration>\d{1,9})\.(?P<batch>\d{1,9})(?::(?P<pair>\d{1,9}))?", re.ASCII
@@ -60,19 +62,23 @@ def place_of(text: str) -> Place:
     )
 
 
-def replay(service: Service, place: Place, pgn: Path | None) -> int:
+def replay(given: Mapping[str, Any]) -> int:
     """Play it again and say how it compares; the exit code is 1 where counts differ that must not.
+
+    `given` has values by their options' names.
 
     Raises:
         NothingToDo: there is no such run or batch.
         ArtifactMismatch: this machine finds an engine of the batch nowhere.
     """
+    set_up(given["log_format"], verbose=given["verbose"])
+    service, place = service_of(given), place_of(given["replay"])
     with interrupts() as received, open_store(service.database_url, durable=False) as store:
         claim, reported = store.played_batch(store.run(place.run).id, place.iteration, place.batch)
         job = _job(service, store, claim, place.pair)
         echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
         with (
-            pgn_writer(pgn, "plus", "minus", claim.terms.time_control) as write,
+            pgn_writer(given["pgn"], "plus", "minus", claim.terms.time_control) as write,
             Pool(1, service.timeouts, service.limits) as pool,
         ):
             count = _played(job, claim.first_pair, pool, received, write)

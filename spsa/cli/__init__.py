@@ -12,7 +12,14 @@ import click
 
 from spsa import __version__
 from spsa.errors import InvalidInput, TuningError, file_failure, report_defect
-from spsa.output import PrintableLines, echo, echo_error, echo_usage_error, write_any_text
+from spsa.output import (
+    PrintableLines,
+    StderrLines,
+    echo,
+    echo_error,
+    echo_usage_error,
+    write_any_text,
+)
 
 Table = Mapping[str, tuple[str, str]]
 """A command's name -> the module that has it, as an attribute of that name, and its summary."""
@@ -98,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not os.environ.get("SPSA_DEBUG"):
         sys.excepthook = report_defect
     write_any_text()
-    handler = logging.StreamHandler()
+    handler = StderrLines()
     handler.setFormatter(PrintableLines())
     logging.basicConfig(handlers=[handler])
     sys.exit(execute(sys.argv[1:] if arguments is None else arguments))

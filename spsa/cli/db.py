@@ -8,6 +8,7 @@ from spsa.cli.common import FileToWrite, config_option, database_option, opened,
 from spsa.db import migrate
 from spsa.db.schema import REVISION
 from spsa.db.store import open_store
+from spsa.live_display import working
 from spsa.output import echo
 
 
@@ -25,7 +26,8 @@ def upgrade(config: str | None, database_url: str | None) -> None:
     Safe to run at any time, on a live run too.
     """
     found = settings(config, database_url)
-    done = migrate.upgrade(found.database_url)
+    with working("bringing the tables to this program's schema"):
+        done = migrate.upgrade(found.database_url)
     echo("upgraded" if done else "already at this program's schema")
 
 
@@ -51,5 +53,6 @@ def backup(config: str | None, database_url: str | None, file: Path) -> None:
     makes one.
     """
     with opened(config, database_url) as store:
-        store.copy_to(file)
+        with working(f"copying {store.where}"):
+            store.copy_to(file)
         echo(f"{store.where} is copied to {file}")

@@ -18,7 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.sources import element, parse
-from spsa.cli.demo_size import chosen_size, measured_speed, write_size
+from spsa.cli.demo_size import chosen_size, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -27,12 +27,14 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
+from spsa.cli.measuring import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
 from spsa.db import migrate
 from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import Prepared, checked_space, prepare
 from spsa.report.drawing import Kind
@@ -137,7 +139,8 @@ def _fit(folder: Path, slots: int, console: Console, stopping: threading.Event, 
     """Write into config.toml the size that ends at about `end`, a time of the monotonic clock."""
     config = load_config(folder / "config.toml", {})
     console.print("measuring how fast this machine builds and plays")
-    speed = measured_speed(config, checked_space(config), slots, stopping)
+    with working("building engines and playing a few games"):
+        speed = trial(config, checked_space(config), slots, stopping, rounds=2, games_a_slot=4)
     left = end - time.monotonic()
     write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
     console.print(
@@ -252,13 +255,15 @@ def _program() -> str:
 
 def leave_report(folder: Path, run: str, console: Console) -> None:
     """Write report.html and run.png into the demo's folder, and say where they are."""
-    with open_store(load_config(folder / "config.toml", {}).database_url) as store:
+    url = load_config(folder / "config.toml", {}).database_url
+    with working("writing the report"), open_store(url) as store:
         found = report(store, store.run(run))
-    write_whole(folder / "report.html", page(found).encode())
+        write_whole(folder / "report.html", page(found).encode())
     console.print(f"\nthe report, to open in a browser or to send: {folder / 'report.html'}")
     if not can_draw():
         console.print(WITHOUT_PICTURES)
         return
     paths = chosen(found.history.parameters)
-    write_whole(folder / "run.png", drawn(found.history, list(Kind), "png", paths=paths))
+    with working("drawing"):
+        write_whole(folder / "run.png", drawn(found.history, list(Kind), "png", paths=paths))
     console.print(f"the same run as a picture: {folder / 'run.png'}")

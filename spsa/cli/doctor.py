@@ -4,8 +4,9 @@ import click
 
 from spsa.cli.common import config_option, database_option, settings
 from spsa.db import migrate
-from spsa.db.store import open_store
-from spsa.history.doctor import check_run
+from spsa.db.store import Run, Store, open_store
+from spsa.history.doctor import Violation, check_run
+from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo
 
@@ -23,10 +24,15 @@ def doctor(config: str | None, database_url: str | None, name: str | None) -> in
     migrate.check_complete(url)
     with open_store(url) as store:
         chosen = store.runs() if name is None else [store.run(name)]
-        violations = [str(f) for run in chosen for f in check_run(store, run, tuning_of(run))]
+        violations = [str(found) for run in chosen for found in _violations(store, run)]
     for violation in violations:
         echo(violation)
     if not violations:
         names = ", ".join(run.name for run in chosen) or "no run yet"
         echo(f"all is well: {names}")
     return 1 if violations else 0
+
+
+def _violations(store: Store, run: Run) -> list[Violation]:
+    with working(f"checking run {run.name}, {run.applied} results"):
+        return check_run(store, run, tuning_of(run))

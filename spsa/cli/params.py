@@ -1,7 +1,5 @@
 """`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
-from math import isfinite
-
 import click
 
 from spsa.cli.common import (
@@ -15,6 +13,7 @@ from spsa.cli.common import (
 from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
 from spsa.config import DeliveryKind, project_parameter
+from spsa.config.section import MOST
 from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
@@ -27,7 +26,7 @@ from spsa.report.text import terminal
 
 @click.group()
 def params() -> None:
-    """The parameter space: what it does to the source, and changes of it in a run."""
+    """Show, change, import or export the parameters; print tuned values as a patch."""
 
 
 @params.command()
@@ -35,7 +34,7 @@ def params() -> None:
 @database_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def show(config: str | None, database_url: str | None, as_json: bool) -> None:
-    """What params.toml would tune.
+    """Show what params.toml tunes.
 
     All of it is checked against the engine first, as `run` does.
     """
@@ -59,7 +58,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
 def diff(
     config: str | None, database_url: str | None, run: str | None, start: bool, theta: str | None
 ) -> None:
-    """The values as a patch of the source, or as `setoption` lines.
+    """Print the values as a patch of the source, or as `setoption` lines.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
@@ -74,8 +73,8 @@ def diff(
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not isfinite(value):
-        raise click.BadParameter(f"{value} is not a finite number")
+    if value is not None and not abs(value) <= MOST:  # nor nan
+        raise click.BadParameter(f"{value:g} is not a number from {-MOST:g} to {MOST:g}")
     return value
 
 
@@ -109,10 +108,10 @@ def set_(
     frozen: bool | None,
     reason: str,
 ) -> None:
-    """Change a parameter of a run that goes on, from its next iteration on.
+    """Change a parameter of an unfinished run.
 
-    The run keeps all results, and theta moves only if it is outside the new bounds. The change is
-    written to params.toml, too.
+    The change holds from the next iteration on. The run keeps all results, and theta moves only if
+    it is outside the new bounds. The change is written to params.toml, too.
     """
     if (minimum, maximum, step, frozen) == (None,) * 4:
         raise click.UsageError("give --min, --max, --step, --freeze or --thaw")

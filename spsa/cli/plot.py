@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
+from spsa.live_display import working
 from spsa.output import echo
 from spsa.report.drawing import Kind
 from spsa.report.history import history
 from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
-from spsa.report.text import terminal
 from spsa.security.files import write_whole
 
 ENDINGS = (".png", ".svg")
@@ -64,10 +64,10 @@ def plot(
         raise NoMatplotlib
     wanted = [kind for kind in Kind if not kinds or kind in kinds]
     ending = out.suffix.lower().removeprefix(".")
-    with opened(config, database_url) as store, terminal(stderr=True).status("reading the run"):
+    with opened(config, database_url) as store, working("reading the run"):
         found = history(store, store.run(run))
     paths = chosen(found.parameters, names, group)
-    with terminal(stderr=True).status("drawing"):
+    with working("drawing"):
         picture = drawn(found, wanted, ending, paths=paths, normalised=normalised)
     write_whole(out, picture)
     echo(f"wrote {out}")

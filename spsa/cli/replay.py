@@ -6,10 +6,12 @@ import click
 
 from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.history.purge import theta_at
+from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.status import finite, parameters
 from spsa.report.text import parameters_table, terminal
+from spsa.text import plural
 
 
 @click.command()
@@ -41,7 +43,8 @@ def replay(
     with opened(config, database_url) as store:
         now = store.run(run)
         to = now.applied if k is None else k
-        theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
+        with working(f"computing theta from {to} results"):
+            theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
     rows = parameters(replace(now, theta=theta, estimates=known))
     if as_json:
         told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}
@@ -49,5 +52,5 @@ def replay(
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    echo(f"run {now.name}: theta after {to} of {now.applied} results, {counting}")
+    echo(f"run {now.name}: theta after {to} of {plural(now.applied, 'result')}, {counting}")
     terminal().print(parameters_table(rows))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
+from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.csv_files import csv_files
 from spsa.report.summary import report as look
@@ -47,7 +48,7 @@ def report(
 
     Without an option the summary and the tables are shown here.
     """
-    with opened(config, database_url) as store, terminal(stderr=True).status("reading the run"):
+    with opened(config, database_url) as store, working("reading the run"):
         found = look(store, store.run(run))
         exported = csv_files(store, found.run) if folder else {}
     written = [] if html is None else [_page(found, html)]
@@ -66,7 +67,7 @@ def _page(found: "Report", file: Path) -> Path:
     # Loading jinja2 and what draws takes a second.
     from spsa.report.page import page
 
-    with terminal(stderr=True).status("drawing"):
+    with working("drawing"):
         content = page(found).encode()
     write_whole(file, content)
     return file

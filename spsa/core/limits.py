@@ -51,7 +51,7 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
 """Table -> column -> the least and the greatest number of characters."""
 
 LEASE_SECONDS = (0.0, 3_600.0)
-"""The shortest and the longest lease. It may be renewed for a day after the claim."""
+"""The shortest and the longest lease. It may be renewed for a week after the claim."""
 
 MACHINES_A_DAY, WORKERS_A_DAY = 1_000, 10_000
 """How many new machines and workers one login may register within a day."""

@@ -38,8 +38,9 @@ class Api:
 
     def workers(self, request: Request) -> Response:
         run = self._run(request)
-        views = self._reader.workers(run)
-        return _json({"run": run.name, "workers": [plain.worker_json(view) for view in views]})
+        views, first_k = self._reader.workers(run)
+        found = [plain.worker_json(view) for view in views]
+        return _json({"run": run.name, "first_k": first_k, "workers": found})
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
@@ -54,6 +55,11 @@ class Api:
         number = queries.whole(queries.needed(request, "number"), "number")
         view = self._reader.iteration(run, number or 0)
         return _json({"run": run.name, **plain.iteration_view_json(view)})
+
+    def batch(self, request: Request) -> Response:
+        run = self._run(request)
+        view = self._reader.batch(run, *queries.place(request))
+        return _json({"run": run.name, **plain.batch_view_json(view)})
 
     def events(self, request: Request) -> Response:
         run = self._run(request)

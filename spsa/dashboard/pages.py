@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from spsa.dashboard import charts, queries
-from spsa.dashboard.reading import LAST, MOST_PAGE, PAGE, Reader
+from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
+from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.events import leaves
 from spsa.report.pictures import chosen
@@ -86,7 +87,8 @@ class Pages:
 
     def workers(self, request: Request) -> Response:
         run = self._run(request)
-        return _page(request, "workers", run=run, workers=self._reader.workers(run), last=LAST)
+        workers, first_k = self._reader.workers(run)
+        return _page(request, "workers", run=run, workers=workers, first_k=first_k, compared=SPAN)
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
@@ -102,6 +104,19 @@ class Pages:
         number = queries.whole(queries.needed(request, "number"), "number")
         view = self._reader.iteration(run, number or 0)
         return _page(request, "iteration", run=run, one=view.iteration, batches=view.batches)
+
+    def batch(self, request: Request) -> Response:
+        run = self._run(request)
+        view = self._reader.batch(run, *queries.place(request))
+        return _page(
+            request,
+            "batch",
+            run=run,
+            one=view.iteration,
+            batch=view.batch,
+            view=view,
+            pair_points=charts.PAIR_POINTS,
+        )
 
     def events(self, request: Request) -> Response:
         run = self._run(request)

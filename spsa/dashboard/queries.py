@@ -29,14 +29,21 @@ def needed(request: Request, name: str) -> str:
     return value
 
 
-def whole(value: str | None, name: str, most: int = _LARGEST) -> int | None:
-    """A number from 1 to `most`, or None where it is not given.
+def place(request: Request) -> tuple[int, int]:
+    """The numbers of an iteration and of one of its batches, which begin with 0."""
+    number = whole(needed(request, "number"), "number") or 0
+    return number, whole(needed(request, "seq"), "seq", least=0) or 0
+
+
+def whole(value: str | None, name: str, most: int = _LARGEST, *, least: int = 1) -> int | None:
+    """A number from `least` to `most`, or None where it is not given.
 
     Raises:
         HTTPException: it is something else.
     """
     if value is None:
         return None
-    if not (value.isascii() and value.isdecimal() and len(value) < 12 and 1 <= int(value) <= most):
-        raise HTTPException(400, f"{name} is not a whole number from 1 to {most}")
+    is_number = value.isascii() and value.isdecimal() and len(value) < 12
+    if not (is_number and least <= int(value) <= most):
+        raise HTTPException(400, f"{name} is not a whole number from {least} to {most}")
     return int(value)

@@ -8,13 +8,15 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from spsa.db.history_rows import BatchLine, IterationLine, WorkerShare
-from spsa.db.store import Event, Iteration, Run, RunOverview, Store
+from spsa.dashboard.worker_sums import SPAN, WorkerSummer, WorkerSums
+from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerShare
+from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
+from spsa.report.machines import MachineReport
 from spsa.report.status import Status, Tuned, parameters, status
 from spsa.report.workers import FleetMember, fleet
 
@@ -25,9 +27,6 @@ KEPT_PER_COST = 10.0
 MOST_VALUES = 50_000
 LEAST_POINTS = 50
 """Of a path, where many parameters share `MOST_VALUES`."""
-
-LAST = 10_000
-"""Iterations of which the workers' results are summed."""
 
 PAGE = 50
 MOST_PAGE = 500
@@ -87,10 +86,14 @@ class ParameterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """A worker of the fleet and what it has played of a run, if anything."""
+    """A worker of the fleet and what it has played of a run, if anything.
+
+    `report` compares its machine with the others.
+    """
 
     member: FleetMember
     share: WorkerShare | None
+    report: MachineReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,23 @@ class IterationView:
     batches: Sequence[BatchLine]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchView:
+    """A batch of an iteration, the machines that failed it, and its results that were purged."""
+
+    iteration: Iteration
+    batch: BatchLine
+    is_last: bool
+    failures: Sequence[BatchFailure]
+    purged: Sequence[PurgedBatch]
+
+    @property
+    def pairs(self) -> range:
+        """The numbers of its pairs in the run."""
+        first = self.batch.first_pair
+        return range(first, first + self.batch.games // 2)
+
+
 class Reader:
     """Reads one database for any number of requests at a time; writes nothing.
 
@@ -109,6 +129,8 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._summer = WorkerSummer(store)
+        self._sums: Brief[WorkerSums] = Brief()
         self._histories: Brief[RunHistory] = Brief()
         self._statuses: Brief[Status] = Brief()
         self._whole_statuses: Brief[Status] = Brief()
@@ -138,7 +160,12 @@ class Reader:
 
     def history(self, run: Run) -> RunHistory:
         points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
-        return self._histories.get(run.id, lambda: history(self._store, run, points, last=LAST))
+
+        def read() -> RunHistory:
+            shares = self._worker_sums(run).shares
+            return history(self._store, run, points, last=SPAN, workers=shares)
+
+        return self._histories.get(run.id, read)
 
     def parameter(self, run: Run, name: str) -> ParameterView:
         tuned = next((p for p in parameters(run) if p.name == name), None)
@@ -152,13 +179,23 @@ class Reader:
         effect = gain_of_parameter(run, steps, at)
         return ParameterView(tuned=tuned, path=found.parameters[at], effect=effect)
 
-    def workers(self, run: Run) -> Sequence[WorkerView]:
-        """Those heard of last first."""
-        shares = {share.worker: share for share in self.history(run).workers}
-        return [
-            WorkerView(member=member, share=shares.get(member.worker.name))
+    def workers(self, run: Run) -> tuple[Sequence[WorkerView], int]:
+        """Those heard of last first, and the first iteration that is in what they have played."""
+        sums = self._worker_sums(run)
+        shares = {share.worker: share for share in sums.shares}
+        reports = {one.machine: one for one in self.history(run).machines}
+        views = [
+            WorkerView(
+                member=member,
+                share=shares.get(member.worker.name),
+                report=reports.get(member.worker.host),
+            )
             for member in self.fleet()
         ]
+        return views, sums.first_k
+
+    def _worker_sums(self, run: Run) -> WorkerSums:
+        return self._sums.get(run.id, lambda: self._summer.sums(run))
 
     def iterations(self, run: Run, before: int | None, limit: int) -> Sequence[IterationLine]:
         """The newest first."""
@@ -169,6 +206,20 @@ class Reader:
         if found is None:
             raise NothingToDo(f"run {run.name} has no iteration {number}")
         return IterationView(iteration=found, batches=self._store.batch_lines(found.id))
+
+    def batch(self, run: Run, number: int, seq: int) -> BatchView:
+        view = self.iteration(run, number)
+        batch = next((batch for batch in view.batches if batch.seq == seq), None)
+        if batch is None:
+            raise NothingToDo(f"iteration {number} of run {run.name} has no batch {seq}")
+        purged = self._store.purged_batches(run.id, view.iteration.id) if run.purges else ()
+        return BatchView(
+            iteration=view.iteration,
+            batch=batch,
+            is_last=batch is view.batches[-1],
+            failures=self._store.batch_failures(view.iteration.id, seq),
+            purged=[one for one in purged if one.seq == seq],
+        )
 
     def events(self, run: Run, limit: int) -> Sequence[Event]:
         """The newest first."""

@@ -11,12 +11,22 @@ from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written, finite
 from spsa.db.database import Database, tally_of
 from spsa.db.entries import Values
-from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.history_rows import (
+    BatchFailure,
+    BatchLine,
+    IterationLine,
+    ResultGroup,
+    ThetaPoint,
+    WorkerPart,
+    WorkerShare,
+)
 from spsa.db.row_values import claim_of, iteration_of
 from spsa.db.rows import Claim, Iteration
-from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
+from spsa.db.schema import batches, changes, failures, iterations, purges, runs, steps, workers
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+
+MOST_ITERATIONS = 2**31 - 1
 
 _KS = 500  # numbers in one IN (...)
 _LINE = (
@@ -25,6 +35,8 @@ _LINE = (
 )
 _BATCH_LINE = (
     *("seq", "games", "attempt", "failures", "slot", "void_games", "voids"),
+    *("first_pair", "seed", "plus_nodes", "minus_nodes", "moves"),
+    *("plus_time_losses", "minus_time_losses", "think_seconds"),
     *("seconds", "leased_at", "reported_at", "last_error"),
 )
 
@@ -67,13 +79,24 @@ class HistoryQueries(Database):
                 for row in connection.execute(_groups(run_id, iterations_per_group))
             ]
 
-    def worker_shares(self, run_id: int, after: int = 0) -> list[WorkerShare]:
-        """What each worker has played of a run's tuning iterations, most games first.
+    def worker_parts(
+        self, run_id: int, iterations_per_group: int, after: int = 0, through: int | None = None
+    ) -> list[WorkerPart]:
+        """What each worker has played of every so many tuning iterations of a run.
 
-        Only of those after the iteration k = `after`.
+
+        Only of those after the iteration k = `after`, and not later than k = `through`, if given.
         """
         with self._read() as connection:
-            return [_share(row) for row in connection.execute(_shares(run_id, after))]
+            rows = connection.execute(_parts(run_id, iterations_per_group, after, through))
+            return [_part(row) for row in rows]
+
+    def worker_shares(
+        self, run_id: int, after: int = 0, through: int | None = None
+    ) -> list[WorkerShare]:
+        """What each worker has played of these tuning iterations of a run, most games first."""
+        parts = self.worker_parts(run_id, MOST_ITERATIONS, after, through)
+        return sorted((part.share for part in parts), key=lambda share: -share.tally.games)
 
     def iteration_lines(
         self, run_id: int, *, before: int | None = None, last: int | None = None
@@ -133,7 +156,7 @@ class HistoryQueries(Database):
 
     def batch_lines(self, iteration_id: int) -> list[BatchLine]:
         """The batches of an iteration, in order."""
-        names = (*_BATCH_LINE, *COUNTS, "status", "plus_time_losses", "minus_time_losses")
+        names = (*_BATCH_LINE, *COUNTS, "status")
         statement = (
             select(*(batches.c[name] for name in names), workers.c.name, workers.c.host)
             .select_from(batches.outerjoin(workers))
@@ -142,6 +165,21 @@ class HistoryQueries(Database):
         )
         with self._read() as connection:
             return [_batch_line(row) for row in connection.execute(statement)]
+
+    def batch_failures(self, iteration_id: int, seq: int) -> list[BatchFailure]:
+        """The machines that failed a batch or lost its lease."""
+        statement = (
+            select(failures)
+            .join(batches, batches.c.id == failures.c.batch_id)
+            .where(batches.c.iteration_id == iteration_id, batches.c.seq == seq)
+            .order_by(failures.c.at, failures.c.machine)
+        )
+        names = ("machine", "failures", "lost_leases", "reason", "at")
+        with self._read() as connection:
+            return [
+                BatchFailure(**{name: getattr(row, name) for name in names})
+                for row in connection.execute(statement)
+            ]
 
 
 def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
@@ -162,34 +200,49 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
     )
 
 
-def _shares(run_id: int, after: int) -> sa.Select[Any]:
+def _parts(
+    run_id: int, iterations_per_group: int, after: int, through: int | None
+) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    # of its own report: void_games counts those of earlier attempts on other machines too
+    has_voids = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
     mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (batches.c.worker_id + 0).label("worker_id")
+    group = ((iterations.c.k - 1) // iterations_per_group).label("part")
     reported = (
         select(
             worker,
+            group,
             func.count().label("batches"),
-            func.sum(batches.c.games).label("games"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
+            _count_of(has_voids).label("void_batches"),
+            _count_of(lost_on_time > 0).label("late_batches"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
         .where(*mine, batches.c.status == BatchStatus.DONE)
-        .group_by(worker)
+        .group_by(worker, group)
     )
-    if after:  # as ids go up with k, this finds the batches by their index
+    # as ids go up with k, these find the batches by their index
+    if after:
         first = select(iterations.c.id).where(*mine, iterations.c.k == after + 1)
         reported = reported.where(batches.c.iteration_id >= first.scalar_subquery())
+    if through is not None:
+        last = select(iterations.c.id).where(*mine, iterations.c.k == through)
+        reported = reported.where(batches.c.iteration_id <= last.scalar_subquery())
     sums = reported.subquery()
     return (
         select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
         .select_from(sums.join(workers, workers.c.id == sums.c.worker_id))
-        .order_by(sums.c.games.desc(), workers.c.id)
+        .order_by(workers.c.id, sums.c.part)
     )
+
+
+def _count_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return func.sum(sa.case((condition, 1), else_=0))
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
@@ -245,6 +298,15 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+    )
+
+
+def _part(row: Any) -> WorkerPart:
+    return WorkerPart(
+        group=row.part,
+        share=_share(row),
+        void_batches=int(row.void_batches),
+        late_batches=int(row.late_batches),
     )
 
 

@@ -58,8 +58,8 @@ class PurgeRecordQueries(Database):
         with self._read() as connection:
             return [purge_of(row) for row in connection.execute(statement)]
 
-    def purged_batches(self, run_id: int) -> list[PurgedBatch]:
-        """Every purged result of a run, in the order of the purges."""
+    def purged_batches(self, run_id: int, iteration_id: int | None = None) -> list[PurgedBatch]:
+        """Every purged result of a run, or of one of its iterations, in the order of the purges."""
         statement = (
             select(
                 *shown(purged),
@@ -73,6 +73,8 @@ class PurgeRecordQueries(Database):
             .where(purges.c.run_id == run_id)
             .order_by(purges.c.number, iterations.c.iteration_number, purged.c.seq)
         )
+        if iteration_id is not None:
+            statement = statement.where(purged.c.iteration_id == iteration_id)
         with self._read() as connection:
             return [purged_batch_of(row) for row in connection.execute(statement)]
 

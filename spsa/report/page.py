@@ -17,13 +17,13 @@ from markupsafe import Markup
 from spsa import __version__
 from spsa.config.formats import params_file
 from spsa.core.params import Space
-from spsa.report.drawing import TITLES, Kind
+from spsa.report.drawing import TITLES, Kind, nothing_of
 from spsa.report.events import events_table
 from spsa.report.history import RunHistory
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.summary import Report
 from spsa.report.table import Column, FittedTable
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
 _CAPTIONS = {
@@ -40,13 +40,15 @@ _CAPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    svg: Markup
+    """A picture with its caption; where there is nothing to draw, the caption says so alone."""
+
+    svg: Markup | None
     caption: str
 
 
 def page(report: Report) -> str:
     """The HTML of a report; without matplotlib a sentence stands in the place of the pictures."""
-    style = _text("report.css")
+    style, run = _text("report.css"), report.run
     html: str = _template().render(
         report=report,
         version=__version__,
@@ -56,7 +58,7 @@ def page(report: Report) -> str:
         pictures=tuple(_figures(report.history)) if can_draw() else (),
         without_pictures=WITHOUT_PICTURES,
         tables=(*report.tables(), _settings(report), events_table(report.events)),
-        params=params_file(Space.from_json(report.run.space)).splitlines(),
+        params=params_file(Space.from_json(run.start_space or run.space)).splitlines(),
         quoted=quote,
     )
     return html
@@ -65,6 +67,9 @@ def page(report: Report) -> str:
 def _figures(history: RunHistory) -> Iterator[Figure]:
     paths = chosen(history.parameters)
     for kind in Kind:
+        if reason := nothing_of(kind, history, paths):
+            yield Figure(None, f"{TITLES[kind]}: {reason}")
+            continue
         svg = inline_svg(drawn(history, [kind], "svg", paths=paths), kind, TITLES[kind])
         yield Figure(Markup(svg), _CAPTIONS[kind])
 
@@ -85,6 +90,9 @@ def _template() -> Any:
         finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters["with_commands"] = lambda text: Markup(
+        html_with_commands(text, LINE_LENGTH)
     )
     return environment.from_string(_text("report.html.jinja"))
 

@@ -1,26 +1,24 @@
-"""The master on a terminal: a live panel; in a log: a line an iteration, one a minute between."""
+"""The master on a terminal: a live view; in a log: a line an iteration, one a minute between."""
 
-import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.console import Console
 
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
-from spsa.db.store import Iteration, RunView
-from spsa.lifecycle import Purpose
+from spsa.db.history_rows import ThetaPoint
+from spsa.db.store import Iteration, Run, RunView
+from spsa.live_display import LiveDisplay
+from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
 from spsa.report.runs import building, duration
-from spsa.report.status import wanted_games
-from spsa.report.text import START_A_WORKER, number, plural, score, sentence
-
-log = logging.getLogger(__name__)
+from spsa.report.status import Tuned, parameters
+from spsa.report.text import START_A_WORKER, number, plural, score
+from spsa.report.trails import Trail, extended, trails_of
+from spsa.text import LINE_LENGTH, printable
 
 QUIET_SECONDS = 60.0
 RATE_SECONDS = 120.0
@@ -65,23 +63,55 @@ class RunPace:
         (first, fewer), (last, more) = self._seen[0], self._seen[-1]
         return (more - fewer) / (last - first) if last > first else None
 
+    def told(self, goal: Goal) -> str:
+        """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
+        rate = self.games_per_second
+        return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
+
+
+class MovingTheta:
+    """The parameters of a run that is moved: as they stand, and their paths."""
+
+    def __init__(self, path: Sequence[ThetaPoint]) -> None:
+        self._path = path
+        self.now: Sequence[Tuned] = ()
+        self.trails: Mapping[str, Trail] = {}
+        self._seen: tuple[int, int] | None = None
+
+    def saw(self, run: Run) -> None:
+        """Take theta from the run where it has moved."""
+        if self._seen != (run.applied, run.purges):
+            self._seen = run.applied, run.purges
+            self.now = parameters(run)
+            point = ThetaPoint(k=run.applied, theta=run.theta, at=run.created_at)
+            self._path = extended(self._path, point) if self._path else [point]
+            self.trails = trails_of(self._path, run)
+
 
 class Progress:
-    """Shows what a master sees; a context manager, because a live display has to be ended."""
+    """Shows what a master sees; a context manager, because a live view has to be ended.
 
-    def __init__(self, console: Console, games: Tally, steps: Mapping[str, float]) -> None:
-        self._console = console
+    `games` are those that theta holds, `steps` the steps of the active parameters, `path` some
+    points of the path of theta so far.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        games: Tally,
+        steps: Mapping[str, float],
+        path: Sequence[ThetaPoint] = (),
+    ) -> None:
+        self._display = LiveDisplay(console)
         self._applied = games
         self._steps = steps
+        self._theta = MovingTheta(path)
         self._pace = RunPace()
         self._last_line = 0.0
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._is_live = console.is_terminal and not console.is_dumb_terminal
-        self._is_broken = False
+        self._headline = self._result = ""
 
     def __enter__(self) -> Self:
-        if self._is_live:
-            self._attempt(self._live.start)
+        self._display.__enter__()
         return self
 
     def __exit__(
@@ -90,48 +120,50 @@ class Progress:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if self._is_live:
-            self._attempt(self._live.stop)
+        self._display.__exit__(kind, error, where)
+        if self._display.is_live and self._headline:
+            self._say(self._headline)  # the view is gone
 
     def saw(self, view: RunView) -> None:
-        self._attempt(lambda: self._show(view))
+        self._display.attempt(lambda: self._show(view))
 
     def opened(self, iteration_number: int, proposal: Opened) -> None:
-        gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
-        self._attempt(lambda: self._say(f"iteration {iteration_number} opened: {gains}"))
+        if not self._display.is_live:
+            gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
+            self._say(f"iteration {iteration_number} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Moved) -> None:
         self._applied = self._applied + iteration.tally
-        self._attempt(lambda: self._say(self._result(iteration, answer)))
-
-    def _attempt(self, draw: Callable[[], None]) -> None:
-        """Draw, and be silent from the first failure on: a picture must not cost a run.
-
-        A terminal that is gone, a closed pipe (rich leaves the program for that), a defect.
-        """
-        if self._is_broken:
-            return
-        try:
-            draw()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
-            self._is_broken = True
-            log.warning("the display failed, the run goes on without it: %r", error)
+        self._result = _result(iteration, answer)
+        if not self._display.is_live:
+            self._display.attempt(lambda: self._say(f"{self._result}; {self._movers(answer)}"))
 
     def _show(self, view: RunView) -> None:
         now = time.monotonic()
-        tally = sum((iteration.tally for iteration in view.open), self._applied)
+        played = (it.tally for it in view.open if not it.is_background)
+        tally = sum(played, self._applied)
         self._pace.saw(now, tally.games)
-        if self._is_live:
-            self._live.update(self._panel(view, tally), refresh=True)
+        self._headline = _headline(view, tally)
+        if self._display.is_live:
+            self._theta.saw(view.run)
+            self._display.show(live_view(self._look(view, tally)))
         elif now - self._last_line > QUIET_SECONDS:
-            self._say(self._headline(view, tally))
+            speed = self._pace.told(goal_of(view, tally.games))
+            builds = Builds.from_json(view.run.builds)
+            made = f"; {building(builds)}" if builds.iterations else ""
+            self._say(_headline(view, tally, f", {speed}" if speed else "") + made)
 
-    def _result(self, iteration: Iteration, answer: Moved) -> str:
-        void = f", {iteration.void_games} void" if iteration.void_games else ""
-        bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
-        return (
-            f"iteration {iteration.iteration_number} done: games {score(iteration.tally)}"
-            f"{bounded}{void}; {self._movers(answer)}"
+    def _look(self, view: RunView, tally: Tally) -> Look:
+        goal = goal_of(view, tally.games)
+        return Look(
+            headline=self._headline,
+            goal=goal,
+            pace=self._pace.told(goal) or "time left not known yet",
+            open=view.open,
+            builds=Builds.from_json(view.run.builds),
+            result=self._result,
+            parameters=self._theta.now,
+            trails=self._theta.trails,
         )
 
     def _movers(self, answer: Moved) -> str:
@@ -145,40 +177,25 @@ class Progress:
 
     def _say(self, line: str) -> None:
         self._last_line = time.monotonic()
-        self._console.print(sentence(line), soft_wrap=True)
+        self._display.say(printable(line, LINE_LENGTH))
 
-    def _headline(self, view: RunView, tally: Tally) -> str:
-        run = view.run
-        matches = (it for it in view.open if it.purpose is Purpose.VALIDATE)
-        match = next((it for it in matches if not it.is_background), None)
-        if match is not None:
-            what = f"validation, {match.target_games} games of the tuned values against the start"
-            left = match.target_games - match.games_played
-        else:
-            what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
-            what += f", {plural(tally.games, 'game')}"
-            left = max(0, wanted_games(run) - tally.games)
-        reason = f"; {run.reason}" if run.reason else ""
-        builds = Builds.from_json(run.builds)
-        made = f"; {building(builds)}" if builds.iterations else ""
-        return f"{run.name}: {what}{self._speed(left)}, {_players(view)}{reason}{made}"
 
-    def _speed(self, games_left: int) -> str:
-        rate = self._pace.games_per_second
-        if not rate:
-            return ""
-        return f", {rate:.2f} games/s, {duration(games_left / rate)} to go"
+def _result(iteration: Iteration, answer: Moved) -> str:
+    void = f", {iteration.void_games} void" if iteration.void_games else ""
+    bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
+    number_ = iteration.iteration_number
+    return f"iteration {number_} done: games {score(iteration.tally)}{bounded}{void}"
 
-    def _panel(self, view: RunView, tally: Tally) -> RenderableType:
-        rows = Table.grid(padding=(0, 1))
-        for iteration in view.open:
-            rows.add_row(
-                f"{iteration.purpose} {iteration.iteration_number}",
-                ProgressBar(iteration.target_games, iteration.games_played, width=24),
-                f"{iteration.games_played}/{iteration.target_games}",
-                score(iteration.tally) if iteration.tally.games else "waiting for a worker",
-            )
-        return Group(sentence(self._headline(view, tally)), rows)
+
+def _headline(view: RunView, tally: Tally, speed: str = "") -> str:
+    run, match = view.run, open_match(view)
+    if match is not None:
+        what = f"validation, {match.target_games} games of the tuned values against the start"
+    else:
+        what = f"{run.status}, {run.applied}/{run.max_iterations} iterations"
+        what += f", {plural(tally.games, 'game')}"
+    reason = f"; {run.reason}" if run.reason else ""
+    return f"{run.name}: {what}{speed}, {_players(view)}{reason}"
 
 
 def _players(view: RunView) -> str:

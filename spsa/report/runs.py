@@ -58,6 +58,8 @@ def duration(seconds: float) -> str:
 def building(builds: Builds) -> str:
     """`building iteration 3: plus and minus, 1m 10s of about 2m 0s`."""
     several = len(builds.iterations) > 1
+    if builds.iterations == (0,):
+        return f"building the engines of a match, {duration(builds.seconds)}"
     what = " and ".join(str(k) for k in builds.iterations)
     sides = "" if several or not builds.sides else f": {' and '.join(builds.sides)}"
     usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"

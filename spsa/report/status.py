@@ -8,12 +8,12 @@ from typing import Any
 from spsa.algorithms.observing import noted
 from spsa.core.builds import Builds
 from spsa.core.params import Parameter, Space
-from spsa.core.scoring import Estimate, Tally, elo, standard_error
+from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
-from spsa.db.history_rows import MatchLine
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
-from spsa.lab.strength import StrengthCurve, strength_curve
+from spsa.lab.strength import StrengthCurve
 from spsa.lifecycle import Purpose
+from spsa.master.gain import measured_gain
 from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.runs import live, to_json
@@ -36,7 +36,8 @@ class Tuned:
     """One parameter: where it started, where theta has it now, and what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
-    parameter is frozen.
+    parameter is frozen. What a witness supports has no deviation: its own holds the best value in
+    5% to 93% of cases, by the method that chose the points (`benches.estimates`).
     """
 
     name: str
@@ -174,23 +175,9 @@ def status(store: Store, run: Run) -> Status:
         struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
-        strength=_several(store.match_lines(run.id)),
+        strength=measured_gain(store.match_lines(run.id), least=2),
         builds=_builds(run, standings),
     )
-
-
-def pooled(matches: Sequence[MatchLine]) -> StrengthCurve | None:
-    """The curve through all matches of theta against the start; None without any."""
-    told = [match for match in matches if match.is_of_strength]
-    return strength_curve(
-        [match.k for match in told],
-        [elo(match.tally).value for match in told],
-        [standard_error(match.tally) for match in told],
-    )
-
-
-def _several(matches: Sequence[MatchLine]) -> StrengthCurve | None:
-    return pooled(matches) if len({match.k for match in matches if match.k}) > 1 else None
 
 
 def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
@@ -226,6 +213,8 @@ def parameters(run: Run) -> tuple[Tuned, ...]:
 
 def _tuned(run: Run, parameter: Parameter, played: float) -> Tuned:
     name, known = parameter.name, run.estimates.by_name()
+    if is_witnessed(run.state):
+        known["supported_sd"] = None
     return Tuned(
         name=name,
         group=parameter.group,
@@ -238,6 +227,12 @@ def _tuned(run: Run, parameter: Parameter, played: float) -> Tuned:
         maximum=parameter.maximum,
         step=parameter.step,
     )
+
+
+def is_witnessed(state: Mapping[str, Any]) -> bool:
+    """Whether the supported theta is that of a filter beside a method without a belief."""
+    notes = state.get("notes") if isinstance(state, Mapping) else None
+    return isinstance(notes, Mapping) and notes.get("witness") is not None
 
 
 def estimate(tally: Tally) -> Estimate | None:

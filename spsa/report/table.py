@@ -1,14 +1,15 @@
 """A table that gives up its less important columns before it breaks a name in two."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rich.console import Console, ConsoleOptions
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 
 from spsa.text import printable
 
 CELL_LENGTH = 500
+_TABLE_HEAD = 2  # lines of its title and its headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,22 @@ class FittedTable:
 
     def _says(self, i: int) -> bool:
         return self.columns[i].rank == 0 or any(row[i] for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedScreen:
+    """Parts of a view, and between them a table of as many rows as a terminal has lines left."""
+
+    above: Sequence[RenderableType]
+    table: Callable[[int], RenderableType]
+    below: Sequence[RenderableType] = ()
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        others = console.render_lines(Group(*self.above, *self.below), options, pad=False)
+        rows = console.height - 1 - len(others) - _TABLE_HEAD
+        yield from self.above
+        if rows > 0:
+            yield self.table(rows)
+        yield from self.below

@@ -37,13 +37,29 @@ class Trail:
 
 def trails(store: Store, run: Run) -> Mapping[str, Trail]:
     """The trail of every parameter of a run, by name."""
+    return trails_of(trail_points(store, run), run)
+
+
+def trail_points(store: Store, run: Run) -> Sequence[ThetaPoint]:
+    """Theta at `POINTS` results at most, evenly apart but for the last."""
     stride = max(1, ceil(run.applied / (POINTS - 1)))
-    path = store.theta_path(run.id, sampled(run.applied, stride))
+    return store.theta_path(run.id, sampled(run.applied, stride))
+
+
+def trails_of(path: Sequence[ThetaPoint], run: Run) -> Mapping[str, Trail]:
     return {name: Trail(_values(path, name)) for name in run.start_theta}
 
 
 def _values(path: Sequence[ThetaPoint], name: str) -> tuple[float, ...]:
     return tuple(point.theta[name] for point in path if name in point.theta)
+
+
+def extended(path: Sequence[ThetaPoint], point: ThetaPoint) -> Sequence[ThetaPoint]:
+    """The path with a later point, again at most `POINTS`, evenly apart but for the last."""
+    stride = path[1].k - path[0].k if len(path) > 1 else 1
+    is_whole = len(path) < 2 or path[-1].k - path[-2].k >= stride
+    longer = [*(path if is_whole and path[-1].k < point.k else path[:-1]), point]
+    return longer if len(longer) <= POINTS else [*longer[:-1:2], point]
 
 
 def sampled(applied: int, stride: int) -> list[int]:

@@ -21,6 +21,7 @@ ADDRESSES = (
     "/api/workers",
     "/api/iterations",
     "/api/iteration?number=8",
+    "/api/batch?number=8&seq=0",
     "/api/events",
 )
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
@@ -63,6 +64,11 @@ def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -
     assert workers["box-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
     hostile = workers[HOSTILE]["of_run"]
     assert (hostile["void_games"], hostile["time_losses"]) == (2, 1)
+    against = workers[HOSTILE]["against_others"]
+    assert (against["machine"], against["void_batches"], against["late_batches"]) == ("evil", 1, 1)
+    assert against["findings"] == [] and against["is_suspect"] is False
+    page = browser.get("/workers").text
+    assert "void, deviations" in page and f"{against['void_residual']:+.1f}</td>" in page
 
 
 def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:
@@ -75,6 +81,16 @@ def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> Non
         i["iteration_number"] for i in browser.get("/api/iterations?before=4").json()["iterations"]
     ]
     assert numbers == [3, 2, 1]
+
+
+def test_a_batch_has_what_its_row_holds(browser: TestClient, played: Stage) -> None:
+    found = browser.get("/api/batch?number=8&seq=0").json()
+    claimed = browser.get("/api/iteration?number=8").json()["batches"][0]
+    own = {"run": "first", "iteration_number": 8, "failures_of_machines": [], "purged": []}
+    assert found == claimed | own
+    assert found["first_pair"] == 6 * 4 + 20 and found["plus_time_losses"] == 1
+    row = next(b for b in played.store.batches(played.run.id) if b.iteration_number == 8)
+    assert found["seed"] == row.seed
 
 
 def test_events_are_in_order(browser: TestClient, played: Stage) -> None:

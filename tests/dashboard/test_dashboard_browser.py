@@ -26,6 +26,7 @@ PAGES = (
     "/workers",
     "/iterations",
     "/iteration?number=8",
+    "/batch?number=8&seq=0",
     "/events",
     "/nothing",
 )

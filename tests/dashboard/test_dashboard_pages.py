@@ -8,8 +8,10 @@ from dashboards import client_of, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
-from spsa.db.store import Store
+from spsa.db.store import Selection, Store
 from spsa.errors import DatabaseUnreachable
+from spsa.history.purge import carry_out, plan
+from spsa.master.start import tuning_of
 from spsa.report.status import status
 from spsa.report.text import elo_text, number
 
@@ -21,6 +23,7 @@ PAGES = (
     "/workers",
     "/iterations",
     "/iteration?number=1",
+    "/batch?number=8&seq=0",
     "/events",
 )
 
@@ -65,7 +68,7 @@ def test_no_page_holds_markup_or_secrets_of_others(
 
 def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> None:
     shown = "&lt;img src=x onerror=alert(1)&gt;&amp;&#34;&#39;{{7*7}}"
-    for path in ("/parameters", "/workers", "/events", "/iteration?number=8"):
+    for path in ("/parameters", "/workers", "/events", "/iteration?number=8", PAGES[7]):
         assert shown in html(browser, path), path
     page = html(browser, "/parameters")
     address = re.search(r'href="(/parameter\?run=first&amp;name=%3Cimg[^"]+)"', page)
@@ -76,9 +79,40 @@ def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> 
 
 def test_an_iteration_leads_down_to_its_batches(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iteration?number=8")
-    rows = re.findall(r'<th scope="row">(\d+)</th>\s*<td>(\w+)</td>', page)
+    rows = re.findall(r'<th scope="row"><a [^>]+>(\d+)</a></th>\s*<td>(\w+)</td>', page)
     assert rows == [("0", "done"), ("1", "ready")]
     assert "<td>2: 2 &lt;img" in page  # the reason of its void games
+
+
+def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> None:
+    page = html(browser, "/iteration?number=8")
+    assert 'href="/batch?run=first&amp;number=8&amp;seq=0"' in page
+    page = html(browser, "/batch?number=8&seq=0")
+    assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
+    assert "seq=1" in page and "Batch -1" not in page
+    assert "<code>compete --replay first/8.0</code>" in page
+    assert "<li>2: &lt;img" in page  # the reason of its void games
+    counts = re.findall(r'<th scope="row">[01½2]+</th><td class="number">(\d+)</td>', page)
+    batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
+    assert counts == [str(n) for n in batch.tally.pentanomial]
+    assert 'rel="next"' not in html(browser, "/batch?number=8&seq=1")
+
+
+def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
+    staged = tuned(store, space(), 1, planned=3)
+    staged.open()
+    claim = staged.claim("fails")
+    assert claim is not None
+    store.fail(claim, "engine crashed")
+    selection = Selection(iterations=(1,), batches=((2, 1),))
+    run, tuning = staged.now(), tuning_of(staged.run)
+    carry_out(store, tuning, plan(store, run, tuning, selection), "me", "bad memory")
+    browser = client_of(store)
+    page = html(browser, f"/batch?number=2&seq={claim.seq}")
+    assert "Machines that did not finish it" in page and "engine crashed" in page
+    page = html(browser, "/batch?number=1&seq=0")
+    assert "Purged results" in page and "<td>no</td>" in page
+    assert "Machines that did not finish it" not in page
 
 
 def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
@@ -96,7 +130,7 @@ def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
 def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
     def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
-        return re.findall(r'<th scope="row"><a href="[^"]*name=([^"]*)"', page)
+        return re.findall(r'<th scope="row" class="name"><a href="[^"]*name=([^"]*)"', page)
 
     assert [name[:6] for name in names("")] == ["margin", "%3Cimg"]
     assert [name[:6] for name in names("sort=name")] == ["%3Cimg", "margin"]
@@ -145,6 +179,8 @@ def test_a_database_without_runs(store: Store) -> None:
         ("/parameter", 400, "name is missing"),
         ("/iteration?number=99", 404, "has no iteration 99"),
         ("/iteration?number=99999999999", 400, "number is not a whole number"),
+        ("/batch?number=8&seq=9", 404, "iteration 8 of run first has no batch 9"),
+        ("/batch?number=8&seq=-1", 400, "seq is not a whole number from 0"),
         ("/iterations?before=x", 400, "before is not a whole number"),
         ("/iterations?limit=501", 400, "limit is not a whole number from 1 to 500"),
         ("/nothing", 404, "Not Found"),
@@ -193,4 +229,7 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
     for path in PAGES:
         if "number=" not in path:
             html(browser, path)
-    assert "No validation has been played." in html(browser, "/run")
+    page = html(browser, "/run")
+    assert "No validation has been played." in page and "Theta has not moved yet." in page
+    assert "no estimate" not in page and "<path" not in page
+    assert "<code>spsa-master validate</code> plays the tuned values" in page

@@ -268,8 +268,8 @@ def test_a_password_in_the_arguments_brings_one_warning(program: list[str], proj
 
 
 def test_a_worker_hands_its_url_on_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    from worker.cli import _database_url
+    from worker.serve import private_url
 
     monkeypatch.setenv("DATABASE_URL", "sqlite:///x.db")
-    assert _database_url(None, None) == "sqlite:///x.db"
+    assert private_url(None, None) == "sqlite:///x.db"
     assert "DATABASE_URL" not in os.environ

@@ -14,7 +14,7 @@ from spsa.db import migrate
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.inventory import missing
-from spsa.db.schema import REVISION, VIEWS, metadata
+from spsa.db.schema import PRIVATE_VIEWS, REVISION, VIEWS, metadata
 from spsa.db.sql_files import functions, triggers
 from spsa.db.store import open_store
 from spsa.errors import SchemaMismatch
@@ -183,6 +183,17 @@ def test_what_holds_no_data_is_made_again(database_url, sql, rows):
     assert migrate.upgrade(database_url) is True
     assert (gone(database_url), migrate.upgrade(database_url)) == ((), False)
     assert rows() == before
+
+
+@pytest.mark.parametrize("name", PRIVATE_VIEWS)
+def test_a_view_of_the_functions_is_made_again_with_them(name, database_url, sql):
+    drop("view", name, sql.dialect, sql)
+    assert ("view", name) in gone(database_url)
+    assert migrate.upgrade(database_url) is True
+    migrate.check_complete(database_url)
+    with open_store(database_url) as store:
+        run = stage(store)
+        run.whole_iteration()
 
 
 CHANGES = {

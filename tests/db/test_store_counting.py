@@ -4,7 +4,11 @@ import pytest
 import sqlalchemy as sa
 from builders import result_of, stage
 from invariants import miscounted
+from shell import Shell
 
+from spsa.db.sql_files import definitions
+from spsa.db.store import open_store
+from spsa.errors import IllegalTransition
 from spsa.lifecycle import BatchStatus
 
 SUMS = "does not have the sums of its batches"
@@ -76,6 +80,28 @@ def test_a_change_that_would_miscount_is_refused(run, sql, name):
     with pytest.raises(sa.exc.IntegrityError, match=words):
         sql(text)
     assert rows(run) == before
+
+
+def test_a_defect_of_the_trigger_that_counts_is_refused(postgresql_url):
+    """It adds a void game too many: seen with the last report, and with all that is no report."""
+    right = definitions("postgresql")["function", "spsa_count"]
+    wrong = right.replace("void_games + NEW.void_games", "void_games + 1 + NEW.void_games")
+    sql = Shell(postgresql_url)
+    sql(f"SET search_path = public, pg_temp; {wrong}")
+    with open_store(postgresql_url, durable=False) as store:
+        on = stage(store)
+        on.open()
+        first, last = on.claim("a"), on.claim("b")
+        with pytest.raises(IllegalTransition, match=SUMS):
+            store.fail(first, "crashed", void_games=1)
+        assert store.report(first, result_of(first)) == "accepted"
+        with pytest.raises(IllegalTransition, match=SUMS):
+            store.report(last, result_of(last))
+        (iteration,) = store.iterations(on.run.id)
+        assert (iteration.games_played, iteration.target_games) == (4, 8)
+        with pytest.raises(sa.exc.IntegrityError, match=SUMS):
+            sql("UPDATE spsa_iteration SET status = 'abandoned'")
+    sql.close()
 
 
 def test_games_are_counted_whoever_reports_them(run, sql):

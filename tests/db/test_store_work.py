@@ -103,7 +103,7 @@ def test_a_late_report_counts_while_nobody_else_has_the_batch(run, expire):
     assert run.store.report(claim, result_of(claim)) == "accepted"
 
 
-def test_a_lease_is_renewed_for_a_day_and_no_longer(run, sql):
+def test_a_lease_is_renewed_for_a_week_and_no_longer(run, sql):
     claim = run.claim("a")
     assert run.store.renew(["a"], LEASE) == {"a"}
     sql("UPDATE spsa_batch SET leased_at = '2020-01-01 00:00:00.000'")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import chess.pgn
 import pytest
-from spsa.builds.rust import render
 from tuned import space_from
+
+from spsa.builds.sources import render
 
 ENGINE = Path(__file__).parents[2] / "engine"
 CONSTANTS = "src/engine_constants.rs"

@@ -8,7 +8,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 
 import click
@@ -83,9 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     with running_server(found) as url:
         os.environ["SPSA_TEST_DATABASE_URL"] = url
-        judge = Judge(folder, lambda m: options.only in m.name, lambda line: click.echo(line))
+        until = began + 60 * options.minutes
+        judge = Judge(folder, lambda m: options.only in m.name, click.echo, until)
         arguments = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-s"]
-        arguments += ["--continue-on-collection-errors", "-m", "not slow", f"--rootdir={ROOT}"]
+        arguments += ["--continue-on-collection-errors", f"--rootdir={ROOT}"]
         pytest.main([*arguments, *map(str, files)], plugins=[Quietly(), judge])
     return _report(judge, time.monotonic() - began, options.write)
 
@@ -93,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose name has this text")
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no mutant after them")
     parser.add_argument("--write", metavar="FILE", help="write the list of all mutants to a file")
     parser.add_argument("--afresh", action="store_true", help="forget what was found before")
     return parser.parse_args(argv)
@@ -110,17 +113,20 @@ def _folder(afresh: bool) -> Path:
 
 def _report(judge: Judge, seconds: float, file: str | None) -> int:
     """Say how many of how many survived, file by file, and which; 1 where too many did."""
-    fates = {m: judge.verdicts[m.name].outcome for m in judge.mutants}
+    reached = [m for m in judge.mutants if m.name in judge.verdicts]
+    fates = {m: judge.verdicts[m.name].outcome for m in reached}
     equal = {m: judge.verdicts[m.name].why for m, fate in fates.items() if fate == "equivalent"}
     tried = [m for m, fate in fates.items() if fate in ("killed", "survived")]
     survived = [m for m in tried if fates[m] == "survived"]
     lines = [*_table(tried, survived, equal), ""]
-    lines += [f"- no database takes it: {_told(m)}" for m in judge.mutants if fates[m] == "invalid"]
+    if left := len(judge.mutants) - len(reached):
+        lines.append(f"- {left} mutants of the sample were not tried: the time was over")
+    lines += [f"- no database takes it: {_told(m)}" for m in reached if fates[m] == "invalid"]
     lines += [f"- survived: {_told(m)}" for m in survived]
     lines += [f"- equivalent, {why}: {_told(m)}" for m, why in equal.items()]
     click.echo("\n".join(["", *lines, f"{judge.judges} tests judged for {seconds:.0f} s"]))
     if file is not None:
-        Path(file).write_text("\n".join([HEADING, *lines, "", *_every(judge)]) + "\n")
+        Path(file).write_text("\n".join([HEADING, *lines, "", *_every(judge, reached)]) + "\n")
     return int(not tried or len(survived) > SURVIVORS * len(tried))
 
 
@@ -134,10 +140,10 @@ def _table(tried: list[Mutant], survived: list[Mutant], equal: Collection[Mutant
         yield f"| {file or 'all'} | {own} | {own - left} | {left} | {same} |"
 
 
-def _every(judge: Judge) -> Iterator[str]:
+def _every(judge: Judge, reached: Iterable[Mutant]) -> Iterator[str]:
     yield "| place | defect | what became of it |"
     yield "|---|---|---|"
-    for mutant in judge.mutants:
+    for mutant in reached:
         verdict = judge.verdicts[mutant.name]
         by = verdict.by.rpartition("/")[2] or verdict.outcome
         defect = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")

@@ -19,7 +19,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psycopg2
@@ -91,8 +93,15 @@ class _Child:
 class Judge:
     """Takes the place of pytest's loop over the tests."""
 
-    def __init__(self, folder: Path, wanted: Callable[[Mutant], bool], tell: Callable[[str], None]):
+    def __init__(
+        self,
+        folder: Path,
+        wanted: Callable[[Mutant], bool],
+        tell: Callable[[str], None],
+        until: float = inf,
+    ):
         self._folder = folder
+        self._until = until
         shared = ["conftest.py", *sorted(f"support/{p.name}" for p in TESTS.glob("support/*.py"))]
         product = _of_all(TESTS.parent / name for name in ("spsa", "worker", "migrations"))
         self._shared = _digest(product, *shared)
@@ -226,6 +235,7 @@ class Judge:
             if (why := targets.why_equivalent(mutant)) is not None:
                 self.verdicts[mutant.name] = Verdict("equivalent", "", why)
         waiting = [m for m in self.mutants if m.name not in self.verdicts]
+        Random(1).shuffle(waiting)  # so that those of a run that is cut short are a fair sample
 
         def finish(child: _Child) -> None:
             mutant, verdict = child.subject, self._verdict(child)
@@ -295,10 +305,12 @@ class Judge:
         start: Callable[[Any], _Child],
         finish: Callable[[_Child], None],
     ) -> None:
-        """Have the processes run, two at a time; `waiting` may grow meanwhile."""
+        """Have the processes run, two at a time, until the time is over; `waiting` may grow."""
         queue = waiting if isinstance(waiting, list) else list(waiting)
         children: list[_Child] = []
         while queue or children:
+            if time.monotonic() > self._until:
+                queue.clear()
             while queue and len(children) < AT_ONCE:
                 children.append(start(queue.pop(0)))
             readable, _, _ = select.select([child.pipe for child in children], [], [], 0.2)

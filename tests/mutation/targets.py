@@ -20,17 +20,17 @@ FUNCTIONS = "worker_functions.sql"
 
 SQL_STRIDES: Mapping[str, int] = {
     STATEMENTS: 7,
-    FUNCTIONS: 9,
+    FUNCTIONS: 12,
     "counting.sqlite.sql": 6,
     "counting.postgresql.sql": 6,
 }
 CODE_STRIDES: Mapping[str, int] = {
-    "spsa.db.worker_queries": 5,
+    "spsa.db.worker_queries": 6,
     "spsa.db.worker_functions": 3,
     "spsa.db.exhausted_batches": 13,
     "spsa.db.machine_queries": 9,
     "spsa.db.purge_queries": 9,
-    "spsa.db.purge_records": 4,
+    "spsa.db.purge_records": 12,
     "spsa.db.master_queries": 9,
     "spsa.db.master_lease": 6,
     "spsa.db.iteration_rows": 13,
@@ -41,7 +41,7 @@ CODE_STRIDES: Mapping[str, int] = {
     "spsa.history.replay": 6,
     "spsa.history.purge": 7,
     "spsa.algorithms.tuning": 9,
-    "worker.batches.database_client": 4,
+    "worker.batches.database_client": 5,
     "worker.runner.count": 6,
     "worker.batches.active_batch": 5,
 }

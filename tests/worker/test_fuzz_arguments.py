@@ -21,7 +21,7 @@ from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.text import NAME_LENGTH
-from worker import cli
+from worker import cli, serve
 from worker.batches.service import Service
 from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
@@ -96,7 +96,7 @@ def ready(typed: Sequence[str]) -> MatchCommand | Service | None:
     given: dict[str, Any] = dict(context.params, isolation=None, orphan_reaper=None, folders=None)
     engines = given.pop("engines")
     cli.check(engines, given)
-    return cli.service(given) if given["spsa"] else MatchCommand.of(*engines, given)
+    return serve.service_of(given) if given["spsa"] else MatchCommand.of(*engines, given)
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ WORKER_REFUSED = {
     "name": (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
     "no name": (("--name", ""), "1 to 200 printable"),
     "long name": (("--name", "x" * 201), "1 to 200 printable"),
-    "lease": (("--lease", "1e9"), "x<=86400"),
+    "lease": (("--lease", "1e9"), "x<=3600"),
     "drain": (("--drain", "1e308"), "x<=3162"),
     "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
     "url file": (("--database-url-file", "/dev/zero"), "16,777,216 bytes"),

@@ -1,6 +1,7 @@
 """What a worker adds up of a batch, what it says of its end, and which games it plays for it."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_a_count_adds_up_all_of_its_pairs():
     assert count.nps() == (260 + 54) / 4.0
     assert str(count) == "+2 -2 =0 [0 0 2 0 0]"
     assert Count().nps() is None
+
+
+def test_time_losses_of_both_engines_are_added_up():
+    count, both = Count(), pair()
+    lost_by_minus = replace(both.first, ending=won_by(True, Termination.TIME))
+    for _ in range(2):
+        count.add(replace(both, first=lost_by_minus))
+    assert (count.plus_time_losses, count.minus_time_losses) == (2, 2)
 
 
 def test_a_void_game_is_counted_with_its_reason():

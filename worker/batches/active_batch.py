@@ -1,9 +1,10 @@
 """A batch between its claim and its report."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 from spsa.core.game_settings import Book
 from spsa.db.store import BatchResult, Claim
@@ -49,6 +50,30 @@ class ActiveBatch:
     def __str__(self) -> str:
         claim = self.claim
         return f"{claim.run_name} it {claim.iteration_number} batch {claim.seq}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What a worker does at one moment.
+
+    `slots` has the batch that each slot plays, or None. The counts are of all its batches so far.
+    """
+
+    state: str
+    slots: Sequence[ActiveBatch | None]
+    played: Count
+    batches: int
+    failed: int
+    unreported: int
+
+
+class View(Protocol):
+    """Shows what a worker does; `due_at`, of the monotonic clock, is when it wants to again."""
+
+    @property
+    def due_at(self) -> float: ...
+
+    def show(self, activity: Activity) -> None: ...
 
 
 def result_of(count: Count, seconds: float, slot: int | None) -> BatchResult:

@@ -16,11 +16,12 @@ from spsa.errors import (
     SchemaMismatch,
     TuningError,
 )
-from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.active_batch import ActiveBatch, JobMaker
+from spsa.text import FAILURE_LENGTH, plural, printable
+from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
 from worker.batches.backoff import FAILURE, POLL, Backoff, BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 from worker.batches.engine_cache import EngineCache
+from worker.runner.count import Count
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
@@ -55,15 +56,18 @@ class Worker:
         engines: EngineCache,
         options: WorkerOptions,
         interrupts: Interrupts,
+        view: View | None = None,
     ) -> None:
         self._client = client
         self._pool = pool
         self._jobs = JobMaker(engines, pool.timeouts)
         self._options = options
         self._interrupts = interrupts
+        self._view = view
+        self._played = Count()
+        self._done = self._failed = 0
         self._active: dict[str, ActiveBatch] = {}
         self._claimed = 0
-        self._has_played = False
         self._last_failure: TuningError | None = None
         self._nps: float | None = None
         self._polls = Backoff(options.poll, Random())
@@ -79,6 +83,8 @@ class Worker:
         while True:
             self._handle_interrupts()
             self._contact_database()
+            if self._view is not None and time.monotonic() >= self._view.due_at:
+                self._view.show(self._activity())
             if self._is_finished():
                 return self._exit_code()
             self._handle_events()
@@ -111,17 +117,34 @@ class Worker:
             return self._is_aborting
         return self._is_leaving or self._no_work_left or self._idle_too_long
 
+    def _activity(self) -> Activity:
+        return Activity(
+            state=self._state(),
+            slots=[self._active.get(key or "") for key in self._pool.playing],
+            played=self._played,
+            batches=self._done,
+            failed=self._failed,
+            unreported=self._client.unreported,
+        )
+
+    def _state(self) -> str:
+        if self._is_leaving:
+            return "ending its batches"
+        if self._client.last_error is not None:
+            return "the database is not reachable"
+        return "playing" if self._active else "waiting for work"
+
     def _exit_code(self) -> int:
         if self._client.unreported:
             raise DatabaseUnreachable(
-                f"{self._client.unreported} batches could not be reported; "
+                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
                 "they are played again when their leases expire"
             )
         if self._interrupts.count:
             return self._interrupts.exit_code
         if self._client.last_error is not None:
             raise self._client.last_error
-        if self._last_failure is not None and not self._has_played:
+        if self._last_failure is not None and not self._done:
             raise self._last_failure
         return 0 if self._claimed else NOTHING_TO_DO
 
@@ -182,7 +205,7 @@ class Worker:
         self._is_idle = not self._active
         self._claim_at = time.monotonic() + self._polls.next()
         if self._options.once and self._is_idle:
-            plays_nothing = self._last_failure is not None and not self._has_played
+            plays_nothing = self._last_failure is not None and not self._done
             self._no_work_left = plays_nothing or not self._client.work_left()
 
     def _start(self, claim: Claim) -> None:
@@ -213,10 +236,12 @@ class Worker:
         match event:
             case PairPlayed(pair=pair, slot=slot):
                 batch.count.add(pair)
+                self._played.add(pair)
                 batch.slot = slot
             case PairVoid(detail=detail, culprit=culprit):
                 batch.culprit = culprit
                 batch.count.add_void(event.reason)
+                self._played.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
             case _:
                 del self._active[event.key]
@@ -226,12 +251,13 @@ class Worker:
         self._idle_since = self._claim_at = time.monotonic()
         report = batch.report(event)
         if isinstance(event, JobFailed):
+            self._failed += 1
             log.error("%s: failed, %s", batch, event.reason)
             self._fail(report, BatchFailed(f"{batch}: {event.reason}"))
             return
         self._client.enqueue(report)
         if isinstance(event, JobDone):
-            self._has_played = True
+            self._done += 1
             self._failures.reset()
             self._nps = batch.count.nps()
             log.info("%s: %s", batch, batch.count)
@@ -243,6 +269,8 @@ class Worker:
     def _deadlines(self) -> list[float]:
         """When the loop has to go on, though no event comes."""
         deadlines = [self._client.due_at]
+        if self._view is not None:
+            deadlines.append(self._view.due_at)
         if self._wanted and not self._client.backing_off:
             deadlines.append(self._claim_at)
         if self._drain_ends_at is not None and not self._is_aborting:

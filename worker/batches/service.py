@@ -3,7 +3,9 @@
 import logging
 import os
 import platform
+import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,6 +19,7 @@ from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing,
 from spsa.security.files import private_folder
 from spsa.security.keys import TrustKey
 from spsa.text import NAME_LENGTH, printable
+from worker.batches.active_batch import View
 from worker.batches.backoff import RECONNECT, Backoff
 from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
@@ -76,6 +79,7 @@ class Service:
     options: WorkerOptions = field(default_factory=WorkerOptions)
     timeouts: UciTimeouts = field(default_factory=UciTimeouts)
     limits: EngineLimits = field(default_factory=EngineLimits)
+    log_format: str = "text"
 
 
 def serve(service: Service) -> int:
@@ -87,9 +91,21 @@ def serve(service: Service) -> int:
         log.info("connected to %s, %d games at a time", store.where, service.concurrency)
         tune_interpreter()
         with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
-            client = DatabaseClient(store, _info(service), service.lease, RECONNECT)
+            info = _info(service)
+            client = DatabaseClient(store, info, service.lease, RECONNECT)
             engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
-            return Worker(client, pool, engines, service.options, received).run()
+            with _view(service, info.name) as view:
+                return Worker(client, pool, engines, service.options, received, view).run()
+
+
+def _view(service: Service, name: str) -> AbstractContextManager[View | None]:
+    """A live view where stderr is a terminal, and the log is for people."""
+    if service.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return nullcontext()
+    # Imported late: rich is only needed where there is a view.
+    from worker.batches.live_view import LiveView
+
+    return LiveView(name)
 
 
 def _opened_store(service: Service, received: Interrupts) -> Store | None:

@@ -114,6 +114,11 @@ class Slot:
             if self._playing == key:
                 self._alarm.ring()
 
+    @property
+    def playing(self) -> str | None:
+        """The key of its job."""
+        return self._playing
+
     def join(self) -> None:
         self._thread.join()
         self._alarm.close()
@@ -209,6 +214,11 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    @property
+    def playing(self) -> list[str | None]:
+        """The job that each slot plays now, by its key."""
+        return [slot.playing for slot in self._slots]
 
     def submit(self, job: Job) -> None:
         self.newest = job

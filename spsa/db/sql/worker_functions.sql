@@ -93,7 +93,7 @@ BEGIN
 END $$;
 
 -- Renews the leases of these claims; returns those that are still held. A missing claim is lost: another
--- one has its batch, its iteration is over, or it has had the batch for a day.
+-- one has its batch, its iteration is over, or it has had the batch for a week.
 CREATE OR REPLACE FUNCTION spsa_renew(p_claim_ids TEXT[], p_lease_seconds DOUBLE PRECISION)
 RETURNS SETOF TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
@@ -104,7 +104,7 @@ BEGIN
         UPDATE spsa_batch b
            SET lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
          WHERE b.claim_id = ANY (p_claim_ids) AND b.status = 'leased'
-           AND b.leased_at > statement_timestamp() - interval '1 day'
+           AND b.leased_at > statement_timestamp() - interval '7 days'
            AND EXISTS (SELECT 1 FROM spsa_iteration i
                         WHERE i.id = b.iteration_id AND i.status = 'in_progress')
         RETURNING b.claim_id;

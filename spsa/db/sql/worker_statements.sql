@@ -130,7 +130,7 @@ UPDATE spsa_iteration SET status = 'in_progress' WHERE id = :iteration_id AND st
 UPDATE spsa_batch
    SET lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
  WHERE claim_id = :claim_id AND status = 'leased'
-   AND leased_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')
+   AND leased_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-7 days')
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = iteration_id AND i.status = 'in_progress')
 RETURNING claim_id;

@@ -1,0 +1,77 @@
+"""The programs on a real terminal: what its screen shows, and how they leave it."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from console import master, worker, write_project
+from dashboards import space
+from screen import on_terminal
+from tuned import tuned
+from uci_tuner import uci_tuner
+
+from spsa.db import migrate
+from spsa.db.store import open_store
+
+pytestmark = pytest.mark.slow
+
+
+def url_of(folder: Path) -> str:
+    return f"sqlite:///{folder}/spsa.db"
+
+
+def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    migrate.upgrade(url_of(tmp_path))
+    with open_store(url_of(tmp_path)) as store:
+        tuned(store, space(40), 3, planned=9)
+        command = master("watch", "--interval", "0.2")
+        with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
+            shown = terminal.wait_for(lambda text: "box-1" in text)
+            assert "of 40 parameters, those that moved most" in shown
+            assert "signal/noise" in shown and "●" in shown
+            assert len(terminal.shown) <= 24 and terminal.shown[0].startswith("run first: running")
+            assert not terminal.cursor_is_shown
+            terminal.type(b"\x03")
+            assert terminal.wait() == 130
+        assert terminal.cursor_is_shown
+        assert terminal.everything.count("run first: running") == 1, "the last look alone"
+        assert "extra39" in terminal.everything, "which is whole"
+
+
+def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    migrate.upgrade(url_of(tmp_path))
+    with open_store(url_of(tmp_path)) as store:
+        tuned(store, space(2), 3)
+    with on_terminal(master("doctor"), tmp_path) as terminal:
+        terminal.wait()
+        assert b"checking run first, 3 results, 0 s" in terminal.written
+        assert "checking" not in terminal.everything and terminal.cursor_is_shown
+        wanted = terminal.everything
+    with on_terminal(master("doctor"), tmp_path, TERM="dumb") as terminal:
+        terminal.wait()
+        assert b"\x1b" not in terminal.written and terminal.everything == wanted
+
+
+def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
+    url = url_of(tmp_path)
+    folder = uci_tuner(tmp_path / "tuner", url, iterations=200, think=0.01).folder
+    play = worker("--spsa", "-c", "2", "--force", "--engines-cache", str(tmp_path / "cache"))
+    with (
+        on_terminal(master("run"), folder, DATABASE_URL=url) as lead,
+        on_terminal(play, folder, columns=120, DATABASE_URL=url) as hand,
+    ):
+        seen = hand.wait_for(lambda text: "pairs" in text and "games an hour" in text)
+        assert "slot 0" in seen and "slot 1" in seen and "no faults" in seen
+        assert "claimed, " in hand.everything, "the log is above"
+        seen = lead.wait_for(lambda text: "▁" in text and "games/s" in text)
+        assert "opened: c_k" not in seen and "━" in seen and "in its bounds" in seen
+        lead.process.send_signal(signal.SIGTERM)
+        assert lead.wait() == 130
+        assert "stopping; once more to stop at once" in lead.everything
+        assert "in its bounds" not in lead.everything and lead.cursor_is_shown
+        hand.type(b"\x03")
+        assert hand.wait() == 130
+        assert hand.cursor_is_shown and "slot 0" not in hand.shown[-1]
+        assert "no more claims" in hand.everything and ": played, " in hand.everything

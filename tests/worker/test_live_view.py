@@ -1,0 +1,51 @@
+"""The live view of a worker on the screen of a terminal."""
+
+from builders import Stage, stage
+from screen import Screen, console_of
+
+from spsa.core.scoring import Tally
+from spsa.db.store import open_store
+from worker.batches import live_view
+from worker.batches.active_batch import ActiveBatch, Activity
+from worker.batches.live_view import LiveView
+from worker.runner.count import Count
+
+
+def claimed(staged: Stage) -> ActiveBatch:
+    staged.open()
+    claim = staged.claim("one")
+    assert claim is not None
+    return ActiveBatch(claim, 0.0, Count(tally=Tally.of_pair(2, 1)))
+
+
+def activity(slots: list[ActiveBatch | None], **over: object) -> Activity:
+    usual = {"state": "playing", "played": Count(), "batches": 0, "failed": 0, "unreported": 0}
+    return Activity(slots=slots, **usual | over)  # type: ignore[arg-type]
+
+
+def test_slots_and_faults_are_shown(sqlite_url: str, monkeypatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
+    screen = Screen(100, 20)
+    with open_store(sqlite_url, durable=False) as store, LiveView("me", console_of(screen)) as view:
+        batch = claimed(stage(store))
+        now[0] += 90.0
+        played = Count(tally=Tally.of_pair(2, 1), plus_time_losses=1)
+        played.add_void("crash")
+        played.add_void("crash")
+        view.show(activity([batch, None], played=played, batches=3, failed=1, unreported=2))
+        assert screen.shown == [
+            "me: playing, 2 games of 3 batches in 90 s, 80 games an hour",
+            "2 void games (2 crash), 1 game lost on time, 1 failed batch, 2 results to be sent",
+            "slot 0 first it 1 batch 0 ━━━━━━       1/2 pairs +1 -0 =1 [0 0 0 1 0]",
+            "slot 1 no batch",
+        ]
+        assert view.due_at == 1091.0
+    assert screen.shown[0].startswith("me: played, 2 games") and screen.cursor_is_shown
+
+
+def test_more_slots_than_lines(sqlite_url: str) -> None:
+    screen = Screen(60, 10)
+    with LiveView("me", console_of(screen)) as view:
+        view.show(activity([None] * 64))
+        assert screen.shown[-1] == "58 more slots, 0 of them play" and len(screen.shown) == 9

@@ -1,0 +1,116 @@
+"""The live view of a worker: its slots and what each of them plays, games an hour, faults."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from spsa.live_display import LiveDisplay
+from spsa.text import LINE_LENGTH, printable
+from worker.batches.active_batch import ActiveBatch, Activity
+
+SECONDS = 1.0
+"""Between two pictures: engines need the processor more."""
+
+RATE_SECONDS = 600.0
+_OTHER_LINES = 4  # of the view, and one for the log
+
+
+class LiveView:
+    """Shows what a worker does on stderr, below its log; a context manager."""
+
+    def __init__(self, name: str, console: Console | None = None) -> None:
+        self._name = name
+        self._display = LiveDisplay(
+            console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+        )
+        self._began = self.due_at = time.monotonic()
+        self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
+        self._last: Activity | None = None
+
+    def __enter__(self) -> Self:
+        self._display.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._display.__exit__(kind, error, where)
+        if self._display.is_live and self._last is not None:
+            self._display.say(str(self._headline("played", self._last)))
+            self._display.say(str(_faults(self._last)))
+
+    def show(self, activity: Activity) -> None:
+        """Show this until the next time."""
+        now = time.monotonic()
+        self.due_at = now + SECONDS
+        self._last = activity
+        self._seen.append((now, activity.played.tally.games))
+        while now - self._seen[0][0] > RATE_SECONDS:
+            self._seen.popleft()
+        self._display.show(Group(*self._lines(activity)))
+
+    def _lines(self, activity: Activity) -> Iterator[RenderableType]:
+        yield self._headline(activity.state, activity)
+        yield _faults(activity)
+        most = max(1, self._display.console.height - _OTHER_LINES)
+        yield _slots(activity.slots[:most])
+        if len(activity.slots) > most:
+            playing = sum(batch is not None for batch in activity.slots[most:])
+            yield _line(f"{len(activity.slots) - most} more slots, {playing} of them play")
+
+    def _headline(self, state: str, activity: Activity) -> Text:
+        games = f"{activity.played.tally.games} games of {activity.batches} batches"
+        seconds = time.monotonic() - self._began
+        time_ = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        return _line(f"{self._name}: {state}, {games} in {time_}{self._speed()}")
+
+    def _speed(self) -> str:
+        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
+        if more == fewer:
+            return ""
+        return f", {3600 * (more - fewer) / (last - first):,.0f} games an hour"
+
+
+def _faults(activity: Activity) -> Text:
+    played = activity.played
+    reasons = ", ".join(f"{count} {reason}" for reason, count in played.voids.most_common(3))
+    lost_on_time = played.plus_time_losses + played.minus_time_losses
+    found = (
+        (played.voids.total(), "void game", f" ({reasons})"),
+        (lost_on_time, "game", " lost on time"),
+        (activity.failed, "failed batch", ""),
+        (activity.unreported, "result", " to be sent"),
+    )
+    told = ", ".join(f"{_plural(count, what)}{more}" for count, what, more in found if count)
+    return _line(told or "no faults")
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "es" if what.endswith("ch") else "s")
+
+
+def _slots(slots: Sequence[ActiveBatch | None]) -> Table:
+    rows = Table.grid(padding=(0, 1))
+    for number, batch in enumerate(slots):
+        if batch is None:
+            rows.add_row(f"slot {number}", "no batch")
+        else:
+            done, pairs = batch.count.tally.pairs, batch.claim.pairs
+            name = _line(str(batch))
+            bar = ProgressBar(pairs, done, width=12)
+            rows.add_row(f"slot {number}", name, bar, f"{done}/{pairs} pairs", str(batch.count))
+    return rows
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text, LINE_LENGTH), overflow="ellipsis", no_wrap=True)
