@@ -55,3 +55,8 @@ def html_with_commands(sentence: str, limit: int) -> str:
 def is_printable(text: str, limit: int) -> bool:
     """Whether the text is not empty and `printable` would not change it."""
     return printable(text, limit) == text != ""
+
+
+def plural(count: int, word: str, ending: str = "s") -> str:
+    """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"

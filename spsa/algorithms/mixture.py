@@ -245,10 +245,14 @@ class Mixture:
         )
         if carry.doubt == 1.0:
             return bank
+        # under the power prior the means of the filters come closer, too
         moving = HYPOTHESES.deviation > 0.0
-        bank = replace(bank, mean=np.where(moving, bank.mean, bank.theta[..., None, :]))
-        apart = carry.positions(state.best) - bank.best
-        return replace(bank, mean=bank.mean + apart[..., None, :])
+        known = replace(carry, doubt=1.0).variances(state.variance, prior.variance)
+        best = carry.positions(state.best)[..., None, :]
+        less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
+        near = best + less * (bank.mean - best)
+        bank = replace(bank, mean=np.where(moving, near, bank.theta[..., None, :]))
+        return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 
     def dump(self, state: State) -> dict[str, Any]:
         arrays = {name: packed(getattr(state, name)) for name in Bank.__slots__}

@@ -9,7 +9,7 @@ the witness is far closer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -148,9 +148,10 @@ class Observed:
 
     def forked(self, state: Observation, carry: Carry) -> Observation:
         """The same as the start of another run, whose average has no theta yet."""
-        start, carried = self.start(), self.carried(state, carry)
-        notes = start.notes if carried.notes is None else carried.notes
-        return Observation(carried.rule, Notes(self._blank().average, notes and notes.witness))
+        blank, notes = self._blank(), state.notes
+        if self.witness is not None and notes is not None:
+            blank = replace(blank, witness=self.witness.carried(notes.witness, carry))
+        return Observation(self.rule.carried(state.rule, carry), blank)
 
     def averaged(self, state: Observation) -> Belief | None:
         """The mean and standard deviation of theta; None before the second outcome."""

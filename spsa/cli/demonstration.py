@@ -18,7 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.sources import element, parse
-from spsa.cli.demo_size import chosen_size, measured_speed, write_size
+from spsa.cli.demo_size import chosen_size, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -27,6 +27,7 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
+from spsa.cli.measuring import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
@@ -38,9 +39,9 @@ from spsa.master.delivery_setup import source_of
 from spsa.master.start import Prepared, checked_space, prepare
 from spsa.report.drawing import Kind
 from spsa.report.page import WITHOUT_PICTURES, page
+from spsa.report.parameters import parameters
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.runs import duration
-from spsa.report.status import parameters
 from spsa.report.summary import report
 from spsa.report.text import elo_text, number, score, terminal
 from spsa.security.files import write_whole
@@ -139,7 +140,7 @@ def _fit(folder: Path, slots: int, console: Console, stopping: threading.Event, 
     config = load_config(folder / "config.toml", {})
     console.print("measuring how fast this machine builds and plays")
     with working("building engines and playing a few games"):
-        speed = measured_speed(config, checked_space(config), slots, stopping)
+        speed = trial(config, checked_space(config), slots, stopping, rounds=2, games_a_slot=4)
     left = end - time.monotonic()
     write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
     console.print(

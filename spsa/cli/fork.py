@@ -9,6 +9,7 @@ from spsa.db.store import open_store
 from spsa.live_display import working
 from spsa.master.fork import Fork, fork_run
 from spsa.output import echo
+from spsa.text import NAME_LENGTH, is_printable, plural
 
 MOST_DOUBT = 1000.0
 
@@ -17,6 +18,12 @@ def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> f
     if not 1.0 <= doubt <= MOST_DOUBT:  # nor nan, which click's own ranges let through
         raise click.BadParameter(f"{doubt:g} is not from 1 to {MOST_DOUBT:g}")
     return doubt
+
+
+def _name(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    if not is_printable(name, NAME_LENGTH):
+        raise click.BadParameter(f"a name has 1 to {NAME_LENGTH} printable characters")
+    return name
 
 
 @click.command()
@@ -30,7 +37,14 @@ def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> f
     metavar="ITERATION",
     help="After this result; 0 is the start. Default: the last one.",
 )
-@click.option("--run", "name", metavar="NAME", required=True, help="The name of the new run.")
+@click.option(
+    "--run",
+    "name",
+    metavar="NAME",
+    required=True,
+    callback=_name,
+    help="The name of the new run.",
+)
 @click.option(
     "--doubt",
     type=float,
@@ -66,6 +80,6 @@ def fork(config: str | None, database_url: str | None, **given: Any) -> None:
         echo(f"note: {note}", err=True)
     at = wanted.parent.applied if wanted.k is None else wanted.k
     echo(
-        f"{run.name} begins where {wanted.parent.name} was after {at} results; "
+        f"{run.name} begins where {wanted.parent.name} was after {plural(at, 'result')}; "
         f"`spsa-master run --run {run.name}` tunes it"
     )

@@ -1,7 +1,5 @@
 """`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
-from math import isfinite
-
 import click
 
 from spsa.cli.common import (
@@ -15,6 +13,7 @@ from spsa.cli.common import (
 from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
 from spsa.config import DeliveryKind, project_parameter
+from spsa.config.section import MOST
 from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
@@ -74,8 +73,8 @@ def diff(
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not isfinite(value):
-        raise click.BadParameter(f"{value} is not a finite number")
+    if value is not None and not abs(value) <= MOST:  # nor nan
+        raise click.BadParameter(f"{value:g} is not a number from {-MOST:g} to {MOST:g}")
     return value
 
 

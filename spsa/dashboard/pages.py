@@ -11,10 +11,12 @@ from starlette.responses import HTMLResponse, Response
 from spsa.dashboard import charts, queries
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
+from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.events import leaves
+from spsa.report.parameters import Tuned
 from spsa.report.pictures import chosen
-from spsa.report.status import Status, Tuned
+from spsa.report.status import Status
 from spsa.report.text import headlines
 
 EVENTS = 100
@@ -87,7 +89,7 @@ class Pages:
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         workers, first_k = self._reader.workers(run)
-        return _page(request, "workers", run=run, workers=workers, first_k=first_k)
+        return _page(request, "workers", run=run, workers=workers, first_k=first_k, compared=SPAN)
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)

@@ -80,7 +80,7 @@ def _is_same_match(row: Any, new: NewIteration) -> bool:
     compared = None if new.compared is None else new.compared.to_json()
     return bool(
         (row.plus_parameters, row.minus_parameters) == sides
-        and (row.compared, row.terms) == (compared, new.terms.to_json())
+        and (row.compared, GameSettings.from_json(row.terms)) == (compared, new.terms)
     )
 
 

@@ -9,6 +9,7 @@ with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no be
 as a witness of the same games. The whole path is judged by what is known now.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -17,8 +18,11 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.algorithms.mixture import HYPOTHESES, Bank, Mixture
 from spsa.algorithms.observing import Observation, Observed
-from spsa.db.store import Run
+from spsa.core.scoring import elo, standard_error
+from spsa.db.history_rows import MatchLine
+from spsa.db.store import Compared, Run
 from spsa.errors import UnusableState
+from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.start import tuning_of
 
 _PARTS = 60  # of the games to come, for the integration of the variances
@@ -136,3 +140,27 @@ def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
     mean = np.sum(weight * gains, axis=0)
     variance = np.sum(weight * (variances + (gains - mean) ** 2), axis=0)
     return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))
+
+
+def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:
+    """The curve through all matches of theta against the start under one time control.
+
+    None if fewer than `least` different thetas were measured.
+    """
+    told = [match for match in matches if match.asked.against == "start" and match.k]
+    control = _time_control([match.asked for match in told])
+    told = [match for match in told if match.asked.time_control == control]
+    if len({match.k for match in told}) < least:
+        return None
+    return strength_curve(
+        [match.k for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+    )
+
+
+def _time_control(asked: Sequence[Compared]) -> str | None:
+    """That of background validations, else the tuning's, else the one that was used last."""
+    background = [one.time_control for one in asked if one.background]
+    own = not asked or any(one.time_control is None for one in asked)
+    return background[-1] if background else None if own else asked[-1].time_control

@@ -13,6 +13,7 @@ from spsa.master.start import tuning_of
 from spsa.report.theta import Theta, chosen_theta
 
 START = "start"
+_MOST_DIGITS = 9  # of a result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
     if word in list(Theta):
         theta = chosen_theta(run, Theta(word))
         return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
-    if word.isascii() and word.isdigit():
+    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         k = int(word)
         theta, _ = theta_at(store, run, tuning_of(run), k, as_applied=False)
         return NamedTheta(name=str(k), values=space.playable(theta), k=k)

@@ -48,7 +48,7 @@ class Figure:
 
 def page(report: Report) -> str:
     """The HTML of a report; without matplotlib a sentence stands in the place of the pictures."""
-    style = _text("report.css")
+    style, run = _text("report.css"), report.run
     html: str = _template().render(
         report=report,
         version=__version__,
@@ -58,7 +58,7 @@ def page(report: Report) -> str:
         pictures=tuple(_figures(report.history)) if can_draw() else (),
         without_pictures=WITHOUT_PICTURES,
         tables=(*report.tables(), _settings(report), events_table(report.events)),
-        params=params_file(Space.from_json(report.run.space)).splitlines(),
+        params=params_file(Space.from_json(run.start_space or run.space)).splitlines(),
         quoted=quote,
     )
     return html

@@ -11,12 +11,14 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
+from spsa.report.parameters import Tuned
 from spsa.report.runs import building, duration, standings_table
-from spsa.report.status import Status, Tuned, estimate
+from spsa.report.status import Status, estimate
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
 from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
+from spsa.text import plural as plural
 
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
@@ -61,8 +63,9 @@ def headlines(status: Status) -> Iterator[str]:
     """The sentences above the tables: progress, gain, workers and warnings."""
     run, games = status.run, status.games
     yield (
-        f"run {run.name}: {run.status}, {run.applied} of {run.max_iterations} iterations applied, "
-        f"{games.games} games, {run.algorithm}, seed {run.seed}"
+        f"run {run.name}: {run.status}, "
+        f"{run.applied} of {plural(run.max_iterations, 'iteration')} applied, "
+        f"{plural(games.games, 'game')}, {run.algorithm}, seed {run.seed}"
     )
     if run.reason:
         yield f"  because: {run.reason}"
@@ -134,11 +137,6 @@ def _pace(status: Status) -> str:
         f"pace: {status.games_per_second:.2f} games/s lately{left}; "
         f"{plural(len(status.present), 'worker')} on {plural(slots, 'slot')}"
     )
-
-
-def plural(count: int, word: str, ending: str = "s") -> str:
-    """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def score(tally: Tally) -> str:

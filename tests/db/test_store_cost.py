@@ -103,6 +103,7 @@ def whole_scans(plan):
         or (
             (line.startswith(sqlite) or "(run_id=?)" in line)
             and "spsa_purge" not in line  # people make few of them
+            and "spsa_change" not in line
             and not any(name in line for name in (*PARTIAL, "COVERING"))
         )
     ]
@@ -128,6 +129,8 @@ def test_no_call_reads_the_whole_run(long_run):
         "rate": lambda: store.games_in_the_last(long_run.run.id, 300),
         "open ones": lambda: store.open_iterations(long_run.run.id),
         "validations": lambda: store.iterations(long_run.run.id, purpose=Purpose.VALIDATE, last=5),
+        "matches": lambda: store.matches(long_run.run.id, last=5),
+        "match lines": lambda: store.match_lines(long_run.run.id),
         "workers": store.workers,
         "run_overviews": store.run_overviews,
         "path": lambda: store.theta_path(long_run.run.id, [0, 1, PLAYED // 2]),

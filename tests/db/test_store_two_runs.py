@@ -17,6 +17,7 @@ TABLES = {
     "spsa_step": "SELECT * FROM spsa_step WHERE run_id = :run ORDER BY id",
     "spsa_event": "SELECT * FROM spsa_event WHERE run_id = :run ORDER BY id",
     "spsa_purge": "SELECT * FROM spsa_purge WHERE run_id = :run ORDER BY id",
+    "spsa_change": "SELECT * FROM spsa_change WHERE run_id = :run ORDER BY id",
 }
 
 

@@ -2,15 +2,18 @@
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from builders import TERMS, new_worker
 from cutting import CutStore
 from masters import FixedDelivery, House, Rests, Watched, play
 
+from spsa.core.scoring import Tally
+from spsa.db.store import Compared
 from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.validation import ValidationMatch, validate
+from spsa.master.validation import ValidationMatch, sprt_of, validate
 
 MATCH = ValidationMatch(
     plus={"margin": 60.0},
@@ -206,3 +209,45 @@ def test_a_master_that_was_replaced_leaves_the_match_alone(house):
     with pytest.raises(MasterLeaseLost):
         validate(house.store, master_lease, FixedDelivery(), MATCH, Watched(), Rests(lambda: None))
     assert matches(house) == []
+
+
+TEST = replace(MATCH, games=4000, compared=Compared(sprt=(50.0, 150.0)))
+"""Made-up results are those of equal players, so it accepts 50."""
+
+
+def test_a_sequential_test_ends_when_it_is_decided(house):
+    row = validated(house, match=TEST)
+    rounds = house.store.rounds(house.run.id, row.match_number)
+    complete = [one for one in rounds if one.status is IterationStatus.COMPLETE]
+    assert len(complete) > 1
+    assert {one.status for one in rounds[len(complete) :]} <= {IterationStatus.ABANDONED}
+    assert row.tally == sum((one.tally for one in complete), Tally())
+    assert sprt_of(TEST.compared, row.tally).accepted == 0
+    before = sum((one.tally for one in complete[:-1]), Tally())
+    assert sprt_of(TEST.compared, before).accepted is None
+    assert row.tally.games < 400
+    again = validated(house, match=TEST)
+    assert again.match_number > row.match_number, "a decided test is not asked again"
+
+
+def test_an_interrupted_test_goes_on_with_its_rounds(house):
+    rests = Rests(lambda: rests.set() if rests.count == 2 else play(house.store))
+    assert validated(house, rests, match=TEST) is None
+    (begun,) = house.store.matches(house.run.id)
+    delivery = FixedDelivery()
+    row = validated(house, match=TEST, delivery=delivery)
+    assert row.match_number == begun.match_number
+    assert row.tally.games >= begun.tally.games > 0
+
+
+def test_a_test_stops_at_its_limit_undecided(house):
+    row = validated(house, match=replace(TEST, games=8))
+    assert (row.games_played, sprt_of(TEST.compared, row.tally).accepted) == (8, None)
+
+
+def test_a_match_of_other_values_beside_a_left_one_is_played_too(house):
+    assert validated(house, one_move()) is None
+    other = replace(MATCH, plus={"margin": 70.0})
+    row = validated(house, match=other)
+    assert row.plus_parameters == other.plus
+    assert {one.status for one in house.store.matches(house.run.id)} == {IterationStatus.COMPLETE}

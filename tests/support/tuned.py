@@ -127,7 +127,7 @@ def validated(staged: Stage, games: int = 8, **over: object) -> None:
         "minus_parameters": space.rounded(space.steps(run.start_theta)),
         "target_games": games,
     }
-    staged.store.open_iteration(staged.master, new_validation(**values | over))
-    play(staged, f"{run.name}-v{run.applied}", 20.0)
+    number = staged.store.open_iteration(staged.master, new_validation(**values | over))
+    play(staged, f"{run.name}-v{number}", 20.0)
     one = staged.store.iterations(run.id, purpose=Purpose.VALIDATE)[-1]
     staged.store.complete_validation(staged.master, one.id, 0.0)

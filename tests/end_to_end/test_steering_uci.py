@@ -1,0 +1,101 @@
+"""A run that its owner steers, with real processes: changed, extended, compared and forked."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_end_to_end_uci import CONFIG, ENGINE, PARAMS
+from tuner import Tuner
+
+from spsa.db.store import open_store
+from spsa.lifecycle import Purpose
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+BACKGROUND = """
+[validation]
+every = 2
+share = 0.5
+"""
+
+
+@pytest.fixture
+def tuner(tmp_path: Path, empty_database_url: str) -> Iterator[Tuner]:
+    text = CONFIG.replace("max_iterations = 3", "max_iterations = 5") + BACKGROUND
+    (tmp_path / "config.toml").write_text(f'{text}[database]\nurl = "{empty_database_url}"\n')
+    (tmp_path / "params.toml").write_text(PARAMS)
+    engine = tmp_path / "optional"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
+    engine.chmod(0o755)
+    made = Tuner(tmp_path, empty_database_url, tmp_path / "engines")
+    yield made
+    made.kill_all()
+
+
+def said(tuner: Tuner, *arguments: str) -> str:
+    """What a command writes to stdout; it succeeds."""
+    done = tuner.ask(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tuned(tuner: Tuner, *arguments: str) -> None:
+    """Tune with one worker until the run has ended."""
+    master = tuner.master(*arguments)
+    worker = tuner.worker("--once")
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    said(tuner, "doctor")
+
+
+def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
+    master = tuner.master()
+    tuner.wait_for_tables()
+    tuner.wait_until("max_iterations", 5)
+    told = said(tuner, "params", "set", "boldness", "--max", "20", "--reason", "too bold")
+    assert told == "small: boldness: max was 50 and is 20\n"
+    assert "max = 20\n" in (tuner.folder / "params.toml").read_text()
+    worker = tuner.worker("--once")
+    assert (tuner.ended(master), tuner.ended(worker)) == (0, 0), tuner.account()
+    said(tuner, "doctor")
+    with open_store(tuner.url) as store:
+        run = store.run()
+        (change,) = store.changes(run.id)
+        rows = store.iterations(run.id)
+        assert (run.applied, change.applied, change.reason) == (5, 0, "too bold")
+        assert max(it.plus_parameters["boldness"] for it in rows if it.opened_changes) <= 20
+        measured = [it for it in rows if it.purpose is Purpose.VALIDATE]
+        assert measured and all(it.is_background and it.is_played for it in measured)
+
+    said(tuner, "extend", "7")
+    tuned(tuner)
+    assert tuner.status()["iterations_applied"] == 7
+    assert "by all validations together" in said(tuner, "status")
+
+    options = ("--theta", "4", "--against", "2", "--sprt", "-50", "50", "--games", "8", "--json")
+    validation = tuner.start("validate", *options, "--also", "depth=2")
+    worker = tuner.worker("--drain", "0")
+    assert tuner.ended(validation) == 0, tuner.account()
+    worker.send_signal(signal.SIGTERM)
+    assert tuner.ended(worker) == 0, tuner.account()
+    with open_store(tuner.url) as store:
+        first, second = store.matches(store.run().id, last=2)
+    assert (first.compared.theta, first.compared.against) == ("4", "2")
+    assert (first.compared.time_control, second.compared.time_control) == (None, "depth=2")
+    assert 0 < first.tally.games <= 8
+
+    said(tuner, "fork", "--from", "small", "--at", "4", "--run", "second", "--doubt", "2")
+    there = json.loads(said(tuner, "replay", "--run", "small", "--to", "4", "--json"))
+    here = json.loads(said(tuner, "status", "--run", "second", "--json"))
+    assert [p["value"] for p in there["parameters"]] == pytest.approx(
+        [p["value"] for p in here["parameters"]]
+    )
+    tuned(tuner, "--run", "second")
+    said(tuner, "doctor")
+    kinds = [
+        row["kind"]
+        for row in json.loads(said(tuner, "events", "--run", "second", "--json"))["events"]
+    ]
+    assert kinds[0] == "fork" and kinds[-1] == "finished"

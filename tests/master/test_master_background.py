@@ -1,0 +1,101 @@
+"""Validations beside the tuning: small rounds, one match for each theta, theta untouched."""
+
+import pytest
+from builders import TERMS
+from masters import GAMES, FixedDelivery, House, Rests, play
+
+from spsa.errors import BuildFailed
+from spsa.history.doctor import check_run
+from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.background import BackgroundPlan
+from spsa.master.start import tuning_of
+
+PLAN = BackgroundPlan(every=2, share=0.5, terms=TERMS)
+
+
+def finished(store, plan=PLAN, **over):
+    house = House(store, iterations=7, **over)
+    rests = Rests(lambda: play(store))
+    assert house.master(rests, background=plan).run() is RunStatus.FINISHED
+    return house
+
+
+def rounds(house):
+    return house.store.iterations(house.run.id, purpose=Purpose.VALIDATE)
+
+
+@pytest.mark.parametrize("in_flight", [1, "auto"])
+def test_every_second_theta_is_measured_against_the_start(store, in_flight):
+    house = finished(store, in_flight=in_flight)
+    played = rounds(house)
+    assert {it.status for it in played} == {IterationStatus.COMPLETE}
+    assert {it.target_games for it in played} == {4}
+    theta = {step.k: step.theta_after for step in store.steps(house.run.id)}
+    space = tuning_of(house.run).space
+    for it in played:
+        assert (it.compared.theta, it.compared.background) == (str(it.opened_on), True)
+        assert it.plus_parameters == space.playable(theta[it.opened_on])
+        assert it.minus_parameters == space.playable(house.run.start_theta)
+    matches = store.matches(house.run.id)
+    assert [one.opened_on for one in matches] == sorted({it.opened_on for it in played})
+    assert sum(one.tally.games for one in matches) == 4 * len(played)
+    assert check_run(store, house.now(), tuning_of(house.now())) == []
+
+
+def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_on(store):
+    house = finished(store, in_flight=1)
+    assert [(one.opened_on, one.target_games) for one in store.matches(house.run.id)] == [
+        (2, 8),
+        (4, 8),
+        (6, 4),
+    ]
+    numbers = [it.iteration_number for it in rounds(house)]
+    tuned = [it.iteration_number for it in store.iterations(house.run.id, purpose=Purpose.TUNE)]
+    assert [number + 1 for number in numbers] == tuned[2:]
+
+
+def test_theta_does_not_depend_on_what_is_measured_of_it(store):
+    """Games of other iterations are others; perturbations and proposals are the same."""
+    house = finished(store, in_flight=1)
+    plain = House(store, name="plain", in_flight=1, iterations=7)
+    plain.master(Rests(lambda: play(store))).run()
+    first, second = (store.iterations(h.run.id, purpose=Purpose.TUNE) for h in (house, plain))
+    assert first[0].plus_parameters == second[0].plus_parameters
+    assert [it.k for it in first] == [it.k for it in second]
+
+
+@pytest.mark.parametrize(("share", "games"), [(0.05, 8), (0.25, 40), (1.0, 160)])
+def test_rounds_add_up_to_the_share(share, games):
+    plan = BackgroundPlan(every=1, share=share, terms=TERMS)
+    beside = [plan.games(k, GAMES) for k in range(1, 21)]
+    assert all(one % 2 == 0 for one in beside)
+    assert sum(beside) == games
+
+
+def test_a_restarted_master_goes_on_with_the_match(store):
+    house = House(store, in_flight=1, iterations=7)
+    rests = Rests(lambda: rests.set() if house.now().applied == 3 else play(store))
+    house.master(rests, background=PLAN).run()
+    (before,) = store.matches(house.run.id)
+    assert house.master(Rests(lambda: play(store)), background=PLAN).run() is RunStatus.FINISHED
+    after = store.matches(house.run.id)
+    assert after[0].match_number == before.match_number
+    assert after[0].target_games == 8
+
+
+def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
+    class Picky(FixedDelivery):
+        def prepare(self, plus, minus):
+            if minus["margin"] == 50 and minus["ratio"] == 0.3:
+                raise BuildFailed("the start does not build")
+            return super().prepare(plus, minus)
+
+    house = finished(store, in_flight=1, delivery=Picky())
+    assert rounds(house) == []
+
+
+def test_no_round_is_left_open_at_the_end(store):
+    house = House(store, in_flight=1, iterations=4)
+    worker_rests = Rests(lambda: play(store))
+    assert house.master(worker_rests, background=PLAN).run() is RunStatus.FINISHED
+    assert store.open_iterations(house.run.id) == []

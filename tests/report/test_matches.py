@@ -1,0 +1,82 @@
+"""What is said of validations: which thetas, how strong, and what a sequential test accepts."""
+
+import json
+
+import pytest
+from builders import new_validation
+from tuned import space_from, tuned, validated
+
+from spsa.core.scoring import Tally
+from spsa.db.store import Compared
+from spsa.report.history import history
+from spsa.report.matches import match_json, match_name, match_sentences
+from spsa.report.status import status
+from spsa.report.text import headlines
+
+SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
+TEST = Compared(theta="4", against="2", time_control="60+0.6", sprt=(0.0, 5.0))
+
+
+@pytest.fixture
+def staged(store):
+    return tuned(store, space_from(SPACE), 4)
+
+
+def test_a_match_says_what_it_compares_and_what_it_found(staged):
+    validated(staged, games=40, compared=TEST)
+    (match,) = staged.store.matches(staged.run.id)
+    assert match_name(match) == "theta after 4 results against theta after 2 results, at 60+0.6"
+    first, second = match_sentences(match)
+    assert ": 40 games, Elo +" in first and "likelihood of superiority" in first
+    assert second.startswith("test of normalised Elo +0 and +5: LLR ")
+    assert second.endswith(", not decided")
+    told = json.loads(json.dumps(match_json(match)))
+    assert (told["theta"], told["against"], told["k"]) == ("4", "2", 4)
+    assert told["sprt"]["accepted"] is None
+    assert told["sprt"]["lower"] < told["sprt"]["llr"] < told["sprt"]["upper"]
+
+
+def test_a_match_without_a_label_is_final_theta_against_the_start(staged):
+    validated(staged)
+    (match,) = staged.store.matches(staged.run.id)
+    assert match_name(match) == "final theta after 4 results against start"
+    assert len([*match_sentences(match)]) == 1
+
+
+def test_rounds_are_one_match_with_their_sums(staged):
+    store, run = staged.store, staged.run
+    validated(staged, games=8, compared=Compared(theta="2", background=True), opened_on=2)
+    (first,) = store.iterations(run.id, last=1)
+    more = {"match_number": first.iteration_number, "opened_on": 2, "target_games": 8}
+    validated(staged, **more, compared=first.compared)
+    store.open_iteration(staged.master, new_validation(**more, compared=first.compared))
+    (match,) = store.matches(run.id)
+    assert (match.tally.games, match.target_games, match.status) == (16, 24, "in_progress")
+    abandoned = store.open_iterations(run.id)[0]
+    store.abandon_validation(staged.master, abandoned.id)
+    (match,) = store.matches(run.id)
+    assert (match.tally.games, match.target_games, match.status) == (16, 16, "complete")
+    assert match.tally == sum((one.tally for one in store.rounds(run.id, 5)), Tally())
+
+
+def test_several_thetas_are_one_curve_in_status_and_history(staged):
+    for k in (2, 4):
+        validated(staged, games=40, compared=Compared(theta=str(k)), opened_on=k)
+    validated(staged, games=40, compared=Compared(against="2"))
+    found = status(staged.store, staged.now())
+    assert found.strength.ks == (0, 2, 4)
+    assert any("by all validations together" in line for line in headlines(found))
+    told = history(staged.store, staged.now())
+    assert [match.k for match in told.validations] == [2, 4]
+    assert told.strength.curve == found.strength
+    assert told.strength.games[0] == 0
+
+
+def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
+    validated(staged, games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
+    assert status(staged.store, staged.now()).strength is None
+    slow = Compared(theta="4", time_control="5+0", background=True)
+    validated(staged, games=40, compared=slow, opened_on=4)
+    validated(staged, games=40)
+    assert history(staged.store, staged.now()).strength.curve.ks == (0, 4)
+    staged.store.resign(staged.master)
