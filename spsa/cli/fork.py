@@ -6,6 +6,7 @@ import click
 
 from spsa.cli.common import actor, config_option, database_option, settings
 from spsa.db.store import open_store
+from spsa.live_display import working
 from spsa.master.fork import Fork, fork_run
 from spsa.output import echo
 from spsa.text import NAME_LENGTH, is_printable, plural
@@ -73,7 +74,8 @@ def fork(config: str | None, database_url: str | None, **given: Any) -> None:
             doubt=given["doubt"],
             seed=given["seed"],
         )
-        run, notes = fork_run(found, store, wanted, actor())
+        with working(f"computing what {wanted.parent.name} knew"):
+            run, notes = fork_run(found, store, wanted, actor())
     for note in notes:
         echo(f"note: {note}", err=True)
     at = wanted.parent.applied if wanted.k is None else wanted.k

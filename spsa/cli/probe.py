@@ -14,6 +14,7 @@ from spsa.config import Config
 from spsa.config.play import BUILTIN, builtin_book
 from spsa.core.params import Number, Space
 from spsa.errors import TuningError
+from spsa.live_display import working
 from spsa.master.delivery_setup import WORK, delivery_of, delivery_settings
 from spsa.master.probe import Probed, Prober, proposed_steps
 from spsa.master.start import checked_space
@@ -65,7 +66,8 @@ def probe(
     work.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=work) as folder:
         prober = _prober(found, space, Path(folder), positions, nodes)
-        start, reproducible = prober.start()
+        with working("building the engine and searching with its start values"):
+            start, reproducible = prober.start()
         if not reproducible:
             echo(
                 "warning: the same engine finds something else when asked twice; "
@@ -76,7 +78,8 @@ def probe(
         for count, name in enumerate(wanted, start=1):
             echo(f"{count} of {len(wanted)}: {name}", err=True)
             parameter = next(p for p in space.active if p.name == name)
-            probed.append(prober.probed(parameter, start, bounds=not no_bounds))
+            with working(f"probing {name}"):
+                probed.append(prober.probed(parameter, start, bounds=not no_bounds))
     proposed = proposed_steps(probed)
     if as_json:
         echo_json(_json(probed, proposed, nodes, positions, reproducible=reproducible))

@@ -36,7 +36,7 @@ def progress(staged: Stage, screen: Screen) -> Progress:
 
 
 def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
-    screen = Screen(100, 24)
+    screen = Screen(120, 24)
     builds = Builds(iterations=(5,), sides=("plus", "minus"), seconds=75.0, usual=120.0)
     with progress(many, screen) as shown:
         many.open()
@@ -50,7 +50,7 @@ def test_a_run_is_shown_on_one_screen(many: Stage) -> None:
         assert lines[3] == "building iteration 5: plus and minus, 1m 15s of about 2m 0s"
         assert lines[4] == "17 of 40 parameters, those that moved most"
         heads = "name start theta steps moved path in its bounds signal/noise"
-        assert " ".join(lines[5].split()) == heads
+        assert " ".join(lines[5].split()) == heads, screen.text
         assert len(lines) == 23, "the terminal has one line more"
         assert not screen.cursor_is_shown
     assert screen.shown == ["first: running, 3/100 iterations, 24 games, 1 worker on 4 slots"]
