@@ -7,8 +7,8 @@ import errno
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
+from typing import Any
 
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
 
@@ -152,10 +152,11 @@ class DatabaseRefused(TuningError):
 class MasterLeaseLost(TuningError):
     """Another master holds this run now; this one has to stop.
 
-    `lease_end` changes whenever the other master renews its lease; None if it is not known.
+    `lease_end`, a time of the database, changes whenever the other master renews its lease; None if
+    it is not known.
     """
 
-    def __init__(self, message: str, lease_end: datetime | None = None) -> None:
+    def __init__(self, message: str, lease_end: Any = None) -> None:
         self.lease_end = lease_end
         super().__init__(message)
 

@@ -173,6 +173,8 @@ def test_a_claim_that_lost_its_batch_cannot_report_it_beside_its_next_one(run, e
     assert (taken.batch_id, again.batch_id != lost.batch_id) == (lost.batch_id, True)
     with pytest.raises(LeaseLost):
         run.store.report(lost, result_of(lost))
+    run.store.fail(lost, "too late")
+    run.store.release(lost)
     for claim in (taken, again):
         assert run.store.report(claim, result_of(claim)) == "accepted"
     assert (iteration(run).games_played, miscounted(sql)) == (8, [])

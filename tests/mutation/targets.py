@@ -71,6 +71,10 @@ _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the p
         r"(lease_batch\.begin|spsa_lease_batch): AND status = 'pending' -> \(nothing\)",
         "only batches of iterations that are pending or in progress are claimed",
     ),
+    (
+        r"touch_worker.*: .*min\(reason\).* -> .*max\(reason\)",
+        "one row sets a machine aside for all binaries",
+    ),
     (r"runs\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),
     (r"Tuning\._signs: True -> False", "there are as many signs as active parameters"),
 )
