@@ -44,6 +44,19 @@ def printable_html(text: str, limit: int) -> str:
     return escape(printable(text, limit))
 
 
+def html_with_commands(sentence: str, limit: int) -> str:
+    """`printable_html` of a sentence, in which what stands between backticks is `<code>`."""
+    parts = printable_html(sentence, limit).split("`")
+    if len(parts) % 2 == 0:  # one backtick belongs to a name
+        return "`".join(parts)
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
 def is_printable(text: str, limit: int) -> bool:
     """Whether the text is not empty and `printable` would not change it."""
     return printable(text, limit) == text != ""
+
+
+def plural(count: int, word: str, ending: str = "s") -> str:
+    """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"

@@ -155,6 +155,12 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
+    with open_store(sqlite_url, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture
 def sql(request: pytest.FixtureRequest) -> Iterator[Shell]:
     """Statements as somebody with a shell on the test's database would write them."""
     wanted = "database_url" if "database_url" in request.fixturenames else "sqlite_url"

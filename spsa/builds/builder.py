@@ -124,6 +124,7 @@ class Builder:
         """
         self._commands.wait(0)
         with disk_faults_told():
+            self._pinned.restore()
             self._pinned.verify()
             _refuse_unknown(self._pinned, rendered)
             key = self._recipe.key(rendered)
@@ -135,6 +136,7 @@ class Builder:
     def build_key(self, rendered: Rendered) -> str:
         """The name under which the builder publishes the engine with these values."""
         with disk_faults_told():
+            self._pinned.restore()
             return self._recipe.key(rendered)
 
     def cancel(self) -> None:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.sources import element, parse
-from spsa.cli.demo_size import chosen_size, measured_speed, write_size
+from spsa.cli.demo_size import chosen_size, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -27,6 +27,7 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
+from spsa.cli.measuring import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
@@ -139,7 +140,7 @@ def _fit(folder: Path, slots: int, console: Console, stopping: threading.Event, 
     config = load_config(folder / "config.toml", {})
     console.print("measuring how fast this machine builds and plays")
     with working("building engines and playing a few games"):
-        speed = measured_speed(config, checked_space(config), slots, stopping)
+        speed = trial(config, checked_space(config), slots, stopping, rounds=2, games_a_slot=4)
     left = end - time.monotonic()
     write_size(config.path, chosen_size(speed, slots, config.games.batch_size, left))
     console.print(

@@ -8,7 +8,7 @@ from spsa.cli.common import actor, config_option, database_option, settings
 from spsa.db.store import open_store
 from spsa.master.fork import Fork, fork_run
 from spsa.output import echo
-from spsa.text import NAME_LENGTH, is_printable
+from spsa.text import NAME_LENGTH, is_printable, plural
 
 MOST_DOUBT = 1000.0
 
@@ -78,6 +78,6 @@ def fork(config: str | None, database_url: str | None, **given: Any) -> None:
         echo(f"note: {note}", err=True)
     at = wanted.parent.applied if wanted.k is None else wanted.k
     echo(
-        f"{run.name} begins where {wanted.parent.name} was after {at} results; "
+        f"{run.name} begins where {wanted.parent.name} was after {plural(at, 'result')}; "
         f"`spsa-master run --run {run.name}` tunes it"
     )

@@ -19,6 +19,7 @@ from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.output import echo
+from spsa.text import plural
 
 _MOST_NAMED = 6
 
@@ -85,7 +86,7 @@ def init(
         target.write_text(text, encoding="utf-8")
     echo(*start.notes, *_skipped(start.chosen), err=True)
     echo(
-        f"{targets[0]} and {targets[1]}: {start.chosen.active:,} parameters proposed, "
+        f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} proposed, "
         f"{start.chosen.commented_out:,} more commented out; edit them, then "
         "`spsa-master params show`, `plan`, `run`"
     )
@@ -114,9 +115,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start
         _refuse_unread(engine)
         searched = root / wanted if wanted else root
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    config = starter_config(
-        _seen_from(root, folder), chosen.constants_file, engine.binary, engine.command
-    )
+    config = starter_config(_seen_from(root, folder), chosen.constants_file, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
     return _Start(config, starter_params(chosen.proposals), chosen, unread)
 

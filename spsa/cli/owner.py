@@ -12,6 +12,7 @@ from spsa.cli.common import (
     share_option,
 )
 from spsa.output import echo
+from spsa.text import plural
 
 
 @click.command()
@@ -62,7 +63,7 @@ def extend(config: str | None, database_url: str | None, run: str | None, iterat
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.extend(name, actor(), iterations)
-        echo(f"{name} has {iterations} iterations now")
+        echo(f"{name} has {plural(iterations, 'iteration')} now")
 
 
 @click.command()

@@ -135,13 +135,15 @@ def _header(file: Path, read: Imported) -> str:
 
 
 def _set(config: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
-    """Write the tables into config.toml; other keys of [spsa] belong to another rule."""
+    """Write the tables into config.toml; keys and comments of [spsa] belong to another rule."""
     document: Any = tomlkit.parse(file_text(config))
-    for name, keys in tables.items():
-        document.setdefault(name, tomlkit.table())
-        document[name].update(keys)
-    for key in set(document["spsa"]) - set(tables["spsa"]):
-        del document["spsa"][key]
+    document.setdefault("games", tomlkit.table()).update(tables["games"])
+    rule = tomlkit.table()
+    rule.update(tables["spsa"])
+    if (stop := document.get("spsa", {}).get("stop_when")) is not None:
+        rule["stop_when"] = stop
+    rule.add(tomlkit.nl())
+    document["spsa"] = rule
     most = document["games"]["games_per_iteration"]
     if document["games"].get("batch_size", 0) > most:
         document["games"]["batch_size"] = most

@@ -1,7 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,13 @@ import click
 from spsa.algorithms import method
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.master_session import interruptible
+from spsa.cli.measuring import Measured, Speed, measured, trial
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
-from spsa.db.store import Costs, open_store
-from spsa.errors import InvalidInput, TuningError
+from spsa.db.store import Costs
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.precision import Precise, precise
 from spsa.lab.planning.prospect import RunDesign, coarser
@@ -40,7 +41,8 @@ _MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
 _USUAL_DRAWS = 0.6
 _USUAL_NPS = 1e6
 _BUILD_SECONDS = 30.0
-_FEWEST_GAMES = 50  # below, assumptions are better than what was measured
+_GAMES_A_SLOT = 2
+_DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class Assumed:
     game_seconds: float | None
     build_seconds: float | None
     nps: float | None
+    measure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +72,14 @@ def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     positive = click.FloatRange(min=0.0, min_open=True)
     for option in (
         click.option(
-            "--nps", type=positive, help="Nodes per second, for kind = nodes; default: a million."
+            "--nps",
+            type=positive,
+            help="Nodes per second, for kind = nodes; default: as measured, else a million.",
         ),
         click.option(
             "--build-seconds",
             type=click.FloatRange(min=0.0),
-            help=f"Of the two builds of an iteration; default: {_BUILD_SECONDS:g}.",
+            help=f"Of an iteration's two builds; default: as measured, else {_BUILD_SECONDS:g}.",
         ),
         click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
         click.option(
@@ -96,15 +101,15 @@ def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
     """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
-    costs = _measured(config)
-    seconds, time_source = _seconds(config, assumed, costs)
-    draws, draws_source = _draws(assumed, costs)
+    past = measured(config)
     concurrency = assumed.concurrency or os.cpu_count() or 1
-    builds = _BUILD_SECONDS if assumed.build_seconds is None else assumed.build_seconds
-    built = config.delivery.engine is None
+    tried = _tried(config, space, past, concurrency) if assumed.measure else None
+    seconds, time_source = _seconds(config, assumed, past, tried)
+    draws, draws_source = _draws(assumed, past.costs)
+    builds, builds_source = _builds(config, assumed, past, tried)
     fleet = Fleet(
         concurrency=concurrency,
-        build_seconds=builds if built else 0.0,
+        build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
     shape = _shape(config, fleet, seconds)
@@ -121,7 +126,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             replicas=replicas,
             seed=seed,
         ),
-        sources=tuple(_told(time_source, draws_source, built=built, builds=assumed.build_seconds)),
+        sources=(time_source, draws_source, _DISTANCE, *builds_source),
         merged=merged,
     )
 
@@ -138,14 +143,6 @@ def precision_asked(
             f'not with "{question.design.algorithm}"'
         )
     return ()
-
-
-def _told(time: str, draws: str, *, built: bool, builds: float | None) -> Iterator[str]:
-    yield time
-    yield draws
-    yield "the best values lie 0.4 to 2.5 steps from the start: assumed"
-    if built and builds is None:
-        yield f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds)"
 
 
 def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
@@ -186,34 +183,56 @@ def _gains_are_given(config: Config) -> bool:
     return not {"a", "c", "A", "played"}.isdisjoint(config.settings)
 
 
-def _measured(config: Config) -> Costs | None:
-    """What games under the same terms have cost, of the newest run that had any."""
-    try:
-        with open_store(config.database_url) as store:
-            for run in reversed(store.runs()):
-                if run.terms.time_control == config.terms.time_control:
-                    costs = store.costs(run.id)
-                    return costs if costs.games >= _FEWEST_GAMES else None
-    except InvalidInput:
-        raise
-    except TuningError:
-        pass  # no database yet is the usual case before the first run
-    return None
+def _tried(config: Config, space: Space, past: Measured, slots: int) -> Speed | None:
+    """A short trial where past runs do not tell what builds and games take."""
+    built = config.delivery.engine is None
+    if past.costs is not None and (past.builds is not None or not built):
+        return None
+    with interruptible() as stopping, terminal(stderr=True).status("building and playing"):
+        return trial(config, space, slots, stopping, rounds=1, games_a_slot=_GAMES_A_SLOT)
 
 
-def _seconds(config: Config, assumed: Assumed, costs: Costs | None) -> tuple[float | None, str]:
+def _seconds(
+    config: Config, assumed: Assumed, past: Measured, tried: Speed | None
+) -> tuple[float | None, str]:
     if assumed.game_seconds is not None:
         return assumed.game_seconds, f"a game takes {assumed.game_seconds:g} s: as you say"
-    if costs is not None:
-        seconds = costs.seconds / costs.games
-        return seconds, f"a game takes {seconds:.3g} s: measured over {costs.games} games"
-    speed = assumed.nps or _USUAL_NPS
-    guessed = game_seconds(config.terms.time_control, USUAL_PLIES, speed)
+    if past.costs is not None:
+        seconds = past.costs.seconds / past.costs.games
+        return seconds, f"a game takes {seconds:.3g} s: measured over {past.costs.games} games"
+    if tried is not None:
+        return tried.game, f"a game takes {tried.game:.3g} s: measured now"
+    speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
+    guessed = game_seconds(config.terms.time_control, plies, speed)
     if guessed is None:
-        return None, "how long a game by depth takes is not known: say --game-seconds"
-    by_nodes = config.terms.time_control.kind is TimeKind.NODES
-    at = f" at {speed:,.0f} nodes a second" if by_nodes else ""
-    return guessed, f"a game takes {guessed:.3g} s: {USUAL_PLIES:g} plies{at} assumed"
+        return None, "how long a game by depth takes is not known: say --game-seconds or --measure"
+    return guessed, f"a game takes {guessed:.3g} s: {_guess(config, assumed, past)}"
+
+
+def _guess(config: Config, assumed: Assumed, past: Measured) -> str:
+    """What the seconds of a game are computed from."""
+    plies = f"{past.plies or USUAL_PLIES:.0f} plies {'measured' if past.plies else 'assumed'}"
+    if config.terms.time_control.kind is not TimeKind.NODES:
+        return plies
+    speed = assumed.nps or past.nps or _USUAL_NPS
+    known = "as you say" if assumed.nps else "measured" if past.nps else "assumed"
+    return f"{plies}, at {speed:,.0f} nodes a second {known}"
+
+
+def _builds(
+    config: Config, assumed: Assumed, past: Measured, tried: Speed | None
+) -> tuple[float, tuple[str, ...]]:
+    """Seconds of an iteration's two builds; none where nothing is built."""
+    if config.delivery.engine is not None:
+        return 0.0, ()
+    if assumed.build_seconds is not None:
+        return assumed.build_seconds, ()
+    if past.builds is not None:
+        return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
+    if tried is not None:
+        return tried.builds, (f"two builds take {tried.builds:.3g} s: measured now, the first",)
+    found = f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds or --measure)"
+    return _BUILD_SECONDS, (found,)
 
 
 def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
@@ -245,6 +264,11 @@ def _draw_rate(tally: Tally) -> float:
     default=0.95,
     show_default=True,
     help="Probability of ending within --precision.",
+)
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Where no run has measured builds and games: build one iteration, play a few games.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")

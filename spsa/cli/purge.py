@@ -2,20 +2,26 @@
 
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spsa.cli.common import actor, config_option, database_option, run_option, settings
 from spsa.config import Config, project_theta, says
 from spsa.db.store import Run, Selection, Store, open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
+from spsa.lifecycle import Purpose
 from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
+from spsa.report.history import worker_parts
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.purge import moves_table, sentences, to_json
+from spsa.report.status import measured
 from spsa.report.text import terminal
 
 Moment = datetime | timedelta
@@ -104,6 +110,11 @@ def _length(text: str) -> timedelta:
     help="Reported then or later: in UTC, as 2026-11-21T14:00, or how long ago, as 90m, 2h, 1d.",
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Reported before that.")
+@click.option(
+    "--suggested",
+    is_flag=True,
+    help="Results of the machine that stands out most, as `status --workers` shows it.",
+)
 @click.option("--reason", default="by its owner", show_default=True, help="For the record.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -112,6 +123,7 @@ def purge(
     config: str | None,
     database_url: str | None,
     run: str | None,
+    suggested: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -123,10 +135,19 @@ def purge(
     A result is removed if it meets all conditions. The rows stay in the database and count no more.
     Games of open iterations are played again. The master of the run may keep running.
     """
-    _refuse_vague(conditions, ask=not (dry_run or yes), as_json=as_json)
+    if suggested and (conditions["host"] or conditions["worker"]):
+        raise click.UsageError("--suggested names a machine: leave --host and --worker out")
+    given = any(value not in (None, ()) for value in (*conditions.values(), suggested or None))
+    _refuse_vague(given, ask=not (dry_run or yes), as_json=as_json)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
         chosen = store.run(run)
+        if suggested:
+            suspect = _suspect(store, chosen)
+            conditions["host"] = suspect.machine
+            reason = reason if _is_given("reason") else f"it stands out: {suspect.reason}"
+            echo(f"{suspect.machine} stands out: {suspect.reason}", err=as_json)
+        _refuse_unknown(store, chosen, conditions)
         try:
             tuning = tuning_of(chosen)
             selection = _selection(store, **conditions)
@@ -146,16 +167,59 @@ def purge(
         if as_json:
             echo_json(to_json(wanted, done))
         elif done is not None:
-            echo(f"purge {done.number}: {done.games} games are removed")
+            echo(f"purge {done.number}: {done.games} games are removed", *_outdated(store, chosen))
 
 
-def _refuse_vague(conditions: dict[str, Any], *, ask: bool, as_json: bool) -> None:
-    if not any(value not in (None, ()) for value in conditions.values()):
+def _refuse_unknown(store: Store, run: Run, conditions: Mapping[str, Any]) -> None:
+    """Refuse names and numbers that do not exist: they may be misspelt."""
+    numbers = {it.iteration_number for it in store.iterations(run.id)}
+    workers = store.workers()
+    wanted = {*conditions["iterations"], *(number for number, _ in conditions["batches"])}
+    unknown = [f"run {run.name} has no iteration {n}" for n in sorted(wanted - numbers)]
+    for kind, names in (("worker", {w.name for w in workers}), ("host", {w.host for w in workers})):
+        name = conditions[kind]
+        if name is not None and name not in names:
+            unknown.append(f"no {kind} {name!r} has ever played for this database")
+    if unknown:
+        raise NothingToDo(f"{'; '.join(unknown)}: nothing is purged")
+
+
+def _outdated(store: Store, before: Run) -> Iterator[str]:
+    """The matches that measured a theta of the run before the purge, and none that it has now."""
+    now = store.run(before.name)
+    for it in store.iterations(before.id, purpose=Purpose.VALIDATE):
+        if measured(before, it) and not measured(now, it):
+            yield (
+                f"iteration {it.iteration_number} was a match of theta before this purge: "
+                "it no longer speaks of the present theta"
+            )
+
+
+def _refuse_vague(is_selective: bool, *, ask: bool, as_json: bool) -> None:
+    if not is_selective:
         raise click.UsageError(
-            "give a condition: --worker, --host, --iteration, --batch, --since or --until"
+            "give a condition: --worker, --host, --iteration, --batch, --since, --until or "
+            "--suggested"
         )
     if ask and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def _suspect(store: Store, run: Run) -> MachineReport:
+    """The machine that stands out most by its results or faults.
+
+    Raises:
+        NothingToDo: none does.
+    """
+    for report in machine_reports(worker_parts(store, run)):
+        if report.is_suspect:
+            return report
+    raise NothingToDo(f"no machine of run {run.name} stands out: `spsa-master status --workers`")
 
 
 def _selection(

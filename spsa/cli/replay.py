@@ -11,6 +11,7 @@ from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.status import finite, parameters
 from spsa.report.text import parameters_table, terminal
+from spsa.text import plural
 
 
 @click.command()
@@ -51,5 +52,5 @@ def replay(
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    echo(f"run {now.name}: theta after {to} of {now.applied} results, {counting}")
+    echo(f"run {now.name}: theta after {to} of {plural(now.applied, 'result')}, {counting}")
     terminal().print(parameters_table(rows))

@@ -10,10 +10,14 @@ from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import with_alarms
+from spsa.report.history import worker_parts
 from spsa.report.live_run import watched
+from spsa.report.machines import machine_reports
 from spsa.report.runs import standings_table, to_json
+from spsa.report.status import finite
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
+from spsa.report.workers import machine_json, machines_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,9 +31,17 @@ if TYPE_CHECKING:
 @database_option
 @run_option
 @click.option("--all", "every", is_flag=True, help="A line for each run of the database.")
+@click.option(
+    "--workers", "by_machine", is_flag=True, help="Compare each machine's results with the others'."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def status(
-    config: str | None, database_url: str | None, run: str | None, every: bool, as_json: bool
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    every: bool,
+    by_machine: bool,
+    as_json: bool,
 ) -> None:
     """Show the progress, the parameters and the workers of a run."""
 
@@ -38,10 +50,14 @@ def status(
         return
     with opened(config, database_url) as store:
         found = with_alarms(store, look(store, store.run(run)))
+        machines = machine_reports(worker_parts(store, found.run)) if by_machine else ()
     if as_json:
-        echo_json(found.to_json())
-    else:
-        terminal().print(rendered(found))
+        more = {"machines": [machine_json(one) for one in machines]} if by_machine else {}
+        echo_json(found.to_json() | finite(more))
+        return
+    terminal().print(rendered(found))
+    if by_machine:
+        terminal().print(machines_table(machines))
 
 
 def _list(config: str | None, database_url: str | None, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
-from spsa.config.loading import check_files, load_config
+from spsa.config.loading import load_config, missing_files, readable_params
 from spsa.config.projection import project_parameter, project_theta, says
 from spsa.config.settings import (
     BuildConfig,
@@ -25,12 +25,13 @@ __all__ = [
     "Validation",
     "check_against_engine",
     "check_against_source",
-    "check_files",
     "load_config",
     "load_space",
+    "missing_files",
     "project_parameter",
     "project_theta",
     "read_sources",
+    "readable_params",
     "says",
     "starter_config",
     "starter_params",

@@ -13,6 +13,7 @@ from spsa.config.play import (
 )
 from spsa.config.section import Faults, Section
 from spsa.config.settings import Config, DeliveryKind
+from spsa.config.space import readable_space
 from spsa.config.tuning import (
     read_alarms,
     read_algorithm,
@@ -24,8 +25,9 @@ from spsa.config.tuning import (
     read_validation,
 )
 from spsa.core.game_settings import GameSettings
+from spsa.core.params import Space
 from spsa.db.database_url import anchored, parsed, url_beside
-from spsa.errors import Fault, InvalidInput
+from spsa.errors import MOST_FAULTS, Fault, InvalidInput
 
 PRIORITIES = 1000
 """Priorities lie between minus this and this; the default is 0."""
@@ -40,27 +42,42 @@ _MOST_ELO = 1000.0
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     """Read config.toml; DATABASE_URL in `environ` overrides its [database] url.
 
-    Paths in it are relative to the file. Raises InvalidInput with all faults. `check_files` checks
-    that the named files exist, because some commands need none (a dashboard needs no source).
+    Paths in it are relative to the file. Raises InvalidInput with all faults, also those of
+    params.toml. `missing_files` checks that the named files exist, because some commands need none
+    (a dashboard needs no source).
     """
     document = read_document(path)
     faults = Faults(document)
     config = _config(document, Section(faults, (), dict(document.data)), environ)
-    faults.raise_any()
+    if faults.found:
+        # a path of [run] params that is refused is replaced by the folder
+        more = () if config.params_path.is_dir() else readable_params(config)[1]
+        raise InvalidInput((*faults.found, *more)[:MOST_FAULTS])
     return config
 
 
-def check_files(config: Config) -> None:
-    """Raise InvalidInput with every file or folder that a run needs and that is missing."""
-    faults = [
+def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
+    """params.toml as far as it can be read, and its faults; `missing_files` tells if it is missing.
+
+    With the faults of all files in one message a user corrects them in one round.
+    """
+    if not _is_there(config.params_path):
+        return Space(()), ()
+    try:
+        return readable_space(read_document(config.params_path))
+    except InvalidInput as error:
+        return Space(()), error.faults
+
+
+def missing_files(config: Config) -> list[Fault]:
+    """A fault for every file or folder that a run needs and that is missing."""
+    return [
         Fault(
             file=str(config.path), line=None, name=name, found=f"{path} is not there", remedy=remedy
         )
         for name, path, remedy in _needed(config)
         if path is not None and not _is_there(path)
     ]
-    if faults:
-        raise InvalidInput(faults)
 
 
 def _is_there(path: Path) -> bool:

@@ -101,7 +101,7 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
 
 
 def read_book(section: Section, folder: Path) -> Book:
-    """`book` and `plies` of [games]. Hashes the file if it exists; `check_files` reports if not."""
+    """`book` and `plies` of [games]. The hash of a missing file is empty; `missing_files` tells."""
     name = section.text("book", BUILTIN)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
     if name == BUILTIN:
@@ -202,7 +202,7 @@ def read_files(section: Section, folder: Path, options: Collection[str]) -> dict
 
 
 def _hash_of(option: str, path: Path, section: Section) -> str:
-    """Empty if the file is missing, as for a book; `check_files` refuses that."""
+    """Empty if the file is missing, as for a book; `missing_files` tells."""
     if not path.exists():
         return ""
     try:

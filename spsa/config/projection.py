@@ -90,8 +90,8 @@ def _write(table: Any, parameter: Parameter, value: float) -> None:
     """Write `value` into the table unless it is there already."""
     readable = _readable(parameter, value)
     if _readable(parameter, parameter.value) != readable:
-        whole = isinstance(parameter.value, int) and readable == int(readable)
-        table["value"] = int(readable) if whole else readable
+        whole = parameter.integral or isinstance(parameter.value, int)
+        table["value"] = int(readable) if whole and readable == int(readable) else readable
 
 
 def _readable(parameter: Parameter, value: float) -> float:

@@ -45,10 +45,15 @@ class Faults:
         if len(self._found) == MOST_FAULTS:
             self.raise_any()
 
+    @property
+    def found(self) -> tuple[Fault, ...]:
+        """All faults in the order of the file."""
+        return tuple(sorted(self._found, key=lambda fault: fault.line or 0))
+
     def raise_any(self) -> None:
-        """Raise InvalidInput with all faults in the order of the file, if there are any."""
+        """Raise InvalidInput with all faults, if there are any."""
         if self._found:
-            raise InvalidInput(sorted(self._found, key=lambda fault: fault.line or 0))
+            raise InvalidInput(self.found)
 
 
 class Section:

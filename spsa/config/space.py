@@ -19,6 +19,7 @@ from spsa.core.params import (
     feasible,
     target,
 )
+from spsa.errors import Fault, InvalidInput
 
 _MOST_UNITS = 2**53  # whole numbers are exact in theta up to here
 _MOST_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
@@ -41,12 +42,23 @@ def space_of(document: Document) -> Space:
     not count, because the master writes fractions there. A `scale`, or a fraction in one of the
     three, or the amplitude of a table makes it a real number (`type = "float"`).
     """
+    space, faults = readable_space(document)
+    if faults:
+        raise InvalidInput(faults)
+    return space
+
+
+def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
+    """The parameters in which nothing is wrong, and all faults of the document."""
     faults = Faults(document)
-    parameters = _parameters(document, faults)
-    constraints = _constraints(document, faults)
-    _check_together(parameters, constraints, faults, complete=not len(faults))
-    faults.raise_any()
-    return Space(parameters, constraints)
+    parameters: tuple[Parameter, ...] = ()
+    try:
+        parameters = _parameters(document, faults)
+        constraints = _constraints(document, faults)
+        _check_together(parameters, constraints, faults, complete=not len(faults))
+    except InvalidInput:  # there are so many that reading has ended
+        return Space(parameters), faults.found
+    return Space(parameters, () if faults.found else constraints), faults.found
 
 
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
-from spsa.config.proposals import Proposed
+from spsa.config.proposals import EngineSource, Proposed
 from spsa.config.tuning import DEFAULT_ALGORITHM
 
 _CONFIG = """\
@@ -64,8 +64,8 @@ engines_path = "engines"        # where binaries are kept; workers must see it
 """
 
 _BY_CARGO = """\
-{binary}             # when cargo makes more than one
-# package = "engine"            # the member of a workspace that is the engine
+{binary:<32}# when cargo makes more than one
+{package:<32}# the member of a workspace that is the engine
 # flags = ["--release"]"""
 
 _BY_COMMAND = """\
@@ -116,22 +116,20 @@ _PARAMS = """\
 
 
 def starter_config(
-    source: PurePath | str,
-    constants_file: str,
-    binary: str | None = None,
-    command: tuple[str, ...] = (),
+    source: PurePath | str, constants_file: str, engine: EngineSource | None = None
 ) -> str:
-    """The text of a config.toml for an engine's source; paths are written with slashes.
-
-    Without cargo, `command` makes `binary`.
-    """
-    named = f"binary = {_quoted(binary)}" if binary else '# binary = "engine"'
+    """The text of a config.toml for an engine's source; paths are written with slashes."""
+    command = () if engine is None else engine.command
     how = _BY_COMMAND if command else _BY_CARGO
     build = _BUILD.format(
         source=_quoted(PurePath(source).as_posix()),
         folder="where the command runs" if command else "the folder of the engine's Cargo.toml",
         constants=_quoted(constants_file),
-        how=how.format(binary=named, command=json.dumps(command, ensure_ascii=False)),
+        how=how.format(
+            command=json.dumps(command, ensure_ascii=False),
+            binary=_set("binary", None if engine is None else engine.binary),
+            package=_set("package", None if engine is None else engine.package),
+        ),
     )
     return _config(build, per_iteration=150, batch=10)
 
@@ -145,6 +143,10 @@ def starter_uci_config(engine: PurePath | str, arguments: Sequence[str] = ()) ->
     if arguments:
         text += f"\n[engine]\narguments = {json.dumps(arguments, ensure_ascii=False)}\n"
     return _config(text, 32, 8)
+
+
+def _set(key: str, value: str | None) -> str:
+    return f"{key} = {_quoted(value)} " if value else f'# {key} = "engine"'
 
 
 def _config(engines: str, per_iteration: int, batch: int) -> str:

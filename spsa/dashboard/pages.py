@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from spsa.dashboard import charts, queries
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
+from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.events import leaves
 from spsa.report.pictures import chosen
@@ -87,7 +88,7 @@ class Pages:
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         workers, first_k = self._reader.workers(run)
-        return _page(request, "workers", run=run, workers=workers, first_k=first_k)
+        return _page(request, "workers", run=run, workers=workers, first_k=first_k, compared=SPAN)
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)

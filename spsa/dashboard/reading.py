@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from spsa.dashboard.worker_sums import WorkerSummer, WorkerSums
+from spsa.dashboard.worker_sums import SPAN, WorkerSummer, WorkerSums
 from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
@@ -16,6 +16,7 @@ from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
+from spsa.report.machines import MachineReport
 from spsa.report.status import Status, Tuned, parameters, status
 from spsa.report.workers import FleetMember, fleet
 
@@ -85,10 +86,14 @@ class ParameterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """A worker of the fleet and what it has played of a run, if anything."""
+    """A worker of the fleet and what it has played of a run, if anything.
+
+    `report` compares its machine with the others.
+    """
 
     member: FleetMember
     share: WorkerShare | None
+    report: MachineReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +162,8 @@ class Reader:
         points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            return history(self._store, run, points, workers=self._worker_sums(run).shares)
+            shares = self._worker_sums(run).shares
+            return history(self._store, run, points, last=SPAN, workers=shares)
 
         return self._histories.get(run.id, read)
 
@@ -177,8 +183,13 @@ class Reader:
         """Those heard of last first, and the first iteration that is in what they have played."""
         sums = self._worker_sums(run)
         shares = {share.worker: share for share in sums.shares}
+        reports = {one.machine: one for one in self.history(run).machines}
         views = [
-            WorkerView(member=member, share=shares.get(member.worker.name))
+            WorkerView(
+                member=member,
+                share=shares.get(member.worker.name),
+                report=reports.get(member.worker.host),
+            )
             for member in self.fleet()
         ]
         return views, sums.first_k

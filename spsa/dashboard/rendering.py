@@ -12,7 +12,7 @@ from spsa import __version__
 from spsa.dashboard.plain import without_passwords
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, estimated, number, unless_zero
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 REFRESH_SECONDS = 5
 
@@ -45,6 +45,7 @@ def _environment() -> Environment:
         "elo": elo_text,
         "unless_zero": unless_zero,
         "time": _time,
+        "with_commands": _with_commands,
         "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
     }
     environment.globals |= {
@@ -54,6 +55,10 @@ def _environment() -> Environment:
         "version": __version__,
     }
     return environment
+
+
+def _with_commands(sentence: str) -> Markup:
+    return Markup(html_with_commands(without_passwords(sentence), LINE_LENGTH))
 
 
 def _time(at: datetime | None) -> str:

@@ -5,14 +5,13 @@ once. The first answers of a new server hold the last iterations of a long run; 
 holds more, until it holds all of them. No answer waits for more than a few spans.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from spsa.core.scoring import Tally
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import Run, Store
+from spsa.report.history import added
 
 SPAN = 10_000
 BUDGET_SECONDS = 0.2
@@ -64,25 +63,3 @@ class WorkerSummer:
             after = place * SPAN
             spans.read[place] = self._store.worker_shares(run.id, after, after + SPAN)
         return 0
-
-
-def added(shares: Iterable[WorkerShare]) -> list[WorkerShare]:
-    """One share a worker, the sum of its own, most games first."""
-    by_worker: dict[str, list[WorkerShare]] = defaultdict(list)
-    for share in shares:
-        by_worker[share.worker].append(share)
-    return sorted(map(_sum, by_worker.values()), key=lambda share: -share.tally.games)
-
-
-def _sum(shares: Sequence[WorkerShare]) -> WorkerShare:
-    return WorkerShare(
-        worker=shares[0].worker,
-        machine=shares[0].machine,
-        batches=sum(share.batches for share in shares),
-        tally=sum((share.tally for share in shares), Tally()),
-        void_games=sum(share.void_games for share in shares),
-        time_losses=sum(share.time_losses for share in shares),
-        nodes=sum(share.nodes for share in shares),
-        seconds=sum(share.seconds for share in shares),
-        think_seconds=sum(share.think_seconds for share in shares),
-    )

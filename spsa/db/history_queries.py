@@ -17,6 +17,7 @@ from spsa.db.history_rows import (
     IterationLine,
     ResultGroup,
     ThetaPoint,
+    WorkerPart,
     WorkerShare,
 )
 from spsa.db.row_values import claim_of, iteration_of
@@ -24,6 +25,8 @@ from spsa.db.rows import Claim, Iteration
 from spsa.db.schema import batches, changes, failures, iterations, purges, runs, steps, workers
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
+
+MOST_ITERATIONS = 2**31 - 1
 
 _KS = 500  # numbers in one IN (...)
 _LINE = (
@@ -76,15 +79,24 @@ class HistoryQueries(Database):
                 for row in connection.execute(_groups(run_id, iterations_per_group))
             ]
 
-    def worker_shares(
-        self, run_id: int, after: int = 0, through: int | None = None
-    ) -> list[WorkerShare]:
-        """What each worker has played of a run's tuning iterations, most games first.
+    def worker_parts(
+        self, run_id: int, iterations_per_group: int, after: int = 0, through: int | None = None
+    ) -> list[WorkerPart]:
+        """What each worker has played of every so many tuning iterations of a run.
+
 
         Only of those after the iteration k = `after`, and not later than k = `through`, if given.
         """
         with self._read() as connection:
-            return [_share(row) for row in connection.execute(_shares(run_id, after, through))]
+            rows = connection.execute(_parts(run_id, iterations_per_group, after, through))
+            return [_part(row) for row in rows]
+
+    def worker_shares(
+        self, run_id: int, after: int = 0, through: int | None = None
+    ) -> list[WorkerShare]:
+        """What each worker has played of these tuning iterations of a run, most games first."""
+        parts = self.worker_parts(run_id, MOST_ITERATIONS, after, through)
+        return sorted((part.share for part in parts), key=lambda share: -share.tally.games)
 
     def iteration_lines(
         self, run_id: int, *, before: int | None = None, last: int | None = None
@@ -188,24 +200,31 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
     )
 
 
-def _shares(run_id: int, after: int, through: int | None) -> sa.Select[Any]:
+def _parts(
+    run_id: int, iterations_per_group: int, after: int, through: int | None
+) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
+    # of its own report: void_games counts those of earlier attempts on other machines too
+    has_voids = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
     mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (batches.c.worker_id + 0).label("worker_id")
+    group = ((iterations.c.k - 1) // iterations_per_group).label("part")
     reported = (
         select(
             worker,
+            group,
             func.count().label("batches"),
-            func.sum(batches.c.games).label("games"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
+            _count_of(has_voids).label("void_batches"),
+            _count_of(lost_on_time > 0).label("late_batches"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
         .where(*mine, batches.c.status == BatchStatus.DONE)
-        .group_by(worker)
+        .group_by(worker, group)
     )
     # as ids go up with k, these find the batches by their index
     if after:
@@ -218,8 +237,12 @@ def _shares(run_id: int, after: int, through: int | None) -> sa.Select[Any]:
     return (
         select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
         .select_from(sums.join(workers, workers.c.id == sums.c.worker_id))
-        .order_by(sums.c.games.desc(), workers.c.id)
+        .order_by(workers.c.id, sums.c.part)
     )
+
+
+def _count_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return func.sum(sa.case((condition, 1), else_=0))
 
 
 def _points(connection: sa.Connection, run_id: int, ks: Sequence[int]) -> dict[int, ThetaPoint]:
@@ -275,6 +298,15 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+    )
+
+
+def _part(row: Any) -> WorkerPart:
+    return WorkerPart(
+        group=row.part,
+        share=_share(row),
+        void_batches=int(row.void_batches),
+        late_batches=int(row.late_batches),
     )
 
 

@@ -46,6 +46,20 @@ class WorkerShare:
     seconds: float
     think_seconds: float
 
+    def __add__(self, other: "WorkerShare") -> "WorkerShare":
+        """Two parts of what the same worker has played."""
+        return WorkerShare(
+            worker=self.worker,
+            machine=self.machine,
+            batches=self.batches + other.batches,
+            tally=self.tally + other.tally,
+            void_games=self.void_games + other.void_games,
+            time_losses=self.time_losses + other.time_losses,
+            nodes=self.nodes + other.nodes,
+            seconds=self.seconds + other.seconds,
+            think_seconds=self.think_seconds + other.think_seconds,
+        )
+
     @property
     def games_per_hour(self) -> float | None:
         """Of one slot; None where no time is known."""
@@ -55,6 +69,19 @@ class WorkerShare:
     def nodes_per_second(self) -> float | None:
         """Of one engine; None where no time is known."""
         return self.nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPart:
+    """What one worker has played of a group of consecutive tuning iterations.
+
+    `void_batches` had a void game on this worker, `late_batches` a game that was lost on time.
+    """
+
+    group: int
+    share: WorkerShare
+    void_batches: int
+    late_batches: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from spsa.db.schema import (
 )
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BATCH, ITERATION, BatchStatus, IterationStatus, RunStatus
+from spsa.text import plural
 
 STARTING_SECONDS = 10.0
 """How long a new run waits for the master that created it to acquire its lease."""
@@ -211,9 +212,11 @@ def _refuse_extension(run: Any, opened: int, max_iterations: int) -> None:
             "`spsa-master fork` starts another run from it"
         )
     if opened > max_iterations:
-        raise IllegalTransition(f"run {name} has already opened {opened} iterations")
+        raise IllegalTransition(f"run {name} has already opened {plural(opened, 'iteration')}")
     if run.status == RunStatus.FINISHED and opened == max_iterations:
-        raise IllegalTransition(f"run {name} has applied its {opened} iterations: name more")
+        raise IllegalTransition(
+            f"run {name} has applied its {plural(opened, 'iteration')}: name more"
+        )
 
 
 def _opened(connection: Connection, run_id: int) -> int:

@@ -28,6 +28,7 @@ from spsa.db.store import (
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.history.replay import Moment, counted_after, in_force, replay, with_tally
 from spsa.lifecycle import Purpose
+from spsa.text import plural
 
 _TRIES = 20
 """How often a purge is planned again if the run moves meanwhile, once an iteration."""
@@ -124,7 +125,9 @@ def theta_at(
         NothingToDo: the run has fewer results.
     """
     if k > run.applied:
-        raise NothingToDo(f"run {run.name} has {run.applied} results, so no theta of k={k}")
+        raise NothingToDo(
+            f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
+        )
     now, then = results_of(store, run, k), _as_applied(store, run, k)
     wanted, changes = then if as_applied else now, store.changes(run.id)
     last = _last(replay(tuning, wanted, changes=changes))

@@ -10,6 +10,7 @@ from spsa.history.purge import results_of
 from spsa.history.replay import Moment, in_force, replay
 from spsa.master.delivery_setup import delivery_of
 from spsa.master.start import checked_space, run_from, settings_from, tuning_from, tuning_of
+from spsa.text import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,9 @@ def moment_at(store: Store, run: Run, k: int) -> Moment:
         NothingToDo: the run has fewer results.
     """
     if k > run.applied:
-        raise NothingToDo(f"run {run.name} has {run.applied} results, so no theta of k={k}")
+        raise NothingToDo(
+            f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
+        )
     if k == run.applied:
         return Moment(k, run.theta, run.state, changes=run.changes)
     results, changes = results_of(store, run, k), store.changes(run.id)

@@ -9,6 +9,7 @@ from spsa.lab.planning.supply import Demand, cut, depth_after, depth_limit, even
 from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
+from spsa.text import plural
 
 _ASSUMED_NPS = 1e6
 _ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
@@ -54,11 +55,12 @@ class Pacer:
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
         demand, limit = self._demand(view, view.active_slots), self._depth_limit(view)
-        slots = f"{demand.slots} slots"
+        slots = plural(demand.slots, "slot")
         if demand.games_to_build > demand.games:
             found = f"builds take {demand.build_seconds:.0f} s and cannot keep up with {slots}"
         elif demand.depth > limit:
-            found = f"{slots} need {demand.depth} iterations in flight, this run allows {limit}"
+            depth = plural(demand.depth, "iteration")
+            found = f"{depth} in flight would keep {slots} busy, this run allows {limit}"
         else:
             return None
         return f"{found}: in another run {demand.remedy(limit)}"

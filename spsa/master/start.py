@@ -15,14 +15,22 @@ from spsa.config import (
     Config,
     check_against_engine,
     check_against_source,
-    check_files,
-    load_space,
+    missing_files,
     read_sources,
+    readable_params,
 )
 from spsa.core.params import Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db.store import NewRun, Run, Store
-from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo, UnusableState
+from spsa.errors import (
+    MOST_FAULTS,
+    BuildFailed,
+    Fault,
+    IllegalTransition,
+    InvalidInput,
+    NothingToDo,
+    UnusableState,
+)
 from spsa.lab.planning.supply import depth_limit
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
@@ -52,15 +60,30 @@ def checked_space(config: Config) -> Space:
     Raises:
         InvalidInput: all faults of both files, and of the constants or options that they name.
     """
-    check_files(config)
-    space = load_space(config.params_path)
-    if faults := _engine_faults(config, space):
-        raise InvalidInput(faults)
+    space, wrong = readable_params(config)
+    faults = (*missing_files(config), *wrong)
+    faults += _engine_faults(config, space, known=bool(faults))
+    if faults:
+        raise InvalidInput(faults[:MOST_FAULTS])
     return space
 
 
-def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
-    """Where the space does not fit the source, or the options of the engine."""
+def _engine_faults(config: Config, space: Space, *, known: bool) -> tuple[Fault, ...]:
+    """Where the space does not fit the source, or the options of the engine.
+
+    If faults are `known` already, a source or an engine that cannot be asked adds none.
+    """
+    try:
+        return _asked_faults(config, space)
+    except InvalidInput as error:
+        return () if known else error.faults
+    except BuildFailed:
+        if known:
+            return ()
+        raise
+
+
+def _asked_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     if config.delivery.engine is not None:
         arguments = config.terms.engine_arguments
         declarations = declared(config.delivery.engine, arguments=arguments)

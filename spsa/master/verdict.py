@@ -142,7 +142,8 @@ def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
 
 
 def _longer(run: Run) -> Advice:
-    return Advice.EXTEND if run.applied >= _NEARLY * run.max_iterations else Advice.GO_ON
+    is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
+    return Advice.EXTEND if is_over else Advice.GO_ON
 
 
 def enough(run: Run, settings: RunSettings) -> str | None:

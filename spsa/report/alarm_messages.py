@@ -70,29 +70,28 @@ def _run(command: str, text: str) -> str:
     """Run a shell command with the text as its input; why it failed, empty if it did not."""
     with tempfile.TemporaryFile() as said:
         try:
-            process = subprocess.Popen(
+            with subprocess.Popen(
                 ["/bin/sh", "-c", command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
                 start_new_session=True,  # so that its children can be killed too
-            )
+            ) as process:
+                try:
+                    process.communicate(f"{text}\n".encode(errors="replace"), timeout=SECONDS)
+                finally:
+                    _kill_group(process.pid)
         except OSError as error:
             return str(error)
-        try:
-            process.communicate(f"{text}\n".encode(), timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return f"it was killed after {SECONDS:g} s"
-        finally:
-            _kill(process)
         return _failure(process.returncode, said)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Whatever is left of the command's group."""
+def _kill_group(group: int) -> None:
+    """End the command with all that it started and that is still running."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        os.killpg(group, signal.SIGKILL)
 
 
 def _failure(code: int, said: Any) -> str:

@@ -21,10 +21,14 @@ from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import event_detail, of_disks, told_alarms, with_alarms
 from spsa.report.history import history
 from spsa.report.history_alarms import of_history
+from spsa.report.machines import MachineReport
 from spsa.report.status import status
+from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
 _HISTORY_SECONDS = 300.0
+_SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
+_MOST_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
 _LAST = 10_000  # iterations whose batches are compared
 _LEAVE_SECONDS = 5.0
@@ -98,10 +102,11 @@ class AlarmWatch:
 
     def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
-        if now - self._history_at >= _HISTORY_SECONDS:
-            shares = self._store.worker_shares(run.id, max(0, run.applied - _LAST))
-            self._of_history = of_history(history(self._store, run, workers=shares))
-            self._history_at = now
+        if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
+            found = history(self._store, run, last=_LAST)
+            self._of_history, self._history_at = of_history(found), now
+            if self._config.sets_aside:
+                set_aside(self._store, run, found.machines)
         return self._of_history
 
     def _folders(self) -> list[Path]:
@@ -124,17 +129,33 @@ class AlarmWatch:
             log.warning(failure)
 
 
+def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
+    """Give suspect machines no more batches, each once in a run: a person may release it."""
+    events = store.events(run.id, _MOST_EVENTS, kinds=["set_aside"])
+    known = {event.detail.get("machine") for event in events if event.detail.get("sha256") is None}
+    for one in reports:
+        if one.is_suspect and one.machine not in known:
+            reason = printable(f"it stands out: {one.reason}", FAILURE_LENGTH)
+            if store.set_aside(one.machine, reason, "master", run_id=run.id):
+                log.warning("machine %s is set aside: %s", one.machine, reason)
+
+
 @contextmanager
 def watching_alarms(config: Config, master_lease: MasterLease, run: str) -> Iterator[None]:
     """Watch the alarms of a run in a thread while its master moves it."""
     stopping = threading.Event()
 
     def watch() -> None:
-        try:
-            with open_store(config.database_url, is_stopping=stopping.is_set) as store:
-                AlarmWatch(store, config, master_lease, stopping).run(run)
-        except TuningError as error:
-            log.warning("alarms are not watched: %s", error)
+        while not stopping.is_set():
+            try:
+                with open_store(config.database_url, is_stopping=stopping.is_set) as store:
+                    AlarmWatch(store, config, master_lease, stopping).run(run)
+                break
+            except DatabaseUnreachable:
+                stopping.wait(_LOOK_SECONDS)
+            except TuningError as error:
+                log.warning("alarms are not watched: %s", error)
+                break
 
     thread = threading.Thread(target=watch, name="alarms", daemon=True)
     thread.start()

@@ -49,7 +49,7 @@ def draw(
     kind: Kind, part: Any, history: RunHistory, paths: Sequence[ParameterPath], normalised: bool
 ) -> None:
     """Draw one kind on a figure or a part of one; a sentence where there is nothing to show."""
-    if reason := _nothing_of(kind, history, paths):
+    if reason := nothing_of(kind, history, paths):
         part.suptitle(TITLES[kind])
         part.text(0.5, 0.4, reason, ha="center")
     elif kind is Kind.THETA:
@@ -72,9 +72,11 @@ TITLES = {
 }
 
 
-def _nothing_of(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) -> str:
+def nothing_of(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) -> str:
+    """Why there is nothing to draw of a kind; empty if there is."""
+    still = "" if len(history.ks) > 1 else "Theta has not moved yet."
     missing = {
-        Kind.THETA: "" if paths else "No parameter is active.",
+        Kind.THETA: still if paths else "No parameter is active.",
         Kind.GAIN: "" if history.gain else "The rule has no estimate of Elo yet.",
         Kind.VALIDATIONS: ""
         if any(match.tally.pairs for match in history.validations)
@@ -143,7 +145,7 @@ def _view(path: ParameterPath) -> View:
 
 
 def _gain(part: Any, history: RunHistory) -> None:
-    assert history.gain is not None  # `_nothing_of` has looked
+    assert history.gain is not None  # `nothing_of` has looked
     elo, deviation = np.array(history.gain.elo), np.array(history.gain.deviation)
     axes = part.subplots()
     axes.plot(history.games, elo, color="C2", gid="gain", label="estimate, no measurement")
@@ -173,7 +175,7 @@ def _validations(part: Any, history: RunHistory) -> None:
     axes.axhline(0.0, lw=0.8, color="0.4")
     axes.legend(fontsize=8)
     axes.set(title=TITLES[Kind.VALIDATIONS], xlabel="games of the tuning", ylabel="Elo")
-    axes.set_xlim(0, 1.15 * max(*games, 1))
+    axes.set_xlim(0, 1.3 * max(*games, 1))
 
 
 def _elo(tallies: Sequence[Tally]) -> tuple[Vector, Vector]:

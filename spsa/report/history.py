@@ -1,6 +1,6 @@
 """How a run came to where it is, as one frozen value: paths, results, validations, workers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -12,15 +12,19 @@ from spsa.algorithms import Vector
 from spsa.core.params import Parameter, Space
 from spsa.core.scoring import Tally
 from spsa.core.stored_json import as_written
-from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerShare
+from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
 from spsa.master.gain import EstimatedGain, estimated_gain, measured_gain
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.status import measured
 from spsa.report.trails import sampled
 
 POINTS = 120
 """Points of a path at most, besides the start."""
+
+_GROUPS = 50
+"""Groups of iterations in which machines are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class RunHistory:
     results: tuple[ResultGroup, ...]
     validations: tuple[ValidationPoint, ...]
     workers: tuple[WorkerShare, ...]
+    machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
     strength: Strength | None = None
 
@@ -112,11 +117,13 @@ def history(
     run: Run,
     points: int = POINTS,
     *,
+    last: int | None = None,
     workers: Sequence[WorkerShare] | None = None,
 ) -> RunHistory:
     """Read a run from its start to now, in at most so many points.
 
-    `workers` is what its workers have played, if that is known already.
+    Machines are compared over the `last` iterations, if given, else over all. `workers` is what the
+    workers have played, if that is known already; otherwise it is that of the same iterations.
     """
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
@@ -126,6 +133,7 @@ def history(
     )
     theta = _matrix(space, path)
     games = _games([point.k for point in path], results)
+    parts = worker_parts(store, run, last)
     return RunHistory(
         run=run.name,
         algorithm=run.algorithm,
@@ -136,9 +144,27 @@ def history(
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
-        workers=tuple(store.worker_shares(run.id) if workers is None else workers),
+        workers=tuple(workers) if workers is not None else added(part.share for part in parts),
+        machines=machine_reports(parts),
         gain=estimated_gain(run, theta / space.step),
     )
+
+
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerPart]:
+    """What workers have played, in groups of iterations; of the `last` ones, if given, else of all.
+
+    Iterations that are open count too.
+    """
+    after = max(0, run.applied - last) if last else 0
+    return store.worker_parts(run.id, max(1, ceil((run.applied - after) / _GROUPS)), after)
+
+
+def added(shares: Iterable[WorkerShare]) -> tuple[WorkerShare, ...]:
+    """One share a worker, the sum of its own, most games first."""
+    found: dict[str, WorkerShare] = {}
+    for share in shares:
+        found[share.worker] = found[share.worker] + share if share.worker in found else share
+    return tuple(sorted(found.values(), key=lambda share: -share.tally.games))
 
 
 def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:

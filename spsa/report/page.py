@@ -17,13 +17,13 @@ from markupsafe import Markup
 from spsa import __version__
 from spsa.config.formats import params_file
 from spsa.core.params import Space
-from spsa.report.drawing import TITLES, Kind
+from spsa.report.drawing import TITLES, Kind, nothing_of
 from spsa.report.events import events_table
 from spsa.report.history import RunHistory
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.summary import Report
 from spsa.report.table import Column, FittedTable
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
 _CAPTIONS = {
@@ -40,7 +40,9 @@ _CAPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    svg: Markup
+    """A picture with its caption; where there is nothing to draw, the caption says so alone."""
+
+    svg: Markup | None
     caption: str
 
 
@@ -65,6 +67,9 @@ def page(report: Report) -> str:
 def _figures(history: RunHistory) -> Iterator[Figure]:
     paths = chosen(history.parameters)
     for kind in Kind:
+        if reason := nothing_of(kind, history, paths):
+            yield Figure(None, f"{TITLES[kind]}: {reason}")
+            continue
         svg = inline_svg(drawn(history, [kind], "svg", paths=paths), kind, TITLES[kind])
         yield Figure(Markup(svg), _CAPTIONS[kind])
 
@@ -85,6 +90,9 @@ def _template() -> Any:
         finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters["with_commands"] = lambda text: Markup(
+        html_with_commands(text, LINE_LENGTH)
     )
     return environment.from_string(_text("report.html.jinja"))
 

@@ -37,8 +37,9 @@ def _length(question: Question, plan: Plan) -> Iterator[str]:
     shape = plan.shape
     games = shape.iterations * shape.games
     yield (
-        f"{question.design.algorithm}: {len(plan.lines)} parameters, {shape.iterations} iterations "
-        f"of {shape.games} games, {games} in all; noise ± {plan.noise:.1f} Elo an iteration"
+        f"{question.design.algorithm}: {plural(len(plan.lines), 'parameter')}, "
+        f"{plural(shape.iterations, 'iteration')} of {shape.games} games, {games} in all; "
+        f"noise ± {plan.noise:.1f} Elo an iteration"
     )
     if plan.pace is not None:
         yield (

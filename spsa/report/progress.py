@@ -140,7 +140,8 @@ class Progress:
 
     def _show(self, view: RunView) -> None:
         now = time.monotonic()
-        tally = sum((iteration.tally for iteration in view.open), self._applied)
+        played = (it.tally for it in view.open if not it.is_background)
+        tally = sum(played, self._applied)
         self._pace.saw(now, tally.games)
         self._headline = _headline(view, tally)
         if self._display.is_live:

@@ -16,7 +16,7 @@ from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, finite, measured, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
-from spsa.report.workers import shares_table
+from spsa.report.workers import machine_json, machines_table, shares_table
 
 MOST_EVENTS = 1000
 
@@ -61,6 +61,7 @@ class Report:
             thetas = tuple(measured(self.run, match) for match in self.validations)
             yield iterations_table("validations", self.validations, thetas)
         yield shares_table(self.history.workers)
+        yield machines_table(self.history.machines)
 
     def to_json(self) -> dict[str, Any]:
         """For programs: the status, the history, settings and events."""
@@ -73,7 +74,10 @@ class Report:
             "space": self.run.space,
             "source_sha256": self.run.source_sha256,
             "history": history_json(self.history)
-            | {"workers": [share_json(share) for share in self.history.workers]},
+            | {
+                "workers": [share_json(share) for share in self.history.workers],
+                "machines": [machine_json(one) for one in self.history.machines],
+            },
             "events": events_json(self.events),
         }
         return {name: finite(_plain(value)) for name, value in data.items()}

@@ -17,6 +17,7 @@ from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
 from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
+from spsa.text import plural as plural
 
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
@@ -61,8 +62,9 @@ def headlines(status: Status) -> Iterator[str]:
     """The sentences above the tables: progress, gain, workers and warnings."""
     run, games = status.run, status.games
     yield (
-        f"run {run.name}: {run.status}, {run.applied} of {run.max_iterations} iterations applied, "
-        f"{games.games} games, {run.algorithm}, seed {run.seed}"
+        f"run {run.name}: {run.status}, "
+        f"{run.applied} of {plural(run.max_iterations, 'iteration')} applied, "
+        f"{plural(games.games, 'game')}, {run.algorithm}, seed {run.seed}"
     )
     if run.reason:
         yield f"  because: {run.reason}"
@@ -134,11 +136,6 @@ def _pace(status: Status) -> str:
         f"pace: {status.games_per_second:.2f} games/s lately{left}; "
         f"{plural(len(status.present), 'worker')} on {plural(slots, 'slot')}"
     )
-
-
-def plural(count: int, word: str, ending: str = "s") -> str:
-    """`1 worker`, `2 workers`; `2 batches` by the ending `es`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}{ending}"
 
 
 def score(tally: Tally) -> str:

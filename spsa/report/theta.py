@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from spsa.errors import NothingToDo
+from spsa.text import plural
 
 if TYPE_CHECKING:  # a command line that only lists the words needs no database
     from spsa.db.store import Run, Values
@@ -31,7 +32,7 @@ def chosen_theta(run: "Run", which: Theta) -> "Values":
     values = known[which]
     if values is None:
         raise NothingToDo(
-            f"run {run.name} has no {which} theta yet, after {run.applied} results: "
+            f"run {run.name} has no {which} theta yet, after {plural(run.applied, 'result')}: "
             f"use --theta {Theta.FINAL}"
         )
     return values

@@ -6,6 +6,7 @@ from typing import Any
 
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
+from spsa.report.machines import MachineReport, folded
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import elo_text, unless_zero
@@ -101,6 +102,59 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             unless_zero(share.time_losses),
         )
     return table
+
+
+def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
+    """A line a machine, those that stand out first, with its residuals."""
+    table = FittedTable(
+        "machines of this run against the others",
+        (
+            Column("machine", is_number=False),
+            Column("pairs"),
+            Column("even, 1, 2 points", 3),
+            Column("chi-square", 1),
+            Column("batches", 4),
+            Column("void (deviations)", 2),
+            Column("lost on time (deviations)", 2),
+            Column("speed", 1),
+            Column("stands out", is_number=False),
+        ),
+    )
+    for one in reports:
+        even, half, whole = folded(one.tally) / max(1, one.tally.pairs)
+        table.add(
+            one.machine,
+            str(one.tally.pairs),
+            f"{even:.0%} {half:.0%} {whole:.0%}",
+            f"{one.results.value:.1f}",
+            str(one.batches),
+            f"{one.void_batches} ({one.voids.residual:+.1f})",
+            f"{one.late_batches} ({one.late.residual:+.1f})",
+            "" if one.speed is None else f"{one.speed:.0%}",
+            one.reason,
+        )
+    return table
+
+
+def machine_json(one: MachineReport) -> dict[str, Any]:
+    """For programs; chances are those of a look at equal machines."""
+    return {
+        "machine": one.machine,
+        "pairs": one.tally.pairs,
+        "even": int(folded(one.tally)[0]),
+        "won_by_one_point": int(folded(one.tally)[1]),
+        "won_by_two_points": int(folded(one.tally)[2]),
+        "results_chi_square": one.results.value,
+        "results_chance": one.results.chance,
+        "batches": one.batches,
+        "void_batches": one.void_batches,
+        "void_residual": one.voids.residual,
+        "late_batches": one.late_batches,
+        "late_residual": one.late.residual,
+        "speed": one.speed,
+        "is_suspect": one.is_suspect,
+        "findings": [{"kind": finding.kind, "found": finding.text} for finding in one.findings],
+    }
 
 
 def _told(one: SetAside) -> str:

@@ -24,7 +24,7 @@ from spsa.builds.builder import (
     source_sha256,
 )
 from spsa.builds.cargo.artifact_store import ArtifactStore
-from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
+from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 
@@ -378,3 +378,16 @@ def test_the_source_is_part_of_the_key(own: Bench) -> None:
     own.write("src/main.rs", "fn main() {}")
     assert own.builder().build_key(rendered(1)) != before
     assert source_sha256(own.source) != sha256
+
+
+def test_a_deleted_working_folder_is_made_again(own: Bench) -> None:
+    builder = own.builder(bench=False)
+    shutil.rmtree(own.work)
+    engine = builder.build_one("plus", rendered(31))
+    assert engine.path.is_file()
+    shutil.rmtree(own.work)
+    builder.build(rendered(31), rendered(31))
+    own.write("src/new.rs", "// not there when the run began\n")
+    shutil.rmtree(own.work)
+    with pytest.raises(SourceChanged, match="is gone with its list of files"):
+        builder.build_one("plus", rendered(32))

@@ -10,6 +10,7 @@ import pytest
 
 from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
 from spsa.builds.cargo.dependencies import dependencies_are_compiled
+from spsa.errors import InvalidInput
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 
@@ -87,6 +88,36 @@ def test_iterations_that_are_built_at_a_time_share_them(workspace: Workspace) ->
     assert benches == [[100_061, 200_061], [101_061, 201_061]]
     counts = workspace.compiled()
     assert (counts["far"], counts["near"]) == (1, 1)
+
+
+def test_a_package_is_built_whose_constants_lie_outside_of_it(tmp_path: Path) -> None:
+    root = tmp_path / "engines"
+    for name in ("one", "two"):
+        member = shutil.copytree(CRATE, root / name)
+        (member / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
+            '[[bin]]\nname = "engine"\npath = "src/main.rs"\n'
+        )
+        (member / "Cargo.lock").unlink()
+        main = member / "src" / "main.rs"
+        shared = '#[path = "../../shared/constants.rs"]\nmod constants;'
+        text = main.read_text().replace("mod constants;", shared)
+        main.write_text(text.replace("* 10 +", "* 10 + 5 +") if name == "two" else text)
+    (root / "shared").mkdir()
+    shutil.move(root / "one" / "src" / "constants.rs", root / "shared")
+    (root / "Cargo.toml").write_text('[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
+    values = Rendered({"shared/constants.rs": rendered(7).files["src/constants.rs"]}, {"margin": 7})
+    environment = {n: os.environ[n] for n in NAMES if n in os.environ}
+
+    def builder(package: str) -> Builder:
+        settings = BuildSettings(source_path=root, package=package, binary="engine")
+        pinned = pin(root, tmp_path / "work")
+        return Builder(pinned, settings, tmp_path / "work", tmp_path / "out", environment)
+
+    benches = {name: builder(name).build_one("plus", values).bench for name in ("one", "two")}
+    assert benches == {"one": 7060, "two": 7065}
+    with pytest.raises(InvalidInput, match=r'no package "three".*one, two'):
+        builder("three").build_one("plus", values)
 
 
 def test_a_build_that_fails_lets_the_others_go_on(workspace: Workspace) -> None:

@@ -1,8 +1,10 @@
 """Reading and rewriting C and C++: what is found, what is refused, and what stays as it is."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spsa.builds.sources import ConstantRefused, element, elements, parse, rewrite
+from spsa.builds.sources import ConstantRefused, element, elements, parse, path_of, rewrite
 from spsa.config import starter_params
 from spsa.config.proposals import select
 from spsa.core.params import Location
@@ -163,3 +165,24 @@ def test_init_proposes_what_an_author_would_tune():
     assert not {"port", "derived", "flag"} & set(active)
     assert active["lmr_base"].keys == {"constant": "lmr_base"}
     assert "[bishop_0]" in starter_params(chosen.proposals)
+
+
+MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")
+TOKENS = [*SOURCE.split(), *MARKS]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS), max_size=60), st.sampled_from(["a.c", "a.h", "a.cpp"]))
+def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
+    text = " ".join(tokens)
+    file = parse(text, name)
+    select({name: text})
+    for one in file.constants[:5]:
+        place = Location.parse(path_of(one).removeprefix("crate::"))
+        try:
+            numbers = elements(file, place)
+        except ConstantRefused:
+            continue
+        wanted = {at: number.literal.number + 1 for at, number in numbers.items()}
+        after = elements(parse(rewrite(text, wanted, name), name), place)
+        assert {at: number.literal.number for at, number in after.items()} == wanted

@@ -129,7 +129,8 @@ def test_a_member_of_a_workspace_is_built_from_its_root(
     assert execute(["init", "engine", "--folder", "tune"]) == 0
     build = tomllib.loads(Path("tune/config.toml").read_text())["build"]
     assert (Path("tune") / build["source_path"]).resolve() == Path().resolve()
-    assert (build["binary"], build["constants_file"]) == ("e", "engine/src/engine_constants.rs")
+    assert (build["package"], build["binary"]) == ("e", "e")
+    assert build["constants_file"] == "engine/src/engine_constants.rs"
     params = tomllib.loads(Path("tune/params.toml").read_text())
     assert params["pawn_value"]["constant"] == "tables/src/lib.rs::PAWN_VALUE"
     assert execute(["params", "show", "--config", "tune/config.toml"]) == 0
@@ -231,3 +232,28 @@ def test_a_side_file_is_an_option_of_the_engine(
         capsys.readouterr()
         assert execute(["params", "show"]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_faults_of_all_three_files_come_in_one_round(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["init", "engine"]) == 0
+    config, params = Path("config.toml"), Path("params.toml")
+    usual = config.read_text()
+    params.write_text(
+        "[margim]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\n"
+        "[depth]\nvalue = 50\nmin = 0\nmax = 9\nstep = 1\n"
+    )
+    config.write_text(usual.replace("batch_size = 10", "batch_size = 11"))
+    capsys.readouterr()
+    assert execute(["params", "show"]) == 2
+    said = capsys.readouterr().err
+    assert "config.toml:" in said and "is odd" in said
+    assert "params.toml:7: [depth] value 50 is outside" in said and "2 faults" in said
+    config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
+    assert execute(["params", "show"]) == 2
+    said = capsys.readouterr().err
+    assert "[games.book]" in said, "a file that is missing"
+    assert "params.toml:7: [depth] value 50 is outside" in said, "a wrong number"
+    assert "[margim] there is no constant MARGIM" in said, "and the source"
+    assert "3 faults" in said

@@ -17,6 +17,7 @@ batch_size = 50
 [spsa]
 algorithm = "spsa"
 noise_walk = 2.0
+stop_when = 0.5
 
 [delivery]
 kind = "uci"
@@ -49,7 +50,8 @@ def test_a_tune_is_imported_into_both_files(
     assert (config.algorithm, config.max_iterations, config.games.batch_size) == (
         "fishtest", 2000, 20
     )  # fmt: skip
-    assert config.settings["A"] == 300
+    assert config.settings["A"] == 300 and "noise_walk" not in text
+    assert "stop_when = 0.5" in text
 
 
 def test_an_export_is_imported_as_the_same_parameters(

@@ -1,17 +1,22 @@
 """`plan` and `simulate mine` as a person calls them."""
 
 import json
+import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import stage
 from console import CONFIG, PARAMS, Done, call, master, write_project
+from shell import Shell
 
 from spsa.config import load_config, load_space
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.db.store import BatchResult, open_store
+from spsa.master.delivery_setup import delivery_settings
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
 
@@ -65,7 +70,7 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     file.write_text(auto, encoding="utf-8")
     told = asked("plan", "-c", "64", "--game-seconds", "10").stdout
     assert "iterations in flight follow the fleet: up to 4 with this one" in told
-    assert "64 slots would need" in " ".join(told.split())
+    assert "would keep 64 slots busy" in " ".join(told.split())
     file.write_text(fixed, encoding="utf-8")
     assert "follow the fleet" not in asked("plan").stdout
 
@@ -139,3 +144,32 @@ def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> 
 
     assert found() == found("-j", "2")
     assert found() != found("--seed", "2")
+
+
+def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> None:
+    config = load_config(project / "config.toml", {})
+    upgrade(config.database_url)
+    with open_store(config.database_url) as store:
+        staged = stage(store, space=load_space(config.params_path).to_json())
+        store.tick(staged.master, 60, Builds(usual=77.0))
+    assert not [s for s in plan_json()["sources"] if "77 s" in s]  # of another build command
+    with closing(Shell(config.database_url)) as sql:
+        text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
+        sql(text, d=json.dumps(delivery_settings(config)))
+    assert "two builds take 77 s: measured by the last run" in plan_json()["sources"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_a_trial_measures_what_no_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    shutil.copytree(Path(__file__).parents[1] / "fixtures" / "cpp", tmp_path / "tern")
+    assert asked("init", "tern").returncode == 0
+    config = tmp_path / "config.toml"
+    text = config.read_text().replace('kind = "movetime"', 'kind = "nodes"\nlow = 50\nhigh = 50')
+    config.write_text(text.replace("timelow =", "#").replace("timehigh =", "#"))
+    told = plan_json("--measure", "-c", "1")["sources"]
+    assert [s for s in told if s.startswith("a game takes") and s.endswith("measured now")]
+    assert [s for s in told if s.startswith("two builds take") and "measured now" in s]
+    assert not (tmp_path / "spsa.db").exists()

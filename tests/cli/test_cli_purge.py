@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from builders import LEASE, new_validation
 from console import call, master, write_project
 from masters import House
 from purges import BAD, moved
 
 from spsa.cli import execute
 from spsa.config import load_space, project_theta
+from spsa.core.params import Space
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
 
@@ -131,6 +133,39 @@ def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try
     assert (project / "params.toml").read_text() == mended != stale
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--iteration", "1", "--iteration", "99"], "has no iteration 99: nothing is purged"),
+        (["--batch", "98.0"], "has no iteration 98"),
+        (["--worker", "bad"], "no worker 'bad' has ever played"),
+        (["--host", BAD], f"no host '{BAD}' has ever played"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(house, store, arguments, said, capsys):
+    before = house.now()
+    assert execute(["purge", *arguments, "--yes"]) == 3
+    assert said in capsys.readouterr().err
+    assert house.now() == before
+
+
+def test_a_match_of_another_theta_is_told(house, store, capsys):
+    run = house.now()
+    space = Space.from_json(run.space)
+    number = store.open_iteration(
+        store.acquire(run.id, "m", LEASE),
+        new_validation(
+            opened_on=run.applied,
+            opened_purges=run.purges,
+            plus_parameters=space.rounded(space.steps(run.theta)),
+            minus_parameters=space.rounded(space.steps(run.start_theta)),
+        ),
+    )
+    assert execute(["purge", "--host", "bad", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert f"iteration {number} was a match of theta before this purge" in said
+
+
 def test_times_are_understood(house, store, capsys):
     now = datetime.now(UTC)
     hour = timedelta(hours=1)
@@ -163,6 +198,8 @@ def test_times_are_understood(house, store, capsys):
         (("--batch", "7"), "'7' is no batch: write 12.3"),
         (("--batch", "1.9999999999", "--yes"), "is no batch"),
         (("--iteration", "0"), "0 is not in the range"),
+        (("--suggested",), "there is no terminal to ask on"),
+        (("--suggested", "--host", "x", "--yes"), "--suggested names a machine"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(house, project, arguments, words):

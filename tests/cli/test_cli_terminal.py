@@ -39,6 +39,21 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
         assert "extra39" in terminal.everything, "which is whole"
 
 
+def test_a_long_command_says_what_it_does_and_leaves_its_result_alone(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    migrate.upgrade(url_of(tmp_path))
+    with open_store(url_of(tmp_path)) as store:
+        tuned(store, space(2), 3)
+    with on_terminal(master("doctor"), tmp_path) as terminal:
+        terminal.wait()
+        assert b"checking run first, 3 results, 0 s" in terminal.written
+        assert "checking" not in terminal.everything and terminal.cursor_is_shown
+        wanted = terminal.everything
+    with on_terminal(master("doctor"), tmp_path, TERM="dumb") as terminal:
+        terminal.wait()
+        assert b"\x1b" not in terminal.written and terminal.everything == wanted
+
+
 def test_a_master_and_a_worker_on_terminals(tmp_path: Path) -> None:
     url = url_of(tmp_path)
     folder = uci_tuner(tmp_path / "tuner", url, iterations=200, think=0.01).folder

@@ -42,7 +42,7 @@ def params(tmp_path):
 
 def test_only_the_values_change(params):
     assert project_theta(params, {"margin": 211.5234567, "depth": 3.0, "frozen": 0.123456789})
-    wanted = TEXT.replace("value = 200 ", "value = 211.523 ").replace("3.25", "3.0")
+    wanted = TEXT.replace("value = 200 ", "value = 211.523 ").replace("3.25", "3")
     assert params.read_text() == wanted
 
 

@@ -31,7 +31,15 @@ from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningErr
 from spsa.output import PrintableLines, echo, echo_error, echo_json
 from spsa.report.status import status
 from spsa.report.text import rendered
-from spsa.text import ELLIPSIS, FAILURE_LENGTH, NAME_LENGTH, is_printable, printable, printable_html
+from spsa.text import (
+    ELLIPSIS,
+    FAILURE_LENGTH,
+    NAME_LENGTH,
+    html_with_commands,
+    is_printable,
+    printable,
+    printable_html,
+)
 from worker.logs import JsonLines, PlainLines
 
 FORGED = "box\x1b[2J\x1b]0;title\x07\r\nrun first: finished\u202e\u2028\x9b31m\0\ud800"
@@ -228,3 +236,10 @@ def test_a_terminal_hears_no_sequence_of_a_row(
 
 def test_the_limits_are_what_columns_may_rely_on() -> None:
     assert (NAME_LENGTH, FAILURE_LENGTH) == (200, 2_000)
+
+
+def test_a_command_between_backticks_is_code() -> None:
+    said = html_with_commands("see `spsa-master status <x>` & `doctor`", 100)
+    assert said == "see <code>spsa-master status &lt;x&gt;</code> &amp; <code>doctor</code>"
+    assert html_with_commands("a name with a ` in it", 100) == "a name with a ` in it"
+    assert html_with_commands("`" + "x" * 50 + "`", 10) == "`xxxxxxxx…"

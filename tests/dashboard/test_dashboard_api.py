@@ -64,6 +64,11 @@ def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -
     assert workers["box-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
     hostile = workers[HOSTILE]["of_run"]
     assert (hostile["void_games"], hostile["time_losses"]) == (2, 1)
+    against = workers[HOSTILE]["against_others"]
+    assert (against["machine"], against["void_batches"], against["late_batches"]) == ("evil", 1, 1)
+    assert against["findings"] == [] and against["is_suspect"] is False
+    page = browser.get("/workers").text
+    assert "void, deviations" in page and f"{against['void_residual']:+.1f}</td>" in page
 
 
 def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:

@@ -90,6 +90,7 @@ def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> 
     page = html(browser, "/batch?number=8&seq=0")
     assert "the pairs 44 to 45 of the run" in page and "run's seed 42 " in page
     assert "seq=1" in page and "Batch -1" not in page
+    assert "<code>compete --replay first/8.0</code>" in page
     assert "<li>2: &lt;img" in page  # the reason of its void games
     counts = re.findall(r'<th scope="row">[01½2]+</th><td class="number">(\d+)</td>', page)
     batch = played.store.batch_lines(played.store.open_iterations(played.run.id)[0].id)[0]
@@ -129,7 +130,7 @@ def test_iterations_are_paged(browser: TestClient, played: Stage) -> None:
 def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) -> None:
     def names(query: str) -> list[str]:
         page = html(browser, f"/parameters?{query}")
-        return re.findall(r'<th scope="row"><a href="[^"]*name=([^"]*)"', page)
+        return re.findall(r'<th scope="row" class="name"><a href="[^"]*name=([^"]*)"', page)
 
     assert [name[:6] for name in names("")] == ["margin", "%3Cimg"]
     assert [name[:6] for name in names("sort=name")] == ["%3Cimg", "margin"]
@@ -228,4 +229,7 @@ def test_a_run_that_has_played_nothing(store: Store) -> None:
     for path in PAGES:
         if "number=" not in path:
             html(browser, path)
-    assert "No validation has been played." in html(browser, "/run")
+    page = html(browser, "/run")
+    assert "No validation has been played." in page and "Theta has not moved yet." in page
+    assert "no estimate" not in page and "<path" not in page
+    assert "<code>spsa-master validate</code> plays the tuned values" in page

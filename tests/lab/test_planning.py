@@ -10,7 +10,7 @@ from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
 from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
-from spsa.lab.planning.plan_warnings import space_warnings
+from spsa.lab.planning.plan_warnings import side_warnings, space_warnings
 from spsa.lab.planning.precision import alternatives, precise
 from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery
 from spsa.lab.planning.question import (
@@ -122,7 +122,7 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
     small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
     assert cautioned(shape, small) == []
     (told,) = cautioned(shape, large)
-    assert "256 slots would need 11 iterations in flight, and a run of 500 allows 5" in told
+    assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
     assert "games_per_iteration = " in told
     (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
     assert "more iterations" in short
@@ -215,22 +215,23 @@ def test_a_step_that_suits_nothing_is_pointed_at(over: dict[str, float], word: s
     ],
 )
 def test_a_perturbation_that_leaves_the_bounds_is_told(over: dict[str, float], said: str) -> None:
-    found = [str(warning) for warning in space_warnings(Space((parameter(**over),)), 1.0)]
+    found = [str(warning) for warning in side_warnings(Space((parameter(**over),)), 1.0)]
     assert len(found) == 1 and said in found[0] and "widen the range" in found[0]
 
 
 def test_a_constraint_that_leaves_one_side_is_told() -> None:
     less, more = parameter("less", value=49.0), parameter("more", value=50.0)
     tight = Space((less, replace(more, active=False)), (Constraint("less", "more"),))
-    (warning,) = space_warnings(tight, 1.0)
+    (warning,) = side_warnings(tight, 1.0)
     assert warning.name == "less"
     assert "a constraint puts plus and minus on one side of 49: 44 and 49 are" in str(warning)
     apart = Space((replace(less, value=20.0), more), (Constraint("less", "more"),))
-    assert not list(space_warnings(apart, 1.0))
+    assert not list(side_warnings(apart, 1.0))
 
 
 def test_a_sensible_parameter_is_passed_over() -> None:
     assert not list(space_warnings(Space((parameter(),)), 1.0))
+    assert not list(side_warnings(Space((parameter(),)), 1.0))
 
 
 def question(**over: object) -> Question:

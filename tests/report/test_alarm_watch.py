@@ -18,7 +18,7 @@ from uci_tuner import uci_tuner
 
 from spsa.config import Config, load_config
 from spsa.config.settings import AlarmsConfig, MessageFormat
-from spsa.db.store import Store, open_store
+from spsa.db.store import Store
 from spsa.report import alarm_messages
 from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.alarm_messages import AlarmChanges, message, send
@@ -179,12 +179,6 @@ def test_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found() == [], "5% of a small disk is enough"
 
 
-@pytest.fixture
-def sqlite_store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
-        yield opened
-
-
 def config(folder: Path, url: str, **alarms: object) -> Config:
     (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
     found = load_config(folder / "config.toml", {})
@@ -209,7 +203,7 @@ def watched(staged: Stage, wanted: Config) -> Iterator[None]:
         thread.join(10)
 
 
-def until(is_so: object, seconds: float = 10.0) -> None:
+def until(is_so: object, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not is_so():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -269,12 +263,12 @@ def _told_once(tuner: Tuner, server: Server) -> None:
         return [line for _, _, body in server.posts for line in body.splitlines()[1:]]
 
     master = tuner.master()
-    until(lambda: told() != [], 60.0)
+    until(lambda: told() != [])
     master.terminate()
     assert tuner.ended(master) == 130
     tuner.master()
     tuner.worker("--lease", "5")
-    until(lambda: len(told()) == 2, 60.0)
+    until(lambda: len(told()) == 2)
     assert told()[0].startswith("alarm: small: no worker plays")
     assert told()[1] == "over: small: no worker plays"
     assert (tuner.folder / "told").read_text().count("no worker plays") == 2

@@ -1,9 +1,8 @@
 """Alarms: each is raised by what it names, and a sound run raises none."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from math import nan
 
 import numpy as np
 import pytest
@@ -12,12 +11,11 @@ from shell import Shell
 from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
-from spsa.db.history_rows import WorkerShare
-from spsa.db.store import BatchResult, Store, open_store
+from spsa.db.store import BatchResult, Store
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
 from spsa.report.alarms import chi_square_tail, of_noise, with_alarms
 from spsa.report.history import history
-from spsa.report.history_alarms import of_history, of_results, of_speed
+from spsa.report.history_alarms import of_history
 from spsa.report.status import status
 from spsa.report.summary import report
 from spsa.report.text import headlines
@@ -32,12 +30,6 @@ def alarms(staged: Stage) -> dict[AlarmKind, Alarm]:
     found = with_alarms(staged.store, status(staged.store, staged.now()))
     json.dumps(found.to_json(), allow_nan=False)
     return {alarm.kind: alarm for alarm in found.alarms}
-
-
-@pytest.fixture
-def sqlite_store(sqlite_url: str) -> Iterator[Store]:
-    with open_store(sqlite_url, durable=False) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -159,56 +151,6 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
 )
 def test_the_tail_of_chi_square(value: float, freedom: int, chance: float) -> None:
     assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)
-
-
-def share(name: str, pentanomial: tuple[int, int, int, int, int], nps: float = nan) -> WorkerShare:
-    ll, ld, even, wd, ww = pentanomial
-    tally = Tally(2 * ww + wd, 2 * ll + ld, ld + wd + 2 * even, pentanomial)
-    seconds = 0.0 if np.isnan(nps) else 1.0
-    return WorkerShare(
-        worker=name,
-        machine=name,
-        batches=1,
-        tally=tally,
-        void_games=0,
-        time_losses=0,
-        nodes=0 if np.isnan(nps) else round(nps),
-        seconds=seconds,
-        think_seconds=seconds,
-    )
-
-
-def fleet(rng: np.random.Generator, sick: bool = False) -> list[WorkerShare]:
-    """Eight workers that play batches of eight pairs of iterations of different strength."""
-    found = []
-    for i in range(8):
-        elo = rng.normal(0.0, 40.0, size=25)
-        counts = sum(rng.multinomial(8, chances(one, sick and i == 0)) for one in elo)
-        found.append(share(f"w{i}", tuple(int(n) for n in counts)))  # type: ignore[arg-type]
-    return found
-
-
-def chances(elo: float, is_random: bool) -> list[float]:
-    """Of the five results of a pair; a sick worker's games are decided by a coin."""
-    if is_random:
-        return [0.25, 0.0, 0.5, 0.0, 0.25]
-    tilt = elo / 400
-    return [0.04 * (1 - tilt), 0.21 * (1 - tilt), 0.5, 0.21 * (1 + tilt), 0.04 * (1 + tilt)]
-
-
-def test_equal_workers_seldom_stand_out_and_a_sick_one_does() -> None:
-    rng = np.random.Generator(np.random.PCG64(7))
-    assert sum(bool(list(of_results(fleet(rng)))) for _ in range(1000)) < 10
-    found = [[alarm.subject for alarm in of_results(fleet(rng, sick=True))] for _ in range(50)]
-    assert sum(names == ["w0"] for names in found) >= 40
-    assert list(of_results([])) == list(of_results(fleet(rng)[:1])) == []
-
-
-def test_a_slow_worker() -> None:
-    workers = [share(f"w{i}", (0, 0, 1, 0, 0), nps) for i, nps in enumerate([1e6, 9e5, 4e5, nan])]
-    (alarm,) = of_speed(workers)
-    assert alarm.subject == "w2" and alarm.found == "400 knps, where 900 are usual"
-    assert list(of_speed(workers[:2])) == []
 
 
 def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:

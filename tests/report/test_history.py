@@ -14,6 +14,7 @@ from spsa.history.purge import carry_out, plan
 from spsa.master.gain import gain_of
 from spsa.master.start import tuning_of
 from spsa.report.history import averages, history, merged
+from spsa.report.status import status
 from spsa.report.trails import sampled, signal_to_noise
 
 PARAMS = """\
@@ -143,6 +144,13 @@ def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
         drawn = elo_per_step[which, 0] * gain
         assert found.elo[i] == pytest.approx(np.mean(drawn), abs=0.1)
         assert found.deviation[i] == pytest.approx(np.std(drawn), rel=0.01, abs=1e-9)
+
+
+def test_only_the_belief_of_the_rule_itself_has_a_deviation(store: Store, space: Space) -> None:
+    own = status(store, tuned(store, space, 3).now()).parameters
+    witnessed = status(store, tuned(store, space, 3, algorithm="spsa", name="s").now()).parameters
+    assert all(p.supported is not None and p.supported_sd for p in own if p.active)
+    assert all(p.supported is not None and p.supported_sd is None for p in witnessed)
 
 
 def test_a_rule_without_filters_has_them_as_its_witness(store: Store, space: Space) -> None:

@@ -129,7 +129,7 @@ def test_the_summary_is_in_sentences(read: Reader) -> None:
     assert "run first: paused, 5 of 5 iterations applied, 40 games, mixture, seed 42" in said
     assert "because: for a reason" in said
     assert "strength: tuned against start, games 8" in said
-    assert "no measurement" in said
+    assert "only a validation measures it" in said
 
 
 def test_how_to_reproduce_it_is_said(read: Reader) -> None:
@@ -196,3 +196,11 @@ def test_styles_become_attributes_and_ids_get_a_name() -> None:
     (text,) = root.iter("{http://www.w3.org/2000/svg}text")
     assert text.attrib == {"font-size": "9px", "font-family": "'A', serif", "text-anchor": "end"}
     assert text.text == 'url(#c) id="a"' and 'clip-path="url(#p-c)"' in made
+
+
+def test_a_run_that_has_not_begun_has_sentences_and_no_pictures(sqlite_url: str) -> None:
+    with open_store(sqlite_url, durable=False) as store:
+        found = page(report(store, tuned(store, space_from(PARAMS), 0).now()))
+    assert "<svg" not in found and "<figure" not in found
+    assert "Path of theta: Theta has not moved yet." in found
+    assert "<code>spsa-master validate</code> plays one." in found

@@ -137,7 +137,7 @@ def on_terminal(
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env=environment(TERM="xterm", **variables),
+        env=environment(**{"TERM": "xterm"} | variables),
         stdin=follower,
         stdout=follower,
         stderr=follower,

@@ -16,7 +16,7 @@ from spsa.errors import (
     SchemaMismatch,
     TuningError,
 )
-from spsa.text import FAILURE_LENGTH, printable
+from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
 from worker.batches.backoff import FAILURE, POLL, Backoff, BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
@@ -137,7 +137,7 @@ class Worker:
     def _exit_code(self) -> int:
         if self._client.unreported:
             raise DatabaseUnreachable(
-                f"{self._client.unreported} batches could not be reported; "
+                f"{plural(self._client.unreported, 'batch', 'es')} could not be reported; "
                 "they are played again when their leases expire"
             )
         if self._interrupts.count:

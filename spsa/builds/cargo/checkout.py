@@ -163,7 +163,7 @@ def _part_of_workspace(source: Path, root: Path) -> Fault:
         line=None,
         name="source_path",
         found=f"this crate is a member of the workspace {root}, whose profiles it would lose",
-        remedy=f'set source_path to "{root}" and name the engine with `binary`',
+        remedy=f'set source_path to "{root}" and name the engine with `package`',
     )
 
 

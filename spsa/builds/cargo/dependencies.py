@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spsa.builds.cargo.commands import Commands
-from spsa.builds.cargo.tree import tree_at
+from spsa.builds.cargo.tree import Entry, tree_at
 from spsa.builds.cargo.work_copy import AHEAD_NS, WorkCopy
 
 _STARTED = re.compile(r"^\s*Compiling \S+ v\S+(?: \((?P<place>[^)]*)\))?", re.MULTILINE)
@@ -120,15 +120,21 @@ def _date(first: Path, own: Path) -> None:
     A file with other content has to be younger than all that was compiled and copied.
     """
     later = time.time_ns() + AHEAD_NS
-    known = tree_at(first)
+    known: dict[str, Entry] = {}
+    with suppress(FileNotFoundError):  # it may be laid out anew meanwhile
+        known = tree_at(first)
     for name, entry in tree_at(own).items():
         if entry.link is not None:
             continue
-        other = known.get(name)
-        date = later
-        if other is not None and other.link is None:
-            with suppress(FileNotFoundError):
-                before = other.path.stat().st_mtime_ns
-                if other.path.read_bytes() == entry.path.read_bytes():
-                    date = before
+        date = _date_of_equal(known.get(name), entry) or later
         os.utime(entry.path, ns=(date, date))
+
+
+def _date_of_equal(other: Entry | None, own: Entry) -> int | None:
+    """The date of a file of equal content, taken after that: one written meanwhile is younger."""
+    if other is None or other.link is not None:
+        return None
+    with suppress(FileNotFoundError):
+        if other.path.read_bytes() == own.path.read_bytes():
+            return other.path.stat().st_mtime_ns
+    return None

@@ -59,6 +59,16 @@ class Pinned:
                 "directory and resume: it is made again if the checkout still has its content"
             )
 
+    def restore(self) -> None:
+        """Make a deleted copy again, if the checkout still has its content.
+
+        Raises SourceChanged with what differs.
+        """
+        if not self.path.exists():
+            entries = tree.manifest(self.checkout.tree())
+            _refuse_other(self, entries)
+            _store(self, entries)
+
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
         with tree.disk_faults_told():
@@ -174,6 +184,12 @@ def _moving(pinned: Pinned, changed: tuple[str, ...]) -> str:
 
 
 def _gone(pinned: Pinned, changed: tuple[str, ...]) -> str:
+    if not _recorded(pinned.path):
+        return (
+            f"the run's pinned source {pinned.path} is gone with its list of files, and "
+            f"{pinned.checkout.source} has changed since; put that back as it was, or start a new "
+            "run"
+        )
     return (
         f"the run's pinned source {pinned.path} is gone, and {pinned.checkout.source} differs from "
         f"it: {_listed(changed)}; put these files back as they were, or start a new run"

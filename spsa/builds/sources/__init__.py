@@ -6,7 +6,6 @@ and how it is rewritten, is the same for all.
 """
 
 from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
-from spsa.builds.sources.languages import parse
 from spsa.builds.sources.literal import Literal
 from spsa.builds.sources.lookup import (
     ConstantRefused,
@@ -17,7 +16,14 @@ from spsa.builds.sources.lookup import (
     path_of,
     written,
 )
-from spsa.builds.sources.rewriting import RewriteDiffers, render, rewrite, sources_of, unified_patch
+from spsa.builds.sources.rewriting import (
+    RewriteDiffers,
+    parse,
+    render,
+    rewrite,
+    sources_of,
+    unified_patch,
+)
 from spsa.builds.sources.shape import Comment, Group, Opaque, Shape, literals
 from spsa.builds.sources.types import INTEGERS
 

@@ -42,7 +42,8 @@ def _make(root: Path) -> BuildCommand | None:
 
 def _made_by(makefile: str) -> str:
     """What a Makefile calls its program; with EXE, as test frameworks have it, first."""
-    found = {name: value for name, value in reversed(_NAME.findall(makefile)) if "$" not in value}
+    named = [one for one in _NAME.findall(makefile) if not one[1].endswith((")", ".exe"))]
+    found = dict(reversed(named))
     return next((found[name] for name in _PROGRAM if name in found), "engine")
 
 

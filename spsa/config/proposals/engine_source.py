@@ -28,12 +28,13 @@ _OF_C = tuple(f".{suffix}" for suffix in SOURCE_SUFFIXES if suffix != "rs")
 class EngineSource:
     """The folder to build from, and the binary that is the engine, if it has to be named.
 
-    `root` is that of the workspace where the crate is a member of one. Without cargo, `command`
-    makes `binary`. `texts` are the files of the engine by path from `root`; `unread` tells of each
-    other file why it was not read.
+    `root` is that of the workspace where the crate is its member `package`. Without cargo,
+    `command` makes `binary`. `texts` are the files of the engine by path from `root`; `unread`
+    tells of each other file why it was not read.
     """
 
     root: Path
+    package: str | None = None
     binary: str | None = None
     command: tuple[str, ...] = ()
     texts: Mapping[str, str]
@@ -52,23 +53,34 @@ def read_source(source: Path) -> EngineSource:
             return EngineSource(
                 root=source, binary=made.binary, command=made.command, texts=texts, unread=unread
             )
-    root, binary = _find_crate(source)
-    texts, unread = _read(root, (".rs",))
-    return EngineSource(root=root, binary=binary, texts=texts, unread=unread)
+    manifest = _manifest(source)
+    root = _workspace(source)
+    texts, unread = _read(root or source, (".rs",))
+    return EngineSource(
+        root=root or source,
+        package=None if root is None else _package(manifest),
+        binary=None if root is None else _binary(source, manifest),
+        texts=texts,
+        unread=unread,
+    )
 
 
-def _find_crate(source: Path) -> tuple[Path, str | None]:
-    """The folder to build from for the crate in `source`, and its binary if it is one of several.
+def _workspace(source: Path) -> Path | None:
+    """The root of the workspace that the crate in `source` is a member of, None for no member.
 
     Raises InvalidInput without a Cargo.toml that can be read.
     """
-    manifest = _manifest(source)
     for folder in source.resolve().parents:
         workspace = _manifest(folder).get("workspace") if (folder / "Cargo.toml").is_file() else {}
         relative = source.resolve().relative_to(folder).as_posix()
         if isinstance(workspace, dict) and _names(workspace.get("members"), relative):
-            return folder, _binary(source, manifest)
-    return source, None
+            return folder
+    return None
+
+
+def _package(manifest: Mapping[str, object]) -> str | None:
+    package = manifest.get("package")
+    return str(package["name"]) if isinstance(package, dict) and "name" in package else None
 
 
 def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
@@ -113,14 +125,11 @@ def _names(members: object, relative: str) -> bool:
 
 def _binary(source: Path, manifest: Mapping[str, object]) -> str | None:
     """The name of the member's own binary; None where cargo has to tell."""
-    package = manifest.get("package")
     bins = manifest.get("bin")
     if isinstance(bins, list) and len(bins) == 1 and isinstance(bins[0], dict):
         return str(bins[0].get("name"))
     main = (source / "src" / "main.rs").is_file() and not bins
-    return (
-        str(package["name"]) if main and isinstance(package, dict) and "name" in package else None
-    )
+    return _package(manifest) if main else None
 
 
 def _refused(source: Path, found: str) -> InvalidInput:

@@ -5,9 +5,15 @@ from dataclasses import dataclass, replace
 
 from spsa.algorithms import method
 from spsa.core.params import Parameter, Space
-from spsa.lab.planning.plan_warnings import PlanWarning, draw_warnings, space_warnings
+from spsa.lab.planning.plan_warnings import (
+    PlanWarning,
+    draw_warnings,
+    side_warnings,
+    space_warnings,
+)
 from spsa.lab.planning.prospect import Recovery
 from spsa.lab.planning.question import GameSpeed, Question, Shape, depth_without_idling, noise, pace
+from spsa.text import plural
 
 _WORTH_IT = 0.5  # a run that recovers less than half needs another budget
 _LARGEST_BUDGET = 64
@@ -125,6 +131,7 @@ def plan(question: Question) -> Plan:
         busy_depth=busy,
         warnings=(
             *space_warnings(question.space, usual.c_last),
+            *side_warnings(question.space, usual.c_last),
             *draw_warnings(question.draw_rate),
             *budget_warnings(question, usual),
             *depth_warnings(question, free, busy),
@@ -223,7 +230,7 @@ def _fleet_warnings(question: Question, busy: int | None) -> Iterator[PlanWarnin
         return
     yield PlanWarning(
         name="games_per_iteration",
-        found=f"{demand.slots} slots would need {busy} iterations in flight, and a run of "
-        f"{shape.iterations} allows {shape.depth}: slots will wait",
+        found=f"{plural(busy, 'iteration')} in flight would keep {plural(demand.slots, 'slot')} "
+        f"busy, and a run of {shape.iterations} allows {shape.depth}: slots will wait",
         remedy=demand.remedy(shape.depth),
     )

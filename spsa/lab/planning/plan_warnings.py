@@ -31,6 +31,11 @@ def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         yield from _range_warnings(parameter)
         yield from _unit_warnings(parameter, c_last)
         yield from _start_warnings(parameter)
+
+
+def side_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
+    """The warnings about plus and minus that do not lie on both sides of the start."""
+    for parameter in space.active:
         yield from _reach_warnings(parameter, c_last)
     yield from _constraint_warnings(space, c_last)
 

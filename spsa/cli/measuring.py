@@ -1,0 +1,179 @@
+"""What builds and games take here: measured by past runs of the database, or now by a short trial.
+
+A trial builds the engines of one iteration and lets them play a few games with all slots.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from subprocess import PIPE
+
+import click
+
+from spsa.config import Config
+from spsa.core.builds import Builds
+from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.params import Space
+from spsa.db.store import Costs, Run, Store, open_store
+from spsa.errors import InvalidInput, TuningError
+from spsa.master.build_queue import BuildThreads
+from spsa.master.delivery import Sides
+from spsa.master.delivery_setup import delivery_of, delivery_settings
+
+FEWEST_GAMES = 50
+"""Below, assumptions are better than what was measured."""
+
+_RUNS = 20  # the youngest of a database, which are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What past runs tell, None where they tell nothing.
+
+    `costs` are those of games with the same time control, `plies` those of a game with any;
+    `nps` are a slot's nodes a second, `builds` the seconds of an iteration's builds by the same
+    command.
+    """
+
+    costs: Costs | None = None
+    plies: float | None = None
+    nps: float | None = None
+    builds: float | None = None
+
+
+def measured(config: Config) -> Measured:
+    """What the youngest runs of the database have measured; nothing without a database."""
+    try:
+        with open_store(config.database_url) as store:
+            return _of_runs(store, config)
+    except InvalidInput:
+        raise
+    except TuningError:
+        return Measured()  # no database yet is the usual case before the first run
+
+
+def _of_runs(store: Store, config: Config) -> Measured:
+    runs = list(reversed(store.runs()))[:_RUNS]
+    costs = [(run, store.costs(run.id)) for run in runs]
+    enough = [(run, cost) for run, cost in costs if cost.games >= FEWEST_GAMES]
+    alike = (cost for run, cost in enough if _plays_alike(run, config))
+    speeds = [worker.nps for worker in store.workers() if worker.nps]
+    builds = (_usual(run) for run in runs if _builds_alike(run, config))
+    return Measured(
+        costs=next(alike, None),
+        plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
+        nps=sum(speeds) / len(speeds) if speeds else None,
+        builds=next((seconds for seconds in builds if seconds is not None), None),
+    )
+
+
+def _plays_alike(run: Run, config: Config) -> bool:
+    return run.terms.time_control == config.terms.time_control
+
+
+def _builds_alike(run: Run, config: Config) -> bool:
+    return run.settings.get("delivery") == delivery_settings(config)
+
+
+def _usual(run: Run) -> float | None:
+    return Builds.from_json(run.builds).usual
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Seconds that the two engines of an iteration take to build, and one game of a slot."""
+
+    builds: float
+    game: float
+
+
+def trial(
+    config: Config,
+    space: Space,
+    slots: int,
+    stopping: threading.Event,
+    *,
+    rounds: int,
+    games_a_slot: int,
+) -> Speed:
+    """Build engines, `rounds` times, and let the last ones play; the last build counts.
+
+    The second round has warm caches, as all iterations of a run but the first.
+
+    Raises:
+        BuildFailed: with the compiler's words.
+        TuningError: the engines cannot play.
+        click.Abort: `stopping` was set meanwhile.
+    """
+    delivery, _ = delivery_of(config, space, delivery_settings(config), None)
+    builds = 0.0
+    with BuildThreads(delivery) as threads:
+        for steps in range(rounds, 0, -1):
+            began = time.monotonic()
+            sides = _sides(threads, space, steps, stopping)
+            builds = time.monotonic() - began
+    return Speed(builds=builds, game=_game_seconds(sides, config, slots, games_a_slot, stopping))
+
+
+def _sides(threads: BuildThreads, space: Space, steps: float, stopping: threading.Event) -> Sides:
+    """Two engines whose values lie so many steps to either side of the start."""
+    start = space.start()
+    building = threads.start(space.rounded(start + steps), space.rounded(start - steps))
+    _wait(building.done, stopping)
+    return building.result()
+
+
+def _game_seconds(
+    sides: Sides, config: Config, slots: int, games_a_slot: int, stopping: threading.Event
+) -> float:
+    """Seconds that a slot takes for a game while all slots play."""
+    games = 2 * ceil(games_a_slot * slots / 2)
+    command = [sys.executable, "-m", "worker", str(sides.plus.path), str(sides.minus.path)]
+    command += ["--json", "--games", str(games), "-c", str(slots), "--force"]
+    command += [*_time_flags(config.terms.time_control), *_options(sides, config)]
+    with subprocess.Popen(command, cwd=config.path.parent, stdout=PIPE, stderr=PIPE) as match:
+        try:
+            _wait(lambda: match.poll() is not None, stopping)
+        finally:
+            match.terminate()
+        output, errors = match.communicate()
+    try:
+        return float(json.loads(output)["seconds"]) * slots / games
+    except (ValueError, KeyError):
+        raise TuningError(f"no games could be played: {errors.decode().strip()}") from None
+
+
+def _time_flags(control: TimeControl) -> Iterator[str]:
+    """The time control as options of `compete`; of a range, its middle."""
+    mean = (control.low + control.high) / 2
+    match control.kind:
+        case TimeKind.MOVETIME:
+            yield from ("--movetime", f"{mean:g}")
+        case TimeKind.CLOCK:
+            moves = f"{control.moves}/" if control.moves else ""
+            yield from ("--tc", f"{moves}{mean:g}+{control.increment:g}")
+        case TimeKind.NODES:
+            yield from ("--nodes", str(round(mean)))
+        case TimeKind.DEPTH:
+            yield from ("--depth", str(round(mean)))
+
+
+def _options(sides: Sides, config: Config) -> Iterator[str]:
+    for flag, options in (
+        ("--option", config.terms.engine_options),
+        ("--option1", sides.plus_options),
+        ("--option2", sides.minus_options),
+    ):
+        for name, value in options.items():
+            yield from (flag, f"{name}={value}")
+
+
+def _wait(done: Callable[[], bool], stopping: threading.Event) -> None:
+    while not done():
+        if stopping.wait(0.1):
+            raise click.Abort

@@ -1,0 +1,87 @@
+"""One machine among four spoils games: it stands out, is set aside, and its results are purged."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from shell import Shell
+from tuner import Tuner
+from uci_tuner import uci_tuner
+
+pytestmark = pytest.mark.timeout(600)
+
+CRASHES = """\
+import os as _os, random as _random, sys as _sys
+if "sick" in _sys.argv and _random.random() < 0.04:
+    _os._exit(1)
+"""
+
+
+def prepared(folder: Path, url: str) -> Tuner:
+    """A run of short games, whose engine now and then crashes on the machine `sick`."""
+    tuner = uci_tuner(folder, url, iterations=500)
+    config = (folder / "config.toml").read_text()
+    config = config.replace("games_per_iteration = 4", "games_per_iteration = 16")
+    config = config.replace("max_moves = 20", "max_moves = 5")
+    config += "[alarms]\nafter = 1\n[fleet]\nset_aside = true\n"
+    (folder / "config.toml").write_text(config)
+    script = folder / "optional.py"
+    answer = 'case ["go", *_]:\n'
+    lines = "".join(f"{' ' * 16}{line}\n" for line in CRASHES.splitlines())
+    script.write_text(script.read_text().replace(answer, answer + lines))
+    engine = folder / "optional"
+    start = engine.read_text().rstrip()
+    chosen = 'case "$0" in */sick/*) what=sick;; esac\n'
+    engine.write_text(start.replace("exec", f"{chosen}exec") + " $what\n")
+    return tuner
+
+
+@pytest.mark.slow
+def test_a_planted_sick_machine_is_found_set_aside_and_purged(
+    tmp_path: Path, database_url: str
+) -> None:
+    tuner = prepared(tmp_path / "run", database_url)
+    shell = Shell(database_url)
+    try:
+        tuner.master()
+        tuner.wait_for_work()
+        for machine in ("sick", "one", "two", "three"):
+            tuner.worker_on(machine)
+        sick = set_aside(tuner, shell)
+    finally:
+        tuner.kill_all()
+    dry = json.loads(tuner.ask("purge", "--suggested", "--dry-run", "--json").stdout)
+    shown = json.loads(tuner.ask("status", "--workers", "--json").stdout)["machines"]
+    done = tuner.ask("purge", "--suggested", "--yes")
+    assert [one["is_suspect"] for one in shown] == [True, False, False, False]
+    assert shown[0]["machine"] == sick and shown[0]["void_residual"] > 3.5
+    assert dry["selection"] == {"host": sick} and dry["games"] > 0 and dry["purge"] is None
+    assert done.returncode == 0 and f"{sick} stands out: " in done.stdout, done
+    ((count,),) = shell(
+        "SELECT COUNT(*) FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id"
+        " WHERE w.host = :sick AND b.status = 'done'",
+        sick=sick,
+    )
+    (purge,) = shell("SELECT reason FROM spsa_purge")
+    shell.close()
+    assert count == 0 and purge.reason.startswith("it stands out: ")
+    again = tuner.ask("purge", "--suggested", "--yes")
+    assert again.returncode == 3 and "no machine of run small stands out" in again.stderr
+    assert tuner.ask("doctor").returncode == 0
+
+
+def set_aside(tuner: Tuner, shell: Shell) -> str:
+    """The machine that the master sets aside; it is the one whose reports have void games."""
+    for _ in range(240):
+        if rows := shell("SELECT machine, reason FROM spsa_set_aside WHERE sha256 IS NULL"):
+            ((machine, reason),) = rows
+            assert "batches had a void game" in reason
+            faulty = shell(
+                "SELECT w.host FROM spsa_batch b JOIN spsa_worker w ON w.id = b.worker_id"
+                " GROUP BY w.host HAVING MAX(LENGTH(CAST(b.voids AS TEXT))) > 4"
+            )
+            assert [row.host for row in faulty] == [machine]
+            return str(machine)
+        threading.Event().wait(1.0)
+    raise AssertionError(tuner.account())

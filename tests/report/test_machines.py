@@ -1,0 +1,266 @@
+"""Machines that stand out: published examples, simulated fleets, and what is done about them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builders import Stage, new_worker, stage
+from fuzzing import LONG
+from tuned import space_from
+
+from spsa.core.scoring import Tally
+from spsa.db.history_rows import WorkerPart, WorkerShare
+from spsa.db.store import BatchResult, Store
+from spsa.report.alarm import AlarmKind
+from spsa.report.alarm_watch import set_aside
+from spsa.report.history import history
+from spsa.report.machines import (
+    cochran_mantel_haenszel,
+    machine_reports,
+    of_machines,
+)
+from spsa.report.summary import report
+
+UCB = [  # admitted and rejected of men, then of women, in the six departments
+    ((512, 313), (89, 19)),
+    ((353, 207), (17, 8)),
+    ((120, 205), (202, 391)),
+    ((138, 279), (131, 244)),
+    ((53, 138), (94, 299)),
+    ((22, 351), (24, 317)),
+]
+
+
+def test_the_statistic_of_the_admissions_to_berkeley() -> None:
+    """Bickel, Hammel & O'Connell 1975; mantelhaen.test of R says 1.5246 without correction."""
+    men, women = np.array(UCB, dtype=float).transpose(1, 0, 2)
+    found = cochran_mantel_haenszel(men, women)
+    assert (round(found.value, 4), found.freedom) == (1.5246, 1)
+    assert found.chance == pytest.approx(0.2169, abs=1e-4)
+    assert cochran_mantel_haenszel(women, men).residual == pytest.approx(-found.residual)
+
+
+def test_in_one_group_it_is_pearsons_chi_square() -> None:
+    """Agresti 2007, table 2.5: gender and party, X^2 = 30.07 with two degrees of freedom."""
+    women, men = np.array([[762.0, 327.0, 468.0]]), np.array([[484.0, 239.0, 477.0]])
+    found, size = cochran_mantel_haenszel(women, men), women.sum() + men.sum()
+    assert found.value * size / (size - 1) == pytest.approx(30.07, abs=0.005)
+    assert found.freedom == 2
+
+
+def test_what_only_one_side_has_played_says_nothing() -> None:
+    own = np.array([[5.0, 1.0, 0.0], [0.0, 0.0, 0.0], [4.0, 4.0, 0.0]])
+    others = np.array([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0], [4.0, 4.0, 0.0]])
+    assert cochran_mantel_haenszel(own, others).value == pytest.approx(0.0)
+    assert cochran_mantel_haenszel(own, others * 0.0).chance == pytest.approx(1.0)
+
+
+def part(
+    machine: str,
+    group: int,
+    pentanomial: Sequence[int],
+    *,
+    batches: int = 1,
+    voids: int = 0,
+    late: int = 0,
+    nps: float = 1e6,
+) -> WorkerPart:
+    ll, ld, even, wd, ww = (int(n) for n in pentanomial)
+    share = WorkerShare(
+        worker=f"{machine}-1",
+        machine=machine,
+        batches=batches,
+        tally=Tally(2 * ww + wd, 2 * ll + ld, ld + wd + 2 * even, (ll, ld, even, wd, ww)),
+        void_games=voids,
+        time_losses=late,
+        nodes=round(nps),
+        seconds=1.0,
+        think_seconds=1.0,
+    )
+    return WorkerPart(group=group, share=share, void_batches=voids, late_batches=late)
+
+
+def chances(elo: float) -> list[float]:
+    """Of the five results of a pair; the larger the difference, the more pairs are decided."""
+    score, draws = 1 / (1 + 10 ** (-elo / 400)), 0.5
+    draws = min(draws, 2 * min(score, 1 - score))
+    game = np.array([1 - score - draws / 2, draws, score - draws / 2])
+    return list(np.convolve(game, game))
+
+
+def fleet(
+    rng: np.random.Generator, groups: int = 40, sick: str = "", machines: int = 8
+) -> list[WorkerPart]:
+    """Machines that come and go, in a run whose engines become more alike.
+
+    Some values of the parameters crash or slow down the engine, on whichever machine plays them.
+    `sick` says what is wrong with machine m0.
+    """
+    begins = rng.integers(0, groups // 2, machines) * (rng.random(machines) < 0.5)
+    begins[0] = 0
+    found = []
+    for group in range(groups):
+        elo = rng.normal(0.0, 150.0 * 0.95**group)
+        void, late = (0.3 if rng.random() < 0.05 else 0.005 for _ in range(2))
+        for i in np.flatnonzero(begins <= group):
+            is_sick, batches = bool(sick) and i == 0, int(rng.integers(1, 5))
+            spread = [0.25, 0.0, 0.5, 0.0, 0.25] if is_sick and sick == "results" else chances(elo)
+            voids, lates = rng.binomial(
+                batches,
+                [
+                    0.4 if is_sick and sick == "voids" else void,
+                    0.4 if is_sick and sick == "late" else late,
+                ],
+            )
+            found.append(
+                part(
+                    f"m{i}",
+                    group,
+                    rng.multinomial(8 * batches, spread),
+                    batches=batches,
+                    voids=int(voids),
+                    late=int(lates),
+                    nps=float(rng.normal(1e6, 1e5)),
+                )
+            )
+    return found
+
+
+def out(parts: Sequence[WorkerPart]) -> list[str]:
+    return [report.machine for report in machine_reports(parts) if report.findings]
+
+
+@pytest.mark.slow
+def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
+    """Each run is looked at eight times."""
+    rng, runs = np.random.Generator(np.random.PCG64(7)), 2000 if LONG else 200
+    alarmed = 0
+    for _ in range(runs):
+        parts = fleet(rng)
+        alarmed += any(out([p for p in parts if p.group < seen]) for seen in range(5, 41, 5))
+    assert alarmed < runs / 100
+
+
+@pytest.mark.parametrize(
+    ("sick", "kind"),
+    [
+        ("results", AlarmKind.WORKER_RESULTS),
+        ("voids", AlarmKind.WORKER_VOIDS),
+        ("late", AlarmKind.WORKER_TIME_LOSSES),
+    ],
+)
+@pytest.mark.parametrize("machines", [4, 8])
+def test_the_sick_one_stands_out_and_no_other(sick: str, kind: AlarmKind, machines: int) -> None:
+    rng = np.random.Generator(np.random.PCG64(3))
+    found = [machine_reports(fleet(rng, sick=sick, machines=machines)) for _ in range(20)]
+    names = [[one.machine for one in reports if one.is_suspect] for reports in found]
+    assert names.count(["m0"]) >= 19 and all(name[:1] in ([], ["m0"]) for name in names)
+    alarms = [alarm for reports in found for alarm in of_machines(reports)]
+    assert {alarm.kind for alarm in alarms} == {kind}
+    assert "purge --suggested" in alarms[0].advice
+
+
+def test_of_two_machines_nobody_can_tell_whose_results_are_wrong() -> None:
+    parts = fleet(np.random.Generator(np.random.PCG64(3)), sick="results", machines=2)
+    assert out(parts) == []
+    voids = fleet(np.random.Generator(np.random.PCG64(3)), sick="voids", machines=2)
+    assert out(voids) == ["m0"], "but which one spoils games"
+    assert machine_reports([]) == ()
+    assert out(fleet(np.random.Generator(np.random.PCG64(3)), machines=1)) == []
+
+
+def test_a_slow_machine_is_shown_and_not_suspected() -> None:
+    even = (0, 0, 1, 0, 0)
+    parts = [part(f"m{i}", 0, even, nps=nps) for i, nps in enumerate([1e6, 9e5, 4e5])]
+    slow, *others = machine_reports(parts)
+    assert (slow.machine, slow.speed, slow.is_suspect) == ("m2", pytest.approx(4 / 9), False)
+    assert slow.reason == "400 knps, where 900 are usual"
+    assert not any(one.findings for one in others)
+    assert out(parts[:2]) == [], "two may differ"
+
+
+SPACE = space_from("[margin]\nvalue = 200\nmin = 0\nmax = 400\nstep = 20\n")
+EVEN, DECIDED = Tally(10, 10, 20, (0, 5, 10, 5, 0)), Tally(20, 20, 0, (10, 0, 0, 0, 10))
+
+
+def played(store: Store, sick: bool = True, iterations: int = 7) -> Stage:
+    """A run that four machines have played, of which "m0" decides its games by a coin."""
+    theta = {"margin": 200.0}
+    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=iterations + 1)
+    workers = [store.register_worker(new_worker(f"m{i}-1", host=f"m{i}")) for i in range(4)]
+    for k in range(iterations):
+        staged.open(
+            target_games=160,
+            batch_games=40,
+            base_parameters=theta,
+            plus_parameters={"margin": 220.0},
+            minus_parameters={"margin": 180.0},
+        )
+        for i, worker in enumerate(workers):
+            claim = store.claim(f"k{k}-{i}", worker, 1000.0)
+            assert claim is not None
+            tally = DECIDED if sick and i == 0 else EVEN
+            voids = {"crash": 2} if i == 1 and k < 3 else {}
+            result = BatchResult(tally=tally, voids=voids, minus_time_losses=k % 2)
+            store.report(claim, replace(result, think_seconds=1.0, plus_nodes=1000 + k))
+        staged.apply(delta={"margin": 0.0}, theta_after=staged.now().theta)
+    return staged
+
+
+def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
+    staged = played(store)
+    parts = store.worker_parts(staged.run.id, 3)
+    assert sorted({one.group for one in parts}) == [0, 1, 2]
+    sums = {share.worker: share for share in store.worker_shares(staged.run.id)}
+    assert len(sums) == 4 and all(share.batches == 7 for share in sums.values())
+    for name, share in sums.items():
+        first, *rest = [one.share for one in parts if one.share.worker == name]
+        assert sum(rest, first) == share
+    assert [one.void_batches for one in parts] == [0, 0, 0, 3, 0, 0, *[0] * 6]
+    assert [one.late_batches for one in parts] == [1, 2, 0] * 4
+    last = [one.share.batches for one in store.worker_parts(staged.run.id, 1, after=5)]
+    assert last == [1] * 8
+
+
+def test_a_void_game_is_the_fault_of_the_machine_that_had_it(store: Store) -> None:
+    theta = {"margin": 200.0}
+    staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
+    staged.open(target_games=4, base_parameters=theta)
+    bad, good = (store.register_worker(new_worker(n, host=n)) for n in ("bad", "good"))
+    claim = store.claim("first", bad, 1000.0)
+    assert claim is not None
+    store.fail(claim, "void 4 times", 4)
+    again = store.claim("second", good, 1000.0)
+    assert again is not None
+    store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
+    (part_,) = store.worker_parts(staged.run.id, 1)
+    assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 4, 0)
+
+
+def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:
+    staged = played(sqlite_store)
+    found = report(sqlite_store, staged.now())
+    (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
+    assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
+    *_, table = found.tables()
+    assert table.rows[0][0] == "m0" and table.rows[0][-1].startswith("of its 140 pairs")
+    told = json.loads(json.dumps(found.to_json()))["history"]["machines"]
+    assert [one["is_suspect"] for one in told] == [True, False, False, False]
+    assert told[0]["won_by_two_points"] == 140 and told[0]["results_chi_square"] > 100
+
+
+def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:
+    staged = played(sqlite_store)
+    reports = history(sqlite_store, staged.now()).machines
+    set_aside(sqlite_store, staged.now(), reports)
+    set_aside(sqlite_store, staged.now(), reports)
+    (aside,) = sqlite_store.machines_set_aside()
+    assert (aside.machine, aside.actor, aside.sha256) == ("m0", "master", None)
+    assert aside.reason.startswith("it stands out: of its 140 pairs 0% are even")
+    (event,) = sqlite_store.events(staged.run.id, kinds=["set_aside"])
+    assert event.detail["reason"] == aside.reason
+    sqlite_store.release_machine("m0", "me")
+    set_aside(sqlite_store, staged.now(), reports)
+    assert sqlite_store.machines_set_aside() == []
