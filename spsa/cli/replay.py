@@ -9,7 +9,8 @@ from spsa.history.purge import theta_at
 from spsa.live_display import working
 from spsa.master.start import tuning_of
 from spsa.output import echo, echo_json
-from spsa.report.status import finite, parameters
+from spsa.report.parameters import parameters
+from spsa.report.status import finite
 from spsa.report.text import parameters_table, terminal
 from spsa.text import plural
 

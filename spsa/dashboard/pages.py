@@ -14,8 +14,9 @@ from spsa.dashboard.rendering import render
 from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.events import leaves
+from spsa.report.parameters import Tuned
 from spsa.report.pictures import chosen
-from spsa.report.status import Status, Tuned
+from spsa.report.status import Status
 from spsa.report.text import headlines
 
 EVENTS = 100

@@ -17,7 +17,8 @@ from spsa.report.alarms import with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
 from spsa.report.history_alarms import of_history
 from spsa.report.machines import MachineReport
-from spsa.report.status import Status, Tuned, parameters, status
+from spsa.report.parameters import Tuned, parameters
+from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 
 LEAST_KEPT_SECONDS = 2.0

@@ -8,6 +8,7 @@ A worker uses `worker_queries`, a master `master_lease`, `run_view` and `master_
 from collections.abc import Callable
 
 from spsa.db.backup import BackupQueries
+from spsa.db.batch_queries import BatchQueries
 from spsa.db.connection import never, parse_url
 from spsa.db.entries import (
     BatchResult,
@@ -70,6 +71,7 @@ class Store(
     RunOverviewQueries,
     BackupQueries,
     HistoryQueries,
+    BatchQueries,
     MatchQueries,
     ReadQueries,
 ):

@@ -10,8 +10,9 @@ from rich.table import Table
 from spsa.core.builds import Builds
 from spsa.db.store import Iteration, RunView
 from spsa.lifecycle import Purpose
+from spsa.report.parameters import Tuned
 from spsa.report.runs import building, standings_table
-from spsa.report.status import Status, Tuned, wanted_games
+from spsa.report.status import Status, wanted_games
 from spsa.report.table import Column, FittedScreen, FittedTable
 from spsa.report.text import headlines, number, score, sentence, workers_table
 from spsa.report.trails import Trail, gauge

@@ -14,8 +14,8 @@ from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import Iteration, Run, RunView
 from spsa.live_display import LiveDisplay
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
+from spsa.report.parameters import Tuned, parameters
 from spsa.report.runs import building, duration
-from spsa.report.status import Tuned, parameters
 from spsa.report.text import START_A_WORKER, number, plural, score
 from spsa.report.trails import Trail, extended, trails_of
 from spsa.text import LINE_LENGTH, printable

@@ -1,0 +1,79 @@
+"""The parameters of a run as they stand: value, bounds, how far they moved, what is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spsa.core.params import Parameter, Space
+from spsa.core.stored_json import as_written
+from spsa.db.store import Run
+
+AT_BOUND_STEPS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """One parameter: where it started, where theta has it now, and what else is known of it.
+
+    `averaged` and `supported` are None as long as nothing is known, deviations also where a
+    parameter is frozen. What a witness supports has no deviation: its own holds the best value in
+    5% to 93% of cases, by the method that chose the points (`benches.estimates`).
+    """
+
+    name: str
+    group: str
+    active: bool
+    start: float
+    value: float
+    played: float
+    averaged: float | None
+    averaged_sd: float | None
+    supported: float | None
+    supported_sd: float | None
+    minimum: float
+    maximum: float
+    step: float
+
+    @property
+    def steps_moved(self) -> float:
+        return (self.value - self.start) / self.step
+
+    @property
+    def bound(self) -> str:
+        """Which bound theta is at, within half a step; empty if at none."""
+        near = AT_BOUND_STEPS * self.step
+        if self.value - self.minimum < near:
+            return "min"
+        return "max" if self.maximum - self.value < near else ""
+
+
+def parameters(run: Run) -> tuple[Tuned, ...]:
+    """Every parameter of a run with its start and its present value."""
+    space = Space.from_json(run.space)
+    with as_written("a column `theta` or `start_theta`"):
+        played: Mapping[str, float] = space.rounded(space.steps(run.theta))
+        return tuple(_tuned(run, p, played[p.name]) for p in space.parameters)
+
+
+def _tuned(run: Run, parameter: Parameter, played: float) -> Tuned:
+    name, known = parameter.name, run.estimates.by_name()
+    if is_witnessed(run.state):
+        known["supported_sd"] = None
+    return Tuned(
+        name=name,
+        group=parameter.group,
+        active=parameter.active,
+        start=run.start_theta[name],
+        value=run.theta[name],
+        played=played,
+        **{what: (values or {}).get(name) for what, values in known.items()},
+        minimum=parameter.minimum,
+        maximum=parameter.maximum,
+        step=parameter.step,
+    )
+
+
+def is_witnessed(state: Mapping[str, Any]) -> bool:
+    """Whether the supported theta is that of a filter beside a method without a belief."""
+    notes = state.get("notes") if isinstance(state, Mapping) else None
+    return isinstance(notes, Mapping) and notes.get("witness") is not None
