@@ -148,8 +148,14 @@ class Bank:
 
 
 def _mean(weight: Vector, of: Vector) -> Vector:
-    mean: Vector = (weight * of).sum(axis=-2)
+    mean: Vector = np.einsum("...j,...ji->...i", weight[..., 0], of)
     return mean
+
+
+def _along(one: Vector, other: Vector) -> Vector:
+    """The inner products of the last axes, which are kept with length 1; makes no product array."""
+    found: Vector = np.einsum("...i,...i->...", one, other)[..., None]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
@@ -193,8 +199,10 @@ class Mixture:
     def width(self, bank: Bank) -> Vector:
         """c_k of the next perturbation, shape (1,)."""
         moving = bank.weight(of=HYPOTHESES.deviation)
-        about = _mean(moving, bank.mean)
-        mean_square = np.square(bank.deviation(moving, about)).mean(axis=-1, keepdims=True)
+        apart = bank.mean - bank.theta[..., None, :]
+        squares = total(bank.variance) + _along(apart, apart)
+        square = (moving * squares).sum(axis=-2) - total(_mean(moving, apart) ** 2)
+        mean_square = np.maximum(square, 0.0) / apart.shape[-1]
         width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
         return width
 
@@ -205,15 +213,15 @@ class Mixture:
     def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
         noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # avoids 0/0 without games
-        signal = pairs * self.per_step * outcome.difference[..., None, :]
-        predicted = total(signal * (bank.mean - centre))
-        reach = signal * bank.variance
-        certain = noise + total(signal * reach)
+        played, steep = outcome.difference[..., None, :], pairs * self.per_step  # product: B A_j
+        predicted = steep * _along(played, bank.mean - centre)
+        reach = played * bank.variance
+        certain = noise + steep**2 * _along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
         learned = Bank(
-            mean=bank.mean + reach * (innovation / certain),
-            variance=bank.variance - reach**2 * ((1 - HYPOTHESES.forgetting) / certain),
+            mean=bank.mean + reach * (steep * innovation / certain),
+            variance=bank.variance - reach**2 * (steep**2 * (1 - HYPOTHESES.forgetting) / certain),
             log_weight=bank.log_weight - innovation**2 / (2 * noise),
             theta=bank.theta,
             squares=bank.squares + outcome.squares,

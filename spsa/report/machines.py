@@ -13,7 +13,7 @@ its results would count among those of the others.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import copysign, sqrt
+from math import copysign, lgamma, sqrt
 from statistics import median
 
 import numpy as np
@@ -38,11 +38,11 @@ _SLOW = 0.5  # of the median speed
 
 @dataclass(frozen=True, slots=True)
 class ChiSquare:
-    """A statistic, its degrees of freedom (1 or 2), and the direction of the difference."""
+    """A statistic, its degrees of freedom (1 or 2), and how many more there are than expected."""
 
     value: float
     freedom: int
-    sign: float
+    difference: float
 
     @property
     def chance(self) -> float:
@@ -52,7 +52,7 @@ class ChiSquare:
     @property
     def residual(self) -> float:
         """The difference in standard deviations, where it has one degree of freedom."""
-        return copysign(sqrt(self.value), self.sign)
+        return copysign(sqrt(self.value), self.difference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def cochran_mantel_haenszel(own: Vector, others: Vector) -> ChiSquare:
     """Whether two rows of counts, shape (groups, categories), have one distribution in every group.
 
     Differences from the expected counts, and their covariances for fixed margins, are added up over
-    the groups (Landis, Heyman & Koch 1978; Agresti 2013, section 8.4.3). The sign is that of the
-    categories after the first.
+    the groups (Landis, Heyman & Koch 1978; Agresti 2013, section 8.4.3). The difference is that of
+    all categories after the first.
     """
     total, first, size = own + others, own.sum(axis=1), (own + others).sum(axis=1)
     shared = (first > 0.0) & (first < size)
@@ -226,16 +226,45 @@ def _shares(counts: Vector) -> str:
 def _of_faults(
     kind: AlarmKind, what: str, found: ChiSquare, own: Vector, others: Vector, level: float
 ) -> Iterator[Finding]:
-    """More faults than the others have; fewer are no fault."""
+    """More faults than the others have; fewer are no fault.
+
+    Faults are rare, so their chance is exact and not that of chi-square.
+    """
     mine, theirs = own.sum(axis=0), others.sum(axis=0)
     often, usual = mine[1] / mine.sum(), theirs[1] / max(1.0, theirs.sum())
-    is_more = found.sign > 0.0 and found.chance / 2 < level
-    if is_more and mine[1] >= _FEWEST_FAULTS and often > _FAULTS * usual:
+    if mine[1] < _FEWEST_FAULTS or often <= _FAULTS * usual:
+        return
+    chance = exact_chance(own, others)
+    if chance < level:
         yield Finding(
             kind,
             f"{often:.1%} of its {mine.sum():.0f} batches had {what}, of the others' {usual:.1%} "
-            f"({found.residual:.1f} deviations, p = {found.chance / 2:.1g})",
+            f"({found.residual:.1f} deviations, p = {chance:.1g})",
         )
+
+
+def exact_chance(own: Vector, others: Vector) -> float:
+    """The chance that the first row has at least as many in its second column, (groups, 2) each.
+
+    For fixed margins every group is hypergeometric, and the sum of all is their convolution (Gart
+    1970; Mehta, Patel & Gray 1985).
+    """
+    least, chances = 0, np.ones(1)
+    for (good, bad), (other_good, other_bad) in zip(own, others, strict=True):
+        size, faults = round(good + bad), round(bad + other_bad)
+        free = round(other_good + other_bad) + size - faults
+        first = max(0, size - free)
+        ways = [
+            _ways(faults, n) + _ways(free, size - n) for n in range(first, min(size, faults) + 1)
+        ]
+        weights = np.exp(np.array(ways) - max(ways))
+        least, chances = least + first, np.convolve(chances, weights / weights.sum())
+    return float(chances[round(own[:, 1].sum()) - least :].sum())
+
+
+def _ways(n: int, k: int) -> float:
+    """The logarithm of the number of ways to choose k of n."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def _least_chance(report: MachineReport) -> float:

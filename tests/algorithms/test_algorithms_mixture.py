@@ -7,6 +7,7 @@ import pytest
 from outcomes import generator, problem, tallies, walked
 
 from spsa.algorithms import Outcome, Problem, Rule, Vector, create
+from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
 from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
 
@@ -241,3 +242,18 @@ def test_a_thousand_parameters_are_saved_in_little_space() -> None:
     of = rule(problem(np.zeros(1000)))
     dumped = of.dump(of.start())
     assert sum(len(str(value)) for value in dumped.values()) < 800_000
+
+
+def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta() -> None:
+    of = rule(problem(np.array([0.5, -1.0])))
+    state = told(of, *(played(np.array([0.5, -1.0]), np.array([2.0, 1.0]), GOOD) for _ in range(9)))
+    same = Carry(source=np.arange(2), scale=np.ones(2), value=np.zeros(2), doubt=2.0)
+    after = of.carried(state, same)
+    moving = np.array([s > 0 for _, _, s, _ in BANK])
+    assert of.theta(after) == pytest.approx(of.theta(state))
+    assert after.best == pytest.approx(state.best)
+    assert (after.variance[moving] > state.variance[moving]).all()
+    assert (after.variance[moving] < 1.0).all()
+    assert (after.variance[~moving] == 0.0).all()
+    apart = after.mean[~moving] - of.theta(after)
+    assert apart == pytest.approx(np.tile(apart[0], (len(apart), 1)))

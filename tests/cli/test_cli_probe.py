@@ -30,7 +30,7 @@ for line in sys.stdin:
                 sys.exit(3)
             score = OPTIONS["alive"] + 4 * OPTIONS["strong"] + min(OPTIONS["clamped"], 40)
             if "noise" in sys.argv:
-                score += random.randrange(10**6)
+                score += random.randrange(9_000)
             print(f"info depth 1 nodes 100 score cp {score}")
             print("bestmove", "e2e4" if OPTIONS["strong"] <= 30 else "d2d4", flush=True)
         case ["quit"]:

@@ -18,6 +18,7 @@ from spsa.report.alarm_watch import set_aside
 from spsa.report.history import history
 from spsa.report.machines import (
     cochran_mantel_haenszel,
+    exact_chance,
     machine_reports,
     of_machines,
 )
@@ -55,6 +56,17 @@ def test_what_only_one_side_has_played_says_nothing() -> None:
     others = np.array([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0], [4.0, 4.0, 0.0]])
     assert cochran_mantel_haenszel(own, others).value == pytest.approx(0.0)
     assert cochran_mantel_haenszel(own, others * 0.0).chance == pytest.approx(1.0)
+
+
+def test_the_exact_chance_is_fishers() -> None:
+    """The lady tasting tea guessed all of four cups, or three (Fisher 1935): 1/70 and 17/70."""
+    for right, chance in ((4.0, 1 / 70), (3.0, 17 / 70)):
+        said_milk, said_tea = np.array([[4 - right, right]]), np.array([[right, 4 - right]])
+        assert exact_chance(said_milk, said_tea) == pytest.approx(chance)
+    both = exact_chance(np.array([[0.0, 4.0]] * 2), np.array([[4.0, 0.0]] * 2))
+    assert both == pytest.approx(1 / 70**2), "two groups"
+    alone = np.array([[3.0, 2.0], [0.0, 0.0]])
+    assert exact_chance(alone, alone[::-1]) == pytest.approx(1.0), "nobody to compare with"
 
 
 def part(

@@ -129,7 +129,7 @@ def test_the_summary_is_in_sentences(read: Reader) -> None:
     assert "run first: paused, 5 of 5 iterations applied, 40 games, mixture, seed 42" in said
     assert "because: for a reason" in said
     assert "strength: tuned against start, games 8" in said
-    assert "only a validation measures it" in said
+    assert "only a validation measures it" in said and "verdict: " in said
 
 
 def test_how_to_reproduce_it_is_said(read: Reader) -> None:

@@ -4,21 +4,22 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 
 import spsa.builds.sources.literal as literal
-from spsa.builds.sources import c, rust
+from spsa.builds.sources.c import parse as parse_c
 from spsa.builds.sources.file import SourceConstant, SourceFile
 from spsa.builds.sources.lookup import Element, element, elements
+from spsa.builds.sources.rust import parse as parse_rust
 from spsa.builds.sources.shape import Opaque, literals
 from spsa.core.params import SOURCE_SUFFIXES, Location, Number, Space, assignments, target
 from spsa.errors import TuningError
 
 _PARSERS: Mapping[str, Callable[[str, str], SourceFile]] = {
-    suffix: rust.parse if suffix == "rs" else c.parse for suffix in SOURCE_SUFFIXES
+    suffix: parse_rust if suffix == "rs" else parse_c for suffix in SOURCE_SUFFIXES
 }
 
 
 def parse(text: str, name: str = "the constants file") -> SourceFile:
     """Read a file, called `name` in messages; one whose name tells no language is Rust."""
-    return _PARSERS.get(name.rpartition(".")[2], rust.parse)(text, name)
+    return _PARSERS.get(name.rpartition(".")[2], parse_rust)(text, name)
 
 
 class RewriteDiffers(TuningError):
