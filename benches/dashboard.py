@@ -110,7 +110,7 @@ def make(url: str, length: int, parameters: int) -> None:
     upgrade(url)
     with open_store(url, durable=False) as store:
         run = store.create_run(_new_run(_space(parameters), length))
-        master = store.acquire(run.id, "bench", LEASE)
+        master = store.acquire_master_lease(run.id, "bench", LEASE)
         register(store, WORKERS)
         store.open_iteration(master, _iteration(run, 1))
         for n in range(1, 1 + BATCHES):

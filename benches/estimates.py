@@ -14,8 +14,8 @@ import numpy as np
 
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
 from spsa.algorithms.observing import Observation, observed
-from spsa.lab.planning.prospect import Prospect
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
+from spsa.lab.planning.recovery import EngineAssumptions
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 _REACH = 8.0  # bounds, in steps from the start
 
@@ -28,7 +28,7 @@ class Case:
     parameters: int
     iterations: int
     pairs: int
-    prospect: Prospect
+    prospect: EngineAssumptions
 
     def problem(self, runs: int) -> Problem:
         start = np.zeros((runs, self.parameters))
@@ -48,21 +48,21 @@ CASES = (
         parameters=7,
         iterations=24,
         pairs=30,
-        prospect=Prospect(elo_to_gain=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
+        prospect=EngineAssumptions(elo_to_gain=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
     ),
     Case(
         name="67 x 150 games, 16 parameters, 15 Elo",
         parameters=16,
         iterations=67,
         pairs=75,
-        prospect=Prospect(elo_to_gain=15, draw_rate=0.5),
+        prospect=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
     ),
     Case(
         name="250 x 150 games, 5 parameters, 15 Elo",
         parameters=5,
         iterations=250,
         pairs=75,
-        prospect=Prospect(elo_to_gain=15, draw_rate=0.5),
+        prospect=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
     ),
 )
 
@@ -86,8 +86,10 @@ def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     problem = case.problem(runs)
     engine = case.prospect.engines(problem, runs, np.random.default_rng([seed, 0]))
     watched = observed(create(rule, {}, problem), problem)
-    race = Race(problem=problem, engine=engine, games=SimulatedGames(case.prospect.draw_rate))
-    states: Iterator[Observation] = race.run(watched, np.random.default_rng([seed, 1]))
+    simulated_run = SimulatedRun(
+        problem=problem, engine=engine, games=SimulatedGames(case.prospect.draw_rate)
+    )
+    states: Iterator[Observation] = simulated_run.run(watched, np.random.default_rng([seed, 1]))
     end = deque(states, maxlen=1).pop()
     averaged, supported = watched.averaged(end), watched.supported(end)
     assert averaged is not None and supported is not None  # there were results

@@ -22,7 +22,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 from spsa.lab.theory import (
     GainDesign,
     Goal,
@@ -143,8 +143,8 @@ def milliseconds_of_a_result(parameters: int, results: int = 200) -> float:
         pairs=75,
     )
     engine = Quadratic(optimum=np.zeros(parameters), curvature=np.full(parameters, 0.05))
-    race = Race(problem=problem, engine=engine, games=SimulatedGames(DRAW_RATE))
-    states = race.run(create("mixture", {}, problem), np.random.default_rng(1))
+    simulated_run = SimulatedRun(problem=problem, engine=engine, games=SimulatedGames(DRAW_RATE))
+    states = simulated_run.run(create("mixture", {}, problem), np.random.default_rng(1))
     next(states)
     return timed(lambda: sum(1 for _ in states)) * 1000
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.mixture import Bank, Mixture
-from spsa.lab.simulation.suite import SIZES, Field, Heat, Suite
+from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.master.gain import Filters, gain_of
 from spsa.master.verdict import MOST_MISFIT, WORTHWHILE, gained, interval_scale
 
@@ -47,31 +47,31 @@ class Judged:
 
 def judged(suite: Suite, most_results: int) -> Iterator[Judged]:
     """All problems of the suite whose runs have at most so many results."""
-    for heat in suite.heats(PAIRS):
-        if heat.iterations <= most_results:
-            yield from _of_heat(suite, heat)
+    for group in suite.groups(PAIRS):
+        if group.iterations <= most_results:
+            yield from _of_heat(suite, group)
 
 
-def _of_heat(suite: Suite, heat: Heat) -> Iterator[Judged]:
-    field = suite.field(heat)
+def _of_heat(suite: Suite, group: ProblemGroup) -> Iterator[Judged]:
+    field = suite.field(group)
     rule = create("mixture", {}, field.problem)
     assert isinstance(rule, Mixture)
-    marks = [max(1, round(part * heat.iterations)) for part in PARTS]
+    marks = [max(1, round(part * group.iterations)) for part in PARTS]
     states = {
         k: state
-        for k, state in enumerate(field.race(1).run(rule, suite.games(heat)), 1)
+        for k, state in enumerate(field.simulated_run(1).run(rule, suite.games(group)), 1)
         if k in marks
     }
     gains = {k: _gain(field, rule.theta(state)) for k, state in states.items()}
     for k, after in zip(marks, [*marks[1:], 0], strict=True):
-        for i in range(len(heat.families) * heat.problems):
-            family = heat.families[i // heat.problems]
+        for i in range(len(group.families) * group.problems):
+            family = group.families[i // group.problems]
             later = gains[after][i] - gains[k][i] if after == 2 * k else None
             yield _judged(family, _one(rule, states[k], i), k, float(gains[k][i]), later)
 
 
-def _gain(field: Field, theta: Vector) -> Vector:
-    engine, start = field.terrain.engine, field.terrain.start
+def _gain(field: ProblemSet, theta: Vector) -> Vector:
+    engine, start = field.losses.engine, field.losses.start
     gain: Vector = (engine.elo(theta) - engine.elo(start))[:, 0]
     return gain
 

@@ -39,7 +39,7 @@ def make(url: str, length: int) -> None:
     upgrade(url)
     with open_store(url, durable=False) as store:
         run = store.create_run(new_run("bench", length + 1))
-        master = store.acquire(run.id, "bench", LEASE)
+        master = store.acquire_master_lease(run.id, "bench", LEASE)
         register(store, WORKERS)
         _play_one(store, master, run)
         if length > 1:
@@ -55,7 +55,7 @@ def measure(url: str) -> tuple[float, float]:
     """Milliseconds of the median tick, and of the median status."""
     with open_store(url) as store:
         run = store.run()
-        master = store.acquire(run.id, "bench", LEASE)
+        master = store.acquire_master_lease(run.id, "bench", LEASE)
         return (
             _median(lambda: store.tick(master, LEASE)),
             _median(lambda: status(store, store.run())),

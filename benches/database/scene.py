@@ -101,7 +101,7 @@ def make(url: str, size: Size) -> None:
     upgrade(url)
     with open_store(url, durable=False) as store:
         run = store.create_run(new_run("bench", size.iterations + 1))
-        master = store.acquire(run.id, "bench", LEASE)
+        master = store.acquire_master_lease(run.id, "bench", LEASE)
         for k in range(1, size.iterations + 1):
             store.open_iteration(master, new_iteration(k, 0, games=2 * size.batches))
         register(store, size.workers)

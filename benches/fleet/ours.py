@@ -102,7 +102,7 @@ def _moving(
     stopping = threading.Event()
     mover = Master(
         store=store,
-        master_lease=store.acquire(run.id, "bench", 3600),
+        master_lease=store.acquire_master_lease(run.id, "bench", 3600),
         tuning=rules,
         settings=settings,
         delivery=SleepingDelivery(scene),

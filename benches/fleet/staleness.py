@@ -13,10 +13,10 @@ import click
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.comparison import ENTRANTS, IDLE, Found, found, wide
-from spsa.lab.simulation.race import final
-from spsa.lab.simulation.suite import SIZES, STEEP, Heat, Suite
+from spsa.lab.planning.games_needed import depth_after
+from spsa.lab.simulation.comparison import COMPARED_RULES, NO_ELO_TO_GAIN, MeanAndError, found, wide
+from spsa.lab.simulation.simulated_run import final
+from spsa.lab.simulation.suite import SIZES, STEEP, ProblemGroup, Suite
 
 RULE = "mixture"
 MISJUDGED = "misjudged"
@@ -68,20 +68,24 @@ def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
     )
     suite = Suite(seed=1, half="judge", size=size)
     parts: dict[str, list[Vector]] = {}
-    for heat in suite.heats(case.pairs):
-        if STEEP not in heat.families:
-            for family, part in _raced(suite, heat, depth, case.growing):
+    for group in suite.groups(case.pairs):
+        if STEEP not in group.families:
+            for family, part in _raced(suite, group, depth, case.growing):
                 parts.setdefault(family, []).append(part)
-    return {family: np.concatenate(each) for family, each in parts.items() if family != IDLE}
+    return {
+        family: np.concatenate(each) for family, each in parts.items() if family != NO_ELO_TO_GAIN
+    }
 
 
-def _raced(suite: Suite, heat: Heat, depth: int, growing: bool) -> Iterator[tuple[str, Vector]]:
-    field = suite.field(heat)
-    entrant = ENTRANTS[RULE](field, wide(field.problem))
-    race = replace(field.race(depth), grows=depth_after if growing else None)
-    state = final(race, entrant, suite.games(heat))
-    parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
-    return zip(heat.families, parts, strict=True)
+def _raced(
+    suite: Suite, group: ProblemGroup, depth: int, growing: bool
+) -> Iterator[tuple[str, Vector]]:
+    field = suite.field(group)
+    played_rule = COMPARED_RULES[RULE](field, wide(field.problem))
+    simulated_run = replace(field.simulated_run(depth), grows=depth_after if growing else None)
+    state = final(simulated_run, played_rule, suite.games(group))
+    parts = np.split(field.recovered(played_rule.theta(state)), len(group.families))
+    return zip(group.families, parts, strict=True)
 
 
 def row(case: Case, problems: int) -> str:
@@ -100,7 +104,7 @@ def row(case: Case, problems: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _shown(measured: Found, sign: str) -> str:
+def _shown(measured: MeanAndError, sign: str) -> str:
     return f"{measured.mean:{sign}.4f} ± {measured.error:.4f}"
 
 

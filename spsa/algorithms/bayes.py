@@ -25,8 +25,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported, tau2
 from spsa.algorithms.gains import C_END, GAMMA, decayed
+from spsa.algorithms.outcome_elo import reported, tau2
 from spsa.algorithms.rule import (
     Belief,
     Outcome,

@@ -24,8 +24,8 @@ import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.memory import packed, restored, shapes
 from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector, total
+from spsa.algorithms.state_json import packed, restored, shapes
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

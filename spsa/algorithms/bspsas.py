@@ -23,8 +23,8 @@ import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.memory import restored, shapes
 from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector
+from spsa.algorithms.state_json import restored, shapes
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported
+from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
     Method,
     Outcome,

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported
 from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
+from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State, signs
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState

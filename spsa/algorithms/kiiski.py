@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms.evidence import reported
+from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState

@@ -50,8 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.evidence import reported, tau2
-from spsa.algorithms.memory import packed, restored, shapes
+from spsa.algorithms.outcome_elo import reported, tau2
 from spsa.algorithms.rule import (
     Belief,
     Method,
@@ -64,6 +63,7 @@ from spsa.algorithms.rule import (
     signs,
     total,
 )
+from spsa.algorithms.state_json import packed, restored, shapes
 from spsa.errors import UnusableState
 
 _ELO = 10.0 ** np.arange(-1.0, 2.75, 0.5)  # H: Elo lost one step away in every parameter

@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.memory import packed, restored
 from spsa.algorithms.registry import create
 from spsa.algorithms.rule import (
     Belief,
@@ -27,6 +26,7 @@ from spsa.algorithms.rule import (
     State,
     Vector,
 )
+from spsa.algorithms.state_json import packed, restored
 from spsa.errors import UnusableState
 
 _ETA = 3

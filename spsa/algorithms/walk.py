@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.memory import restored, shapes
 from spsa.algorithms.rule import Problem, State, Vector
+from spsa.algorithms.state_json import restored, shapes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

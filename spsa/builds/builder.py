@@ -16,11 +16,11 @@ from queue import PriorityQueue
 
 from spsa.builds.artifacts import sha256_of, verify
 from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
-from spsa.builds.cargo.commands import BuildCancelled, Commands
-from spsa.builds.cargo.key import BuildSettings, Rendered
+from spsa.builds.cargo.build_key import BuildSettings, Rendered
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
 from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
+from spsa.builds.cargo.subprocesses import BuildCancelled, Commands
 from spsa.builds.cargo.tree import disk_faults_told
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.builds.command import CommandRecipe

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.builds.cargo.commands import Commands, Output
-from spsa.builds.cargo.compiler import Compiled
-from spsa.builds.cargo.key import (
+from spsa.builds.cargo.build_key import (
     BuildSettings,
     Rendered,
     digest_of,
     environment_of,
     values_of,
 )
+from spsa.builds.cargo.compiler import Compiled
 from spsa.builds.cargo.pinned import Pinned
+from spsa.builds.cargo.subprocesses import Commands, Output
 from spsa.builds.cargo.tree import Entry, tree_at
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.errors import BuildFailed

@@ -7,7 +7,7 @@ from typing import Any
 import tomlkit
 
 from spsa.cli.measuring import Speed
-from spsa.lab.planning.question import Fleet, Shape, pace
+from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 
 _BETWEEN_SECONDS = 1.0  # from the last game of an iteration to its step and the next build
 
@@ -43,7 +43,7 @@ def chosen_size(speed: Speed, slots: int, batch_games: int, seconds: float) -> S
 
 def _seconds(size: Size, speed: Speed, slots: int, batch_games: int) -> float:
     shape = Shape(iterations=size.iterations, games=size.games, batch_games=batch_games, depth=1)
-    fleet = Fleet(concurrency=slots, build_seconds=speed.builds + _BETWEEN_SECONDS)
+    fleet = Capacity(concurrency=slots, build_seconds=speed.builds + _BETWEEN_SECONDS)
     match = replace(shape, iterations=1, games=size.match_games)
     return pace(shape, fleet, speed.game).run + pace(match, fleet, speed.game).run
 

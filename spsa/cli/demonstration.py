@@ -38,11 +38,11 @@ from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import Prepared, checked_space, prepare
 from spsa.report.drawing import Kind
-from spsa.report.page import WITHOUT_PICTURES, page
+from spsa.report.export_html import WITHOUT_PICTURES, page
+from spsa.report.export_json import report
 from spsa.report.parameters import parameters
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.runs import duration
-from spsa.report.summary import report
 from spsa.report.text import elo_text, number, score, terminal
 from spsa.security.files import write_whole
 

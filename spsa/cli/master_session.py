@@ -76,7 +76,7 @@ class HeldRun:
     stopping: threading.Event
 
 
-PATIENCE = LEASE_SECONDS + 2 * POLL_SECONDS
+LEASE_WAIT_SECONDS = LEASE_SECONDS + 2 * POLL_SECONDS
 """Seconds after which the lease of a master that died has run out."""
 
 
@@ -87,15 +87,18 @@ def held_run(
     run: Run,
     console: Console,
     stopping: threading.Event,
-    patience: float = PATIENCE,
+    longest_wait: float = LEASE_WAIT_SECONDS,
 ) -> Iterator[HeldRun]:
-    """The seat of a run's master, after at most `patience` seconds of waiting for another one."""
-    master_lease = _acquired(store, run, stopping, patience)
+    """Acquire the master lease of the run, and release it at the end.
+
+    Another master is waited for at most `longest_wait` seconds.
+    """
+    master_lease = _acquired(store, run, stopping, longest_wait)
     try:
         yield HeldRun(store, config, master_lease, console, stopping)
     finally:
         try:
-            store.resign(master_lease)
+            store.release_master_lease(master_lease)
         except DatabaseUnreachable as error:
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
 
@@ -117,20 +120,22 @@ class LeaseWatch:
         return self._end if time.monotonic() - self._since > LEASE_SECONDS else None
 
 
-def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float) -> MasterLease:
+def _acquired(
+    store: Store, run: Run, stopping: threading.Event, longest_wait: float
+) -> MasterLease:
     me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    end = time.monotonic() + patience
+    end = time.monotonic() + longest_wait
     waiting = False
     watch = LeaseWatch()
     while not stopping.is_set():
         try:
-            return store.acquire(run.id, me, LEASE_SECONDS, watch.abandoned())
+            return store.acquire_master_lease(run.id, me, LEASE_SECONDS, watch.abandoned())
         except MasterLeaseLost as error:
             watch.saw(error.lease_end)
             if time.monotonic() > end:
                 raise
             if not waiting:
-                limit = "" if patience == inf else f" for up to {patience:.0f} s"
+                limit = "" if longest_wait == inf else f" for up to {longest_wait:.0f} s"
                 echo(f"{error}; standing by{limit} to take over from it", err=True)
             waiting = True
         except DatabaseUnreachable:
@@ -140,12 +145,12 @@ def _acquired(store: Store, run: Run, stopping: threading.Event, patience: float
     raise click.Abort
 
 
-def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
+def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
         echo(f"note: {note}", err=True)
-    store, params = seat.store, seat.config.params_path
-    name, sign = prepared.run.name, signer(seat.config)
+    store, params = held.store, held.config.params_path
+    name, sign = prepared.run.name, signer(held.config)
 
     def project(run: Run) -> None:
         try:
@@ -153,19 +158,19 @@ def tune(seat: HeldRun, prepared: Prepared) -> RunStatus | None:
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
             echo(f"theta is not written for now: {error}", err=True)
 
-    with progress_of(store, prepared.run, seat.console) as progress:
+    with progress_of(store, prepared.run, held.console) as progress:
         project(store.run(name))
         ended = Master(
             store=store,
-            master_lease=seat.master_lease,
+            master_lease=held.master_lease,
             tuning=prepared.tuning,
             settings=prepared.settings,
             delivery=prepared.delivery,
             watcher=progress,
             project=project,
-            stopping=seat.stopping,
+            stopping=held.stopping,
             sign=sign,
-            background=_background(seat.config, prepared.run),
+            background=_background(held.config, prepared.run),
             usual_build=Builds.from_json(prepared.run.builds).usual,
         ).run()
         project(store.run(name))
@@ -179,7 +184,7 @@ def tuned_against_start(run: Run) -> PlayedValues:
 
 
 def play_match(
-    seat: HeldRun,
+    held: HeldRun,
     run: Run,
     sides: PlayedValues,
     games: int,
@@ -195,7 +200,7 @@ def play_match(
         compared: what the sides are; theta against the start unless given.
         k: the result that plus holds; the last one unless given.
     """
-    prepared = reopened(seat.config, run)
+    prepared = reopened(held.config, run)
     own = terms.time_control == run.terms.time_control
     match = ValidationMatch(
         plus=sides.plus,
@@ -209,10 +214,10 @@ def play_match(
         ),
         k=k,
     )
-    sign = signer(seat.config)
-    with progress_of(seat.store, run, seat.console) as shown:
+    sign = signer(held.config)
+    with progress_of(held.store, run, held.console) as shown:
         return validate(
-            seat.store, seat.master_lease, prepared.delivery, match, shown, seat.stopping, sign
+            held.store, held.master_lease, prepared.delivery, match, shown, held.stopping, sign
         )
 
 

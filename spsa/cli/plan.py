@@ -17,19 +17,19 @@ from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs
+from spsa.lab.planning.games_needed import depth_limit
 from spsa.lab.planning.plan import plan as planned
-from spsa.lab.planning.precision import Precise, precise
-from spsa.lab.planning.prospect import RunDesign, coarser
-from spsa.lab.planning.question import (
+from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
-    Fleet,
-    Question,
+    Capacity,
+    PlanInputs,
     Shape,
     demand_of,
     game_seconds,
 )
-from spsa.lab.planning.supply import depth_limit
+from spsa.lab.planning.precision import PrecisionDesign, precise
+from spsa.lab.planning.recovery import RunDesign, coarser
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
@@ -62,7 +62,7 @@ class Assumed:
 class Known:
     """The question, where its figures come from, and how many iterations were simulated as one."""
 
-    question: Question
+    question: PlanInputs
     sources: tuple[str, ...]
     merged: int
 
@@ -107,7 +107,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
     seconds, time_source = _seconds(config, assumed, past, tried)
     draws, draws_source = _draws(assumed, past.costs)
     builds, builds_source = _builds(config, assumed, past, tried)
-    fleet = Fleet(
+    fleet = Capacity(
         concurrency=concurrency,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
@@ -115,7 +115,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
     shape = _shape(config, fleet, seconds)
     design, merged = _design(config, space, shape)
     return Known(
-        question=Question(
+        question=PlanInputs(
             space=space,
             design=design,
             shape=shape,
@@ -132,8 +132,8 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
 
 
 def precision_asked(
-    question: Question, precision: float | None, confidence: float
-) -> tuple[Precise, ...]:
+    question: PlanInputs, precision: float | None, confidence: float
+) -> tuple[PrecisionDesign, ...]:
     """The designs of the theory, for the rule it is about; none for any other."""
     if question.design.algorithm == "constant":
         return tuple(precise(question, precision, confidence))
@@ -145,7 +145,7 @@ def precision_asked(
     return ()
 
 
-def _shape(config: Config, fleet: Fleet, seconds: float | None) -> Shape:
+def _shape(config: Config, fleet: Capacity, seconds: float | None) -> Shape:
     """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
     games, depth = config.games, config.games.iterations_in_flight
     shape = Shape(

@@ -9,13 +9,13 @@ import click
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.csv_files import csv_files
-from spsa.report.summary import report as look
+from spsa.report.export_csv import csv_files
+from spsa.report.export_json import report as look
 from spsa.report.text import sentence, terminal
 from spsa.security.files import write_whole
 
 if TYPE_CHECKING:
-    from spsa.report.summary import Report
+    from spsa.report.export_json import Report
 
 
 @click.command()
@@ -65,7 +65,7 @@ def report(
 
 def _page(found: "Report", file: Path) -> Path:
     # Loading jinja2 and what draws takes a second.
-    from spsa.report.page import page
+    from spsa.report.export_html import page
 
     with working("drawing"):
         content = page(found).encode()

@@ -70,17 +70,17 @@ def run(
             store.prioritize(name or found.name, actor(), **wanted)
         prepared = prepare(found, store, name, seed)
         with (
-            held_run(store, found, prepared.run, console, stopping, patience=inf) as seat,
-            watching_alarms(found, seat.master_lease, prepared.run.name),
+            held_run(store, found, prepared.run, console, stopping, longest_wait=inf) as held,
+            watching_alarms(found, held.master_lease, prepared.run.name),
         ):
             tuned = store.run(prepared.run.name)
             if not has_ended(tuned):  # as it may have while this master stood by
-                ended = tune(seat, prepared)
+                ended = tune(held, prepared)
                 if ended is None:
                     return 130
                 tuned = store.run(tuned.name)
                 if ended is RunStatus.FINISHED and found.validation.games:
                     sides, terms = tuned_against_start(tuned), validation_terms(found, tuned.terms)
-                    play_match(seat, tuned, sides, found.validation.games, terms)
+                    play_match(held, tuned, sides, found.validation.games, terms)
         terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

@@ -111,9 +111,9 @@ def validate(
         sides = PlayedValues(plus=plus.values, minus=minus.values)
         compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
         own = validation_terms(found, chosen.terms)
-        with held_run(store, found, chosen, console, stopping) as seat:
+        with held_run(store, found, chosen, console, stopping) as held:
             for terms in _all_terms(own, given["also"]):
-                row = play_match(seat, chosen, sides, wanted, terms, compared, plus.k)
+                row = play_match(held, chosen, sides, wanted, terms, compared, plus.k)
                 if row is None:
                     return 130
                 played.append(row)

@@ -5,14 +5,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from spsa.dashboard import plain, queries
+from spsa.dashboard import json_values, query_string
 from spsa.dashboard.metrics import CONTENT_TYPE, metrics
 from spsa.dashboard.pages import EVENTS, MOST_EVENTS
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.db.store import Run
 from spsa.report.events import to_json as events_json
+from spsa.report.export_json import history_json
 from spsa.report.runs import to_json as runs_json
-from spsa.report.summary import history_json
 
 
 class Api:
@@ -33,37 +33,37 @@ class Api:
 
     def parameter(self, request: Request) -> Response:
         run = self._run(request)
-        view = self._reader.parameter(run, queries.needed(request, "name"))
-        return _json({"run": run.name, **plain.parameter_json(view)})
+        view = self._reader.parameter(run, query_string.needed(request, "name"))
+        return _json({"run": run.name, **json_values.parameter_json(view)})
 
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         views, first_k = self._reader.workers(run)
-        found = [plain.worker_json(view) for view in views]
+        found = [json_values.worker_json(view) for view in views]
         return _json({"run": run.name, "first_k": first_k, "workers": found})
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
-        before = queries.whole(request.query_params.get("before"), "before")
-        limit = queries.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
+        before = query_string.whole(request.query_params.get("before"), "before")
+        limit = query_string.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
         lines = self._reader.iterations(run, before, limit)
-        found = [plain.iteration_json(line) for line in lines]
+        found = [json_values.iteration_json(line) for line in lines]
         return _json({"run": run.name, "iterations": found})
 
     def iteration(self, request: Request) -> Response:
         run = self._run(request)
-        number = queries.whole(queries.needed(request, "number"), "number")
+        number = query_string.whole(query_string.needed(request, "number"), "number")
         view = self._reader.iteration(run, number or 0)
-        return _json({"run": run.name, **plain.iteration_view_json(view)})
+        return _json({"run": run.name, **json_values.iteration_view_json(view)})
 
     def batch(self, request: Request) -> Response:
         run = self._run(request)
-        view = self._reader.batch(run, *queries.place(request))
-        return _json({"run": run.name, **plain.batch_view_json(view)})
+        view = self._reader.batch(run, *query_string.place(request))
+        return _json({"run": run.name, **json_values.batch_view_json(view)})
 
     def events(self, request: Request) -> Response:
         run = self._run(request)
-        last = queries.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
+        last = query_string.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
         events = self._reader.events(run, last)
         return _json({"run": run.name, "events": events_json(events)})
 
@@ -73,8 +73,8 @@ class Api:
         return Response(metrics(runs, live, self._reader.fleet()), media_type=CONTENT_TYPE)
 
     def _run(self, request: Request) -> Run:
-        return self._reader.run(queries.text(request, "run"))
+        return self._reader.run(query_string.text(request, "run"))
 
 
 def _json(value: dict[str, Any]) -> Response:
-    return JSONResponse(plain.plain(value), headers={"Cache-Control": "no-store"})
+    return JSONResponse(json_values.plain(value), headers={"Cache-Control": "no-store"})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
-from spsa.dashboard.plain import without_passwords
+from spsa.dashboard.json_values import without_passwords
 from spsa.db.store import RunOverview
 from spsa.lifecycle import RunStatus
 from spsa.report.alarm import AlarmKind

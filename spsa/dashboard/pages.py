@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from spsa.dashboard import charts, queries
+from spsa.dashboard import charts, query_string
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import render
 from spsa.dashboard.worker_sums import SPAN
@@ -55,10 +55,10 @@ class Pages:
     def parameters(self, request: Request) -> Response:
         run = self._run(request)
         wanted = Wanted(
-            text=queries.text(request, "text") or "",
-            group=queries.text(request, "group") or "",
-            sort=queries.text(request, "sort") or "",
-            descending=queries.text(request, "order") == "descending",
+            text=query_string.text(request, "text") or "",
+            group=query_string.text(request, "group") or "",
+            sort=query_string.text(request, "sort") or "",
+            descending=query_string.text(request, "order") == "descending",
         )
         rows = parameter_rows(self._reader.status(run))
         return _page(
@@ -74,7 +74,7 @@ class Pages:
 
     def parameter(self, request: Request) -> Response:
         run = self._run(request)
-        view = self._reader.parameter(run, queries.needed(request, "name"))
+        view = self._reader.parameter(run, query_string.needed(request, "name"))
         found = self._reader.history(run)
         title = "Its part of the estimated Elo"
         return _page(
@@ -93,8 +93,8 @@ class Pages:
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
-        before = queries.whole(request.query_params.get("before"), "before")
-        limit = queries.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
+        before = query_string.whole(request.query_params.get("before"), "before")
+        limit = query_string.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
         lines = self._reader.iterations(run, before, limit)
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
@@ -102,13 +102,13 @@ class Pages:
 
     def iteration(self, request: Request) -> Response:
         run = self._run(request)
-        number = queries.whole(queries.needed(request, "number"), "number")
+        number = query_string.whole(query_string.needed(request, "number"), "number")
         view = self._reader.iteration(run, number or 0)
         return _page(request, "iteration", run=run, one=view.iteration, batches=view.batches)
 
     def batch(self, request: Request) -> Response:
         run = self._run(request)
-        view = self._reader.batch(run, *queries.place(request))
+        view = self._reader.batch(run, *query_string.place(request))
         return _page(
             request,
             "batch",
@@ -121,13 +121,13 @@ class Pages:
 
     def events(self, request: Request) -> Response:
         run = self._run(request)
-        last = queries.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
+        last = query_string.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
         events = self._reader.events(run, last)
         more = min(MOST_EVENTS, 2 * last) if len(events) == last < MOST_EVENTS else None
         return _page(request, "events", run=run, events=events, more=more, leaves=leaves)
 
     def _run(self, request: Request) -> Run:
-        return self._reader.run(queries.text(request, "run"))
+        return self._reader.run(query_string.text(request, "run"))
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:

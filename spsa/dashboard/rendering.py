@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.dashboard.plain import without_passwords
+from spsa.dashboard.json_values import without_passwords
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, estimated, number, unless_zero
 from spsa.text import LINE_LENGTH, html_with_commands, printable

@@ -20,7 +20,7 @@ from spsa.errors import MasterLeaseLost
 class MasterLeaseQueries(Database):
     """Acquire, check and release the master lease of a run."""
 
-    def acquire(
+    def acquire_master_lease(
         self,
         run_id: int,
         master_id: str,
@@ -66,7 +66,7 @@ class MasterLeaseQueries(Database):
                 raise MasterLeaseLost(f"the master {holder} holds this run", end)
             return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
 
-    def resign(self, master_lease: MasterLease) -> None:
+    def release_master_lease(self, master_lease: MasterLease) -> None:
         """Release the lease, so that the next master need not wait until it expires."""
         with self._write() as connection:
             connection.execute(

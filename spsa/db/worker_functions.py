@@ -16,7 +16,7 @@ from spsa.db.worker_queries import (
     COSTS,
     Outcome,
     WorkerQueries,
-    draw_of,
+    random_fraction,
 )
 
 _CLAIM = sa.text(
@@ -56,7 +56,7 @@ class WorkerFunctions(WorkerQueries):
             "worker_id": worker.id,
             "secret": worker.secret,
             "claim_id": claim_id,
-            "draw": draw_of(claim_id),
+            "draw": random_fraction(claim_id),
             "lease_seconds": lease_seconds,
         }
         with self._call() as connection:

@@ -36,7 +36,7 @@ def statement(name: str, **types: Any) -> sa.TextClause:
     return text.columns(**types) if types else text  # type: ignore[return-value]
 
 
-def draw_of(claim_id: str) -> float:
+def random_fraction(claim_id: str) -> float:
     """The random number in [0, 1) that chooses the run of this claim; repeated, it is the same."""
     return Random(claim_id).random()
 
@@ -274,7 +274,7 @@ def _lease_batch(
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
     several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"draw": draw_of(claim_id)}) if several else None
+    run_id = connection.scalar(_NEXT_RUN, {"draw": random_fraction(claim_id)}) if several else None
     playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
     for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from spsa.algorithms import method
 from spsa.db.store import RunView
-from spsa.lab.planning.question import USUAL_PLIES, game_seconds
-from spsa.lab.planning.supply import Demand, cut, depth_after, depth_limit, evenly
+from spsa.lab.planning.games_needed import GamesNeeded, cut, depth_after, depth_limit, evenly
+from spsa.lab.planning.plan_inputs import USUAL_PLIES, game_seconds
 from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
 from spsa.master.settings import AUTO, RunSettings
@@ -69,9 +69,9 @@ class Pacer:
         """Active slots, or leased batches if they are more because some wait at their worker."""
         return max(view.active_slots, view.leased_batches)
 
-    def _demand(self, view: RunView, slots: int) -> Demand:
+    def _demand(self, view: RunView, slots: int) -> GamesNeeded:
         settings = self.settings
-        return Demand(
+        return GamesNeeded(
             slots=slots,
             game_seconds=view.game_seconds or self._assumed_seconds(),
             games=settings.games_per_iteration,

@@ -31,7 +31,7 @@ from spsa.errors import (
     NothingToDo,
     UnusableState,
 )
-from spsa.lab.planning.supply import depth_limit
+from spsa.lab.planning.games_needed import depth_limit
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, delivery_settings, source_of

@@ -24,7 +24,7 @@ from spsa.db.store import (
     Values,
 )
 from spsa.errors import NothingToDo, TuningError
-from spsa.lab.planning.supply import evenly
+from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Delivery, Sides

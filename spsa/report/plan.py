@@ -8,16 +8,16 @@ from rich.console import Group, RenderableType
 
 from spsa.core.params import Space, target
 from spsa.lab.planning.plan import Plan
-from spsa.lab.planning.precision import Precise
-from spsa.lab.planning.prospect import Recovery
-from spsa.lab.planning.question import Question
+from spsa.lab.planning.plan_inputs import PlanInputs
+from spsa.lab.planning.precision import PrecisionDesign
+from spsa.lab.planning.recovery import Recovery
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural, sentence
 
 
 def planned_text(
-    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+    question: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
 ) -> RenderableType:
     """All of it for a terminal."""
     return Group(
@@ -33,7 +33,7 @@ def planned_text(
     )
 
 
-def _length(question: Question, plan: Plan) -> Iterator[str]:
+def _length(question: PlanInputs, plan: Plan) -> Iterator[str]:
     shape = plan.shape
     games = shape.iterations * shape.games
     yield (
@@ -49,7 +49,7 @@ def _length(question: Question, plan: Plan) -> Iterator[str]:
         )
 
 
-def _recoveries(question: Question, plan: Plan) -> FittedTable:
+def _recoveries(question: PlanInputs, plan: Plan) -> FittedTable:
     table = FittedTable(
         f"what {question.replicas} simulated runs recover",
         (
@@ -93,7 +93,7 @@ def _lines(plan: Plan) -> FittedTable:
     return table
 
 
-def _designs(designs: Sequence[Precise]) -> FittedTable:
+def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
     """What to write into config.toml for a precision, wherever the start is."""
     table = FittedTable(
         f"by theory, for so few Elo left with {designs[0].confidence:.0%}",
@@ -129,7 +129,7 @@ def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
 
 
 def planned_json(
-    question: Question, plan: Plan, sources: Sequence[str], designs: Sequence[Precise]
+    question: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
 ) -> dict[str, Any]:
     """All of it for programs; Elo, seconds, and the units of params.toml."""
     return {

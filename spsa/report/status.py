@@ -47,7 +47,7 @@ class Status:
     workers: tuple[WorkerRow, ...]
     bounded: int
     verdict: Verdict
-    struck: PurgedTotals = _NOTHING_PURGED
+    purged: PurgedTotals = _NOTHING_PURGED
     beside: tuple[RunOverview, ...] = ()  # all runs that want games, where there are several
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
@@ -91,7 +91,7 @@ class Status:
             "games": tally_json(self.games),
             "void_games": self.void_games,
             "bounded_steps": self.bounded,
-            "struck_games": self.struck.games,
+            "struck_games": self.purged.games,
             "purges": run.purges,
             "games_per_second": self.games_per_second,
             "seconds_left": self.seconds_left,
@@ -136,7 +136,7 @@ def status(store: Store, run: Run) -> Status:
         workers=tuple(store.workers()),
         bounded=totals.bounded_steps,
         verdict=verdict(run),
-        struck=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
+        purged=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
         strength=measured_gain(store.match_lines(run.id), least=2),

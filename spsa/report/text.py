@@ -78,13 +78,13 @@ def headlines(status: Status) -> Iterator[str]:
     if status.absent:
         count = sum(worker.games for worker in status.absent)
         yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
-    if status.struck.games:
-        again = f", {status.struck.played_again} of them given out again"
+    if status.purged.games:
+        again = f", {status.purged.played_again} of them given out again"
         yield (
-            f"  {plural(status.struck.games, 'game')} removed by "
-            f"{plural(run.purges, 'purge')}{again if status.struck.played_again else ''}"
+            f"  {plural(status.purged.games, 'game')} removed by "
+            f"{plural(run.purges, 'purge')}{again if status.purged.played_again else ''}"
         )
-    if status.noted + status.struck.emptied < run.applied:
+    if status.noted + status.purged.emptied < run.applied:
         yield (
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
             "the run was begun by a program that kept none"

@@ -6,7 +6,7 @@ from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Bspsas, Prior, Vector, create, sigma_of
 from spsa.core.scoring import score_of_elo
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 PAIR_WON = (0, 0, 0, 1, 0)  # w = 1
 SIGMA = np.array([5.0, 7.0, 9.0, 4.0, 12.0])
@@ -168,8 +168,10 @@ def test_with_the_truth_told_theta_comes_as_close_as_was_believed() -> None:
     start = np.zeros((200, N))
     engine = Quadratic(optimum=rng.normal(0, s, start.shape), curvature=np.full(N, h))
     rule = told(Prior(sigma=sigma_of(h), distance=s), start)
-    race = Race(problem=rule.problem, engine=engine, games=SimulatedGames(draw_rate=0.6))
-    belief = rule.belief(final(race, rule, rng))
+    simulated_run = SimulatedRun(
+        problem=rule.problem, engine=engine, games=SimulatedGames(draw_rate=0.6)
+    )
+    belief = rule.belief(final(simulated_run, rule, rng))
     z = (engine.optimum - belief.mean) / belief.deviation
     assert np.mean(belief.deviation) < 0.5 * s
     assert 0.9 < np.mean(z**2) < 1.3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
 from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
-from spsa.algorithms.memory import alike, packed
 from spsa.algorithms.rule import State
+from spsa.algorithms.state_json import alike, packed
 from spsa.algorithms.tuning import PlayedGames, tuning
 from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.core.scoring import Tally

@@ -9,7 +9,7 @@ from outcomes import generator, problem, tallies, walked
 from spsa.algorithms import Outcome, Problem, Rule, Vector, create
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 ELO = [10 ** (-1 + q / 2) for q in range(8)]
 KINDS = [(0.0, 1.0, 2 / 9), (0.4, 1.0, 2 / 9), (0.9, 1.0, 2 / 9), (0.0, 0.0, 1 / 3)]
@@ -219,8 +219,8 @@ def test_a_tuned_engine_is_left_alone() -> None:
     at_best = problem(start, iterations=100, pairs=75)
     engine = Quadratic(optimum=start, curvature=np.full(10, 2.0))
     of = rule(at_best)
-    race = Race(problem=at_best, engine=engine, games=SimulatedGames(0.6))
-    lost = -engine.elo(of.theta(final(race, of, np.random.default_rng(3))))
+    simulated_run = SimulatedRun(problem=at_best, engine=engine, games=SimulatedGames(0.6))
+    lost = -engine.elo(of.theta(final(simulated_run, of, np.random.default_rng(3))))
     assert lost.mean() < 0.15
     assert lost.max() < 2.0
 
@@ -232,7 +232,7 @@ def test_intervals_cover_what_they_say_or_more() -> None:
     curvature = np.exp(0.5 * rng.standard_normal(start.shape))
     engine = Quadratic(optimum=np.zeros(8), curvature=curvature)
     of = rule(tuned)
-    state = final(Race(problem=tuned, engine=engine, games=SimulatedGames(0.6)), of, rng)
+    state = final(SimulatedRun(problem=tuned, engine=engine, games=SimulatedGames(0.6)), of, rng)
     belief = of.belief(state)
     assert belief is not None
     assert (np.abs(belief.mean) < 1.96 * belief.deviation).mean() > 0.92

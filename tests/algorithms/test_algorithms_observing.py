@@ -12,7 +12,7 @@ from outcomes import START, generator, outcome, problem, tallies
 from spsa.algorithms import Outcome, algorithms, create
 from spsa.algorithms.observing import Observation, Observed, noted, observed, without_notes
 from spsa.errors import UnusableState
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 PROBLEM = problem()
 WITHOUT_BELIEF = [
@@ -106,8 +106,8 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
     slow = problem(start, iterations=150)
     engine = Quadratic(optimum=np.zeros(6), curvature=np.full(6, 2.0))
     rule = observed(create("spsa", {"noise_walk": 0.2}, slow), slow)
-    race = Race(problem=slow, engine=engine, games=SimulatedGames(0.5))
-    state = deque(race.run(rule, rng), maxlen=1).pop()
+    simulated_run = SimulatedRun(problem=slow, engine=engine, games=SimulatedGames(0.5))
+    state = deque(simulated_run.run(rule, rng), maxlen=1).pop()
     supported = rule.supported(state)
     assert supported is not None
     lost = {

@@ -16,7 +16,7 @@ from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import FLEETS, Outcome, Scene, overlap
 from spsa.core.game_settings import TimeControl
 from spsa.db import migrate
-from spsa.lab.simulation.race import Race
+from spsa.lab.simulation.simulated_run import SimulatedRun
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Job, JobDone, PairPlayed
 from worker.uci.engine import EngineSpec, UciTimeouts
@@ -100,7 +100,7 @@ def test_depth_at_once_and_depth_that_grows_are_measured_against_the_same() -> N
 def test_a_race_is_as_deep_as_its_results_allow(grows, deepest) -> None:  # type: ignore[no-untyped-def]
     asked, told = [], []
 
-    class Noting(Race):
+    class Noting(SimulatedRun):
         def _realised(self, asking, rng):  # type: ignore[no-untyped-def]
             return asking
 
@@ -120,6 +120,6 @@ def test_a_race_is_as_deep_as_its_results_allow(grows, deepest) -> None:  # type
             return outcome, None
 
     problem = type("P", (), {"iterations": 9})()
-    race = Noting(problem=problem, engine=None, games=None, depth=4, grows=grows)  # type: ignore[arg-type]
-    assert list(race.run(Rule(), None)) == list(range(1, 10))  # type: ignore[arg-type]
+    simulated_run = Noting(problem=problem, engine=None, games=None, depth=4, grows=grows)  # type: ignore[arg-type]
+    assert list(simulated_run.run(Rule(), None)) == list(range(1, 10))  # type: ignore[arg-type]
     assert max(k - results for k, results in asked) == deepest

@@ -153,7 +153,7 @@ def test_a_match_of_another_theta_is_told(house, store, capsys):
     run = house.now()
     space = Space.from_json(run.space)
     number = store.open_iteration(
-        store.acquire(run.id, "m", LEASE),
+        store.acquire_master_lease(run.id, "m", LEASE),
         new_validation(
             opened_on=run.applied,
             opened_purges=run.purges,

@@ -12,7 +12,7 @@ from tuned import play, space_from, tuned, validated
 
 from spsa.cli import demonstration, execute
 from spsa.db.store import open_store
-from spsa.report import page as page_module
+from spsa.report import export_html as page_module
 from spsa.report.text import terminal
 
 FORMULA = "=cmd|'/c calc'!A1"

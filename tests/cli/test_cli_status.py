@@ -77,7 +77,7 @@ STATES: dict[str, Callable[[Stage], object]] = {
     "paused": lambda stage: stage.store.pause("first", "me", "for [/a] :reason:"),
     "stopped": lambda stage: (stage.open(), stage.store.stop("first", "me", "enough")),
     "finished": finish,
-    "without a master": lambda stage: stage.store.resign(stage.master),
+    "without a master": lambda stage: stage.store.release_master_lease(stage.master),
     "in validation": lambda stage: (
         finish(stage),
         stage.store.open_iteration(stage.master, new_validation(k=None, opened_on=3)),

@@ -141,7 +141,7 @@ def test_what_makes_no_sense_is_usage(
 def test_the_theta_that_is_asked_for_is_validated(
     tuned: Stage, options: tuple[str, ...], plus: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tuned.store.resign(tuned.master)
+    tuned.store.release_master_lease(tuned.master)
     asked: list[PlayedValues] = []
 
     def play_match(_seat: Any, _run: Any, sides: PlayedValues, *_: Any) -> None:
@@ -247,7 +247,7 @@ def test_the_state_of_another_rule_ends_in_a_sentence(project: Path, fresh: Stag
     fresh.open()
     fresh.play()
     fresh.apply(state=other.start()[1])
-    fresh.store.resign(fresh.master)
+    fresh.store.release_master_lease(fresh.master)
     done = call(master("run", "--run", "first"), project)
     assert done.returncode == 2
     assert "spsa cannot use the saved state: theta is missing" in done.stderr

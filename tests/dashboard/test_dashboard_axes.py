@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
 from spsa.dashboard.axes import Scale, band, polyline, span, ticks
-from spsa.dashboard.plain import plain, without_passwords
+from spsa.dashboard.json_values import plain, without_passwords
 
 ORDINARY = floats(-1e12, 1e12)
 

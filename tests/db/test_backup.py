@@ -57,7 +57,9 @@ def of_the_copy(url: str) -> dict[str, float]:
             sql.expire(row.id)
         sql.expire(run_id=run.id)
         worker = store.register_worker(new_worker())
-        theta = played(Stage(store, run, store.acquire(run.id, "m2", LEASE), worker), ITERATIONS)
+        theta = played(
+            Stage(store, run, store.acquire_master_lease(run.id, "m2", LEASE), worker), ITERATIONS
+        )
     assert broken(sql) == []
     sql.close()
     return theta

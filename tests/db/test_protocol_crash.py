@@ -46,7 +46,7 @@ class Player:
 
     def _life(self):
         run = self.store.find_run(self.name) or self.insist(self._create)
-        master = self.insist(lambda: self.store.acquire(run.id, "m1", LEASE))
+        master = self.insist(lambda: self.store.acquire_master_lease(run.id, "m1", LEASE))
         worker = self.insist(lambda: self.store.register_worker(new_worker()))
         while True:
             view = self.insist(lambda: self.store.tick(master, LEASE))

@@ -139,7 +139,7 @@ class World:
         lead = hand.master_lease
         if lead is None:
             yield lambda: replace(
-                hand, master_lease=self.store.acquire(self.run.id, f"m{place}", LEASE)
+                hand, master_lease=self.store.acquire_master_lease(self.run.id, f"m{place}", LEASE)
             )
             return
         yield lambda: replace(hand, view=self.store.tick(lead, LEASE))
@@ -279,7 +279,10 @@ def finish(store: Store, run_id: int) -> None:
     """Undisturbed, by a master and a worker that nobody knew before."""
     if store.run("first").status is RunStatus.FINISHED:
         return
-    lead, worker = store.acquire(run_id, "rescue", LEASE), store.register_worker(new_worker("r"))
+    lead, worker = (
+        store.acquire_master_lease(run_id, "rescue", LEASE),
+        store.register_worker(new_worker("r")),
+    )
     for _ in range(5):
         move(store, lead, store.tick(lead, LEASE))
         claim = store.claim(uuid.uuid4().hex, worker, LEASE)

@@ -29,9 +29,9 @@ def iterations(run):
 def test_only_one_master_at_a_time(store, expire):
     run = stage(store)
     with pytest.raises(MasterLeaseLost, match="m1"):
-        store.acquire(run.run.id, "m2", LEASE)
+        store.acquire_master_lease(run.run.id, "m2", LEASE)
     expire(run_id=run.run.id)
-    second = store.acquire(run.run.id, "m2", LEASE)
+    second = store.acquire_master_lease(run.run.id, "m2", LEASE)
     assert second.epoch == run.master.epoch + 1
 
 
@@ -39,11 +39,11 @@ def test_a_lease_from_before_the_clock_was_set_back_does_not_block_the_run(store
     run = stage(store)
     sql("UPDATE spsa_run SET lease_expires_at = '2500-01-01 00:00:00.000'")
     with pytest.raises(MasterLeaseLost, match="m1") as refused:
-        store.acquire(run.run.id, "m2", LEASE)
+        store.acquire_master_lease(run.run.id, "m2", LEASE)
     end = refused.value.lease_end
-    assert store.acquire(run.run.id, "m2", LEASE, end).epoch == run.master.epoch + 1
+    assert store.acquire_master_lease(run.run.id, "m2", LEASE, end).epoch == run.master.epoch + 1
     with pytest.raises(MasterLeaseLost, match="m2"):
-        store.acquire(run.run.id, "m3", LEASE, end)
+        store.acquire_master_lease(run.run.id, "m3", LEASE, end)
 
 
 def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, monkeypatch):
@@ -55,7 +55,7 @@ def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, m
     for second in range(8):
         sql("UPDATE spsa_run SET lease_expires_at = :end", end=f"2500-01-01 00:00:0{second}.000")
         with pytest.raises(MasterLeaseLost) as refused:
-            store.acquire(run.run.id, "m2", LEASE, watch.abandoned())
+            store.acquire_master_lease(run.run.id, "m2", LEASE, watch.abandoned())
         watch.saw(refused.value.lease_end)
         time.sleep(0.1)
     lease = master_session._acquired(store, run.run, threading.Event(), patience=60)
@@ -68,7 +68,7 @@ def test_a_master_that_was_replaced_can_change_nothing(store, expire):
     run.play()
     step = step_from(run.now(), iterations(run)[0].tally)
     expire(run_id=run.run.id)
-    new = store.acquire(run.run.id, "m2", LEASE)
+    new = store.acquire_master_lease(run.run.id, "m2", LEASE)
     for attempt in (
         lambda: store.tick(run.master, LEASE),
         lambda: store.open_iteration(run.master, new_iteration(k=2)),
@@ -78,7 +78,7 @@ def test_a_master_that_was_replaced_can_change_nothing(store, expire):
     ):
         with pytest.raises(MasterLeaseLost):
             attempt()
-    store.resign(run.master)
+    store.release_master_lease(run.master)
     assert run.now().master_id == "m2"
     store.apply(new, iterations(run)[0].id, step)
     assert run.now().applied == 1
@@ -92,11 +92,11 @@ def test_a_paused_master_goes_on_while_nobody_has_taken_over(store, expire):
 
 def test_the_same_master_comes_back_at_once_and_fences_its_former_self(store):
     run = stage(store)
-    again = store.acquire(run.run.id, "m1", LEASE)
+    again = store.acquire_master_lease(run.run.id, "m1", LEASE)
     with pytest.raises(MasterLeaseLost):
         store.tick(run.master, LEASE)
-    store.resign(again)
-    assert store.acquire(run.run.id, "m2", LEASE).epoch == again.epoch + 1
+    store.release_master_lease(again)
+    assert store.acquire_master_lease(run.run.id, "m2", LEASE).epoch == again.epoch + 1
 
 
 def test_opening_writes_the_iteration_as_it_was_decided(store):
@@ -166,7 +166,7 @@ def test_seeds_are_functions_of_the_runs_seed_and_all_distinct(store, sql):
     for _ in range(3):
         run.whole_iteration(target_games=40)
     other = store.create_run(new_run(name="second", seed=43))
-    store.open_iteration(store.acquire(other.id, "m1", LEASE), new_iteration())
+    store.open_iteration(store.acquire_master_lease(other.id, "m1", LEASE), new_iteration())
     rows = store.batches(run.run.id)
     assert [b.seed for b in rows] == [
         derived_seed(42, "batch", b.iteration_number, b.seq) for b in rows
@@ -264,7 +264,7 @@ def test_another_runs_iteration_is_not_applied(store):
     run.open()
     run.play()
     other = store.create_run(new_run(name="second"))
-    foreign = store.acquire(other.id, "m1", LEASE)
+    foreign = store.acquire_master_lease(other.id, "m1", LEASE)
     row = iterations(run)[0]
     with pytest.raises(IllegalTransition):
         store.apply(foreign, row.id, step_from(other, row.tally))
@@ -325,9 +325,9 @@ def test_a_run_ends_when_all_its_iterations_are_applied(store, expire):
     with pytest.raises(IllegalTransition):
         store.finish(run.master)
     assert store.work_left(), "its master may be about to open the validation"
-    store.resign(run.master)
+    store.release_master_lease(run.master)
     assert not store.work_left()
-    store.acquire(run.run.id, "next", LEASE)
+    store.acquire_master_lease(run.run.id, "next", LEASE)
     expire(run_id=run.run.id)
     assert not store.work_left(), "a master that died holds nobody"
 
@@ -350,7 +350,7 @@ def test_a_run_that_has_ended_can_still_be_validated(store, ended_by):
     after = store.iterations(run.run.id, last=1)[0]
     assert (after.status, after.elo_diff, after.k) == (IterationStatus.COMPLETE, 7.5, None)
     assert (run.now().applied, len(store.steps(run.run.id))) == (1, 1)
-    store.resign(run.master)
+    store.release_master_lease(run.master)
     assert not store.work_left()
 
 

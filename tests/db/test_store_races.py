@@ -66,7 +66,7 @@ def test_one_of_many_masters_gets_the_run(database_url):
 
         def acquire(name):
             try:
-                return store.acquire(run.id, name, LEASE).master_id
+                return store.acquire_master_lease(run.id, name, LEASE).master_id
             except MasterLeaseLost:
                 return None
 

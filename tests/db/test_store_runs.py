@@ -239,17 +239,17 @@ def test_a_store_names_its_database_without_the_password(sqlite_url):
     with open_store(sqlite_url) as store:
         assert store.is_file
         assert store.where == sqlite_url
-        store.acquire(store.create_run(new_run()).id, "m1", LEASE)
+        store.acquire_master_lease(store.create_run(new_run()).id, "m1", LEASE)
 
 
 def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
     run = store.create_run(new_run(seed=1))
     assert not store.is_unopened(run.id), "its master is about to take it"
-    master = store.acquire(run.id, "living", LEASE)
+    master = store.acquire_master_lease(run.id, "living", LEASE)
     assert not store.is_unopened(run.id)
     with pytest.raises(IllegalTransition, match="already"):
         store.create_run(new_run(seed=2), replacing=run.id)
-    store.resign(master)
+    store.release_master_lease(master)
     assert store.is_unopened(run.id)
     store.create_run(new_run(seed=2), replacing=run.id)
     assert store.run(run.name).seed == 2
@@ -258,7 +258,7 @@ def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
 def test_a_run_with_an_iteration_gives_way_to_none(store):
     run = stage(store)
     run.open()
-    store.resign(run.master)
+    store.release_master_lease(run.master)
     assert not store.is_unopened(run.run.id)
     with pytest.raises(IllegalTransition, match="already"):
         store.create_run(new_run(), replacing=run.run.id)

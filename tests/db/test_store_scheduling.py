@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from builders import LEASE, new_iteration, new_run, new_worker, result_of
 
-from spsa.db.worker_queries import draw_of
+from spsa.db.worker_queries import random_fraction
 from spsa.errors import LeaseLost
 
 OTHER = "2000-01-01 00:00:00.000"
@@ -20,7 +20,7 @@ class Runs:
 
     def open(self, name, batches=2, share=1.0, max_attempts=3):
         run = self.store.create_run(new_run(name=name, share=share))
-        master = self.store.acquire(run.id, f"m-{name}", LEASE)
+        master = self.store.acquire_master_lease(run.id, f"m-{name}", LEASE)
         new = new_iteration(target_games=4 * batches, max_attempts=max_attempts)
         self.store.open_iteration(master, new)
         return run
@@ -28,7 +28,7 @@ class Runs:
     def claim(self, low=0.0, high=1.0, worker=None):
         """By a claim whose draw falls between these."""
         ids = (f"claim {n}" for n in self.asked)
-        drawn = next(claim_id for claim_id in ids if low < draw_of(claim_id) < high)
+        drawn = next(claim_id for claim_id in ids if low < random_fraction(claim_id) < high)
         return self.store.claim(drawn, worker or self.worker, LEASE)
 
 
@@ -114,7 +114,7 @@ def test_a_batch_that_may_be_tried_once_is_not_tried_again(runs):
 def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
     run = runs.open("only", batches=1, max_attempts=1)
     runs.store.fail(runs.claim(), "it broke")
-    master = runs.store.acquire(run.id, "m-only", LEASE)
+    master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
     view = runs.store.tick(master, LEASE)
     assert [failure.error for failure in view.failures] == ["it broke"]
     assert "it broke (tried by 1 machine)" in view.run.reason

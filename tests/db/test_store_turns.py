@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
 
 from spsa.db.connection import parse_url
-from spsa.db.worker_queries import draw_of
+from spsa.db.worker_queries import random_fraction
 from spsa.errors import IllegalTransition
 
 PLAYED = 120
@@ -26,7 +26,7 @@ class Several:
 
     def start(self, name, batches=0, **over):
         run = self.store.create_run(new_run(name=name, **over))
-        self.masters[name] = self.store.acquire(run.id, f"m-{name}", LEASE)
+        self.masters[name] = self.store.acquire_master_lease(run.id, f"m-{name}", LEASE)
         if batches:
             self.open(name, batches)
 
@@ -141,8 +141,8 @@ def test_an_expired_lease_is_no_slot_in_use(several, expire):
 
 
 def test_asked_again_a_claim_draws_the_same_lot():
-    lots = [draw_of(f"claim {n}") for n in range(1000)]
-    assert lots == [draw_of(f"claim {n}") for n in range(1000)]
+    lots = [random_fraction(f"claim {n}") for n in range(1000)]
+    assert lots == [random_fraction(f"claim {n}") for n in range(1000)]
     assert all(0 <= each < 1 for each in lots)
     assert sum(lots) / len(lots) == pytest.approx(0.5, abs=0.05)
 

@@ -57,11 +57,11 @@ def two(store, sql):
 
 
 def acquire(two):
-    two.store.acquire(two.one.run.id, "m1", LEASE)
+    two.store.acquire_master_lease(two.one.run.id, "m1", LEASE)
 
 
 def resign(two):
-    two.store.resign(two.one.master)
+    two.store.release_master_lease(two.one.master)
 
 
 def tick(two):

@@ -13,8 +13,8 @@ import pytest
 
 from spsa.builds.cargo.artifact_store import ArtifactStore
 from spsa.builds.cargo.checkout import checkout
-from spsa.builds.cargo.commands import Commands
 from spsa.builds.cargo.pinned import pin
+from spsa.builds.cargo.subprocesses import Commands
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.core.game_settings import Book
 from spsa.errors import SourceChanged

@@ -10,23 +10,23 @@ from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
 from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
-from spsa.lab.planning.plan_warnings import side_warnings, space_warnings
-from spsa.lab.planning.precision import alternatives, precise
-from spsa.lab.planning.prospect import Prospect, RunDesign, coarser, recovery
-from spsa.lab.planning.question import (
-    Fleet,
-    Question,
+from spsa.lab.planning.plan_inputs import (
+    Capacity,
+    PlanInputs,
     Shape,
     depth_without_idling,
     game_seconds,
     noise,
     pace,
 )
-from spsa.lab.simulation.race import SimulatedGames
-from spsa.lab.theory.process import Process, noise_of_game
+from spsa.lab.planning.plan_warnings import side_warnings, space_warnings
+from spsa.lab.planning.precision import alternatives, precise
+from spsa.lab.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
+from spsa.lab.simulation.simulated_run import SimulatedGames
+from spsa.lab.theory.process import ConstantGainProcess, noise_of_game
 
 SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
-FLEET = Fleet(concurrency=4, build_seconds=30.0)
+FLEET = Capacity(concurrency=4, build_seconds=30.0)
 
 NARROWEST, WIDEST = 1.0, 1.8
 """c_k of the mixture, in steps."""
@@ -96,17 +96,17 @@ def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
 
 
 def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
-    slow = pace(replace(SHAPE, depth=8), Fleet(concurrency=64, build_seconds=30), 2.0)
+    slow = pace(replace(SHAPE, depth=8), Capacity(concurrency=64, build_seconds=30), 2.0)
     assert slow.iteration == pytest.approx(30)
 
 
 def test_builds_side_by_side_set_a_quicker_pace() -> None:
-    fleet = Fleet(concurrency=64, build_seconds=30, builders=4)
+    fleet = Capacity(concurrency=64, build_seconds=30, builders=4)
     assert pace(replace(SHAPE, depth=99), fleet, 2.0).iteration == pytest.approx(30 / 4)
 
 
-def cautioned(shape: Shape, fleet: Fleet) -> list[str]:
-    asked = Question(
+def cautioned(shape: Shape, fleet: Capacity) -> list[str]:
+    asked = PlanInputs(
         space=Space((parameter(),)),
         design=design(),
         shape=shape,
@@ -119,7 +119,7 @@ def cautioned(shape: Shape, fleet: Fleet) -> list[str]:
 
 def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
     shape = Shape(iterations=500, games=150, batch_games=2, depth=5, adapts=True)
-    small, large = (Fleet(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
+    small, large = (Capacity(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
     assert cautioned(shape, small) == []
     (told,) = cautioned(shape, large)
     assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
@@ -129,7 +129,7 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
 
 
 def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
-    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
+    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
     (one, one_grown), (many, many_grown) = (
         [
             recovery(design(depth=depth, grows=grows), prospect, replicas=8, seed=3).parts.tolist()
@@ -150,7 +150,7 @@ def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
 
 def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() -> None:
     narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
-    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
+    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
     engine = prospect.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
     assert (engine.optimum >= narrow.lower).all()
@@ -161,7 +161,7 @@ def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() ->
 
 
 def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
-    prospect = Prospect(elo_to_gain=30, draw_rate=0.5)
+    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
     few = recovery(design(), prospect, replicas=100, seed=3)
     again = recovery(design(), prospect, replicas=100, seed=3)
     many = recovery(design(problem=problem(pairs=200)), prospect, replicas=100, seed=3)
@@ -175,9 +175,9 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
 
 def test_a_stretched_step_is_the_same_engine_in_other_units() -> None:
     twice = recovery(
-        design(stretch=2.0), Prospect(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3
+        design(stretch=2.0), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3
     )
-    once = recovery(design(), Prospect(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3)
+    once = recovery(design(), EngineAssumptions(elo_to_gain=30, draw_rate=0.5), replicas=40, seed=3)
     assert twice.parts.tolist() != once.parts.tolist()
     assert abs(twice.mean - once.mean) < 0.4
 
@@ -234,9 +234,9 @@ def test_a_sensible_parameter_is_passed_over() -> None:
     assert not list(side_warnings(Space((parameter(),)), 1.0))
 
 
-def question(**over: object) -> Question:
+def question(**over: object) -> PlanInputs:
     space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
-    usual = Question(
+    usual = PlanInputs(
         space=space,
         design=design(),
         shape=SHAPE,
@@ -316,13 +316,15 @@ def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() ->
             assert other.problem.iterations * other.problem.pairs == pytest.approx(games, rel=0.02)
 
 
-def constant(**settings: object) -> Question:
+def constant(**settings: object) -> PlanInputs:
     return question(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
 
 
 def test_constant_gains_are_designed_for_a_precision() -> None:
     (found,) = precise(constant(), 0.5, 0.95)
-    process = Process(loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6))
+    process = ConstantGainProcess(
+        loss=np.full(6, 1.0), moment=np.ones(6), r=found.r, noise=noise_of_game(0.6)
+    )
     assert process.loss_quantile(0.95) == pytest.approx(0.5)
     assert found.c == 1.0
     assert found.iterations == -(-found.games // SHAPE.games)

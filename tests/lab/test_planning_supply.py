@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.lab.planning.supply import (
+from spsa.lab.planning.games_needed import (
     MOST_DEPTH,
-    Demand,
+    GamesNeeded,
     cut,
     depth_after,
     depth_limit,
@@ -18,7 +18,7 @@ from spsa.lab.planning.supply import (
 )
 
 EVEN = st.integers(1, 400).map(lambda n: 2 * n)
-USUAL = Demand(slots=8, game_seconds=10.0, games=150, batch_games=10, build_seconds=30.0)
+USUAL = GamesNeeded(slots=8, game_seconds=10.0, games=150, batch_games=10, build_seconds=30.0)
 
 
 @given(games=EVEN, most=EVEN, slots=st.integers(0, 300))
@@ -47,7 +47,7 @@ def test_even_batches_differ_in_the_last_one_only(games: int, most: int) -> None
 def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
     slots: int, seconds: float, games: int, batch: int, build: float
 ) -> None:
-    demand = Demand(
+    demand = GamesNeeded(
         slots=slots, game_seconds=seconds, games=games, batch_games=batch, build_seconds=build
     )
     assert demand.rate * build <= demand.wanted * (1 + 1e-9)
@@ -78,7 +78,7 @@ def test_slots_that_are_supplied_so_are_hardly_ever_idle(slots: int) -> None:
     assert idle(demand, demand.rate * demand.build_seconds / 3) > 0.03
 
 
-def idle(demand: Demand, wanted: float, rounds: int = 3000) -> float:
+def idle(demand: GamesNeeded, wanted: float, rounds: int = 3000) -> float:
     """The part of their time that slots wait if an iteration is ordered below `wanted` games."""
     rng, now, waited, played = Random(5), 0.0, 0.0, 0.0
     ready: list[int] = []

@@ -8,7 +8,7 @@ import pytest
 from spsa.algorithms import Vector
 from spsa.core.scoring import score_of_elo
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.theory import Process, at_once, in_turn, noise_of_game
+from spsa.lab.theory import ConstantGainProcess, at_once, in_turn, noise_of_game
 
 LOSS, C = np.array([0.3, 0.02, 1.0]), np.array([1.0, 4.0, 0.5])
 
@@ -82,7 +82,7 @@ def test_more_parameters_than_a_word_has_bits_get_signs_of_their_own() -> None:
 @pytest.mark.parametrize("n", [1, 3])
 def test_means_and_percentiles_are_those_of_the_theory(way: str, n: int) -> None:
     replicas, games, r, draw_rate = 4000, 9000, 0.02, 0.6
-    process = Process(
+    process = ConstantGainProcess(
         loss=LOSS[:n],
         moment=(at_once if way == "at once" else in_turn)(C[:n]),
         r=r,

@@ -9,19 +9,19 @@ from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Drifting, verdict
 @pytest.mark.parametrize("name", TRIALS)
 def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name: str) -> None:
     trial = TRIALS[name]
-    terrain = trial.family(np.random.default_rng(1), 5, trial.parameters, trial.elo)
-    lost = terrain.engine.elo(terrain.optimum) - terrain.engine.elo(terrain.start)
+    losses = trial.family(np.random.default_rng(1), 5, trial.parameters, trial.elo)
+    lost = losses.engine.elo(losses.optimum) - losses.engine.elo(losses.start)
     assert lost[:, 0] == pytest.approx(np.full(5, 0.0 if trial.settled else trial.elo))
-    assert (terrain.start >= terrain.lower).all()
-    assert (terrain.optimum <= terrain.upper).all()
-    nearby = terrain.optimum + np.random.default_rng(2).normal(size=terrain.optimum.shape)
-    assert (terrain.engine.elo(nearby) <= 1e-12).all()
+    assert (losses.start >= losses.lower).all()
+    assert (losses.optimum <= losses.upper).all()
+    nearby = losses.optimum + np.random.default_rng(2).normal(size=losses.optimum.shape)
+    assert (losses.engine.elo(nearby) <= 1e-12).all()
 
 
 def test_a_cliff_is_past_the_optimum_seen_from_the_start() -> None:
-    terrain = TRIALS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
-    way = np.sign(terrain.optimum - terrain.start)
-    past, before = (terrain.engine.elo(terrain.optimum + 1.5 * s * way) for s in (1, -1))
+    losses = TRIALS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
+    way = np.sign(losses.optimum - losses.start)
+    past, before = (losses.engine.elo(losses.optimum + 1.5 * s * way) for s in (1, -1))
     assert (past < 5 * before).all()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, RuleUpdate, State, Vector
 from spsa.core.params.space import Grid, straddle
-from spsa.lab.simulation.race import Engine, Quadratic, Race, SimulatedGames, final
+from spsa.lab.simulation.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
 
 DRAWS = 20_000
 
@@ -119,7 +119,7 @@ class Noted:
         return np.zeros((*theta.shape[:-1], 1))
 
 
-def race(
+def simulated_run(
     start: Vector,
     *,
     engine: Engine | None = None,
@@ -128,7 +128,7 @@ def race(
     iterations: int = 1,
     pairs: int = 1,
     depth: int = 1,
-) -> Race:
+) -> SimulatedRun:
     n = start.shape[-1]
     problem = Problem(
         start=start,
@@ -138,13 +138,18 @@ def race(
         iterations=iterations,
         pairs=pairs,
     )
-    return Race(problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), depth=depth)
+    return SimulatedRun(
+        problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), depth=depth
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 3, 9])
 def test_iterations_are_asked_for_when_the_results_before_their_depth_are_in(depth: int) -> None:
     rule = Fixed(np.zeros(2), np.ones(2))
-    assert final(race(np.zeros(2), iterations=6, depth=depth), rule, np.random.default_rng(1)) == 6
+    assert (
+        final(simulated_run(np.zeros(2), iterations=6, depth=depth), rule, np.random.default_rng(1))
+        == 6
+    )
     assert rule.asked == [(k, max(0, k - depth)) for k in range(1, 7)]
     assert [(outcome.k, outcome.a_k) for outcome in rule.told] == [(k, k) for k in range(1, 7)]
     assert {outcome.c_k for outcome in rule.told} == {2.0}
@@ -158,7 +163,7 @@ def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
     centre: Vector, offset: Vector
 ) -> None:
     engine, rule = Noted(), Fixed(centre, offset)
-    final(race(np.zeros(3), engine=engine, bound=5.0), rule, np.random.default_rng(1))
+    final(simulated_run(np.zeros(3), engine=engine, bound=5.0), rule, np.random.default_rng(1))
     plus, minus = engine.points[0]
     bounds = np.full(3, 5.0)
     wanted = straddle(Grid(-bounds, bounds, np.zeros(3)), centre, offset)
@@ -170,7 +175,7 @@ def test_what_is_played_and_told_straddles_what_was_asked_within_the_bounds(
 def test_whole_numbers_are_played_whole_and_right_on_average() -> None:
     centre = np.tile([0.3, -1.6, 4.9], (4000, 1))
     engine, rule = Noted(), Fixed(centre, np.full(3, 0.75))
-    final(race(centre, engine=engine, bound=5.0, unit=1.0), rule, np.random.default_rng(2))
+    final(simulated_run(centre, engine=engine, bound=5.0, unit=1.0), rule, np.random.default_rng(2))
     plus, minus = engine.points[0]
     assert (plus == np.rint(plus)).all() and (minus == np.rint(minus)).all()
     assert (np.abs(engine.points[0]) <= 5).all()
@@ -185,7 +190,7 @@ def test_batches_are_of_the_planned_size_and_say_who_is_better() -> None:
     start = np.array([[1.0], [-1.0]])
     engine = Quadratic(optimum=np.zeros(1), curvature=np.array([25.0]))
     rule = Fixed(start, np.ones((2, 1)))
-    final(race(start, engine=engine, pairs=5000), rule, np.random.default_rng(4))
+    final(simulated_run(start, engine=engine, pairs=5000), rule, np.random.default_rng(4))
     outcome = rule.told[0]
     assert outcome.pairs.tolist() == [[5000], [5000]]
     expected = 2 * (2 * score_of(-100) - 1)  # of w; plus is 2 steps off where minus is best
@@ -197,6 +202,8 @@ def test_equal_seeds_give_equal_races(unit: float) -> None:
     told = []
     for _ in range(2):
         rule = Fixed(np.full((3, 2), 0.2), np.ones((3, 2)))
-        final(race(np.zeros((3, 2)), unit=unit, iterations=3), rule, np.random.default_rng(6))
+        final(
+            simulated_run(np.zeros((3, 2)), unit=unit, iterations=3), rule, np.random.default_rng(6)
+        )
         told.append([(o.pentanomial.tolist(), o.centre.tolist()) for o in rule.told])
     assert told[0] == told[1]

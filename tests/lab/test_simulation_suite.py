@@ -8,33 +8,33 @@ import numpy as np
 import pytest
 
 from spsa.lab.simulation.comparison import (
-    ENTRANTS,
+    COMPARED_RULES,
     ComparisonCell,
-    Contest,
-    Sheet,
-    gainful,
+    ComparisonSettings,
+    RuleResults,
     ranks,
     sheets,
+    with_elo_to_gain,
 )
 from spsa.lab.simulation.families import FAMILIES
-from spsa.lab.simulation.suite import HALVES, SIZES, Heat, Size, Suite, together
-from spsa.lab.simulation.terrain import Terrain
+from spsa.lab.simulation.random_losses import RandomLosses
+from spsa.lab.simulation.suite import HALVES, SIZES, ProblemGroup, Size, Suite, together
 
 SMALL = Size(parameters=(4, 8), budgets=(1_000, 20_000), problems=6, most_results=20_000)
 SUITE = Suite(seed=11, half="judge", size=SMALL)
 
 
-def terrain(family: str, problems: int = 40, n: int = 6, seed: int = 3) -> Terrain:
+def losses(family: str, problems: int = 40, n: int = 6, seed: int = 3) -> RandomLosses:
     return FAMILIES[family](np.random.default_rng(seed), problems, n)
 
 
-def heat(pairs: int, suite: Suite = SUITE) -> Heat:
-    return next(iter(suite.heats(pairs)))
+def group(pairs: int, suite: Suite = SUITE) -> ProblemGroup:
+    return next(iter(suite.groups(pairs)))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(family: str) -> None:
-    drawn = terrain(family)
+    drawn = losses(family)
     assert np.all(drawn.engine.elo(drawn.optimum) == 0.0)
     elsewhere = np.random.default_rng(1).uniform(drawn.lower, drawn.upper, (200, 40, 6))
     assert np.all(drawn.engine.elo(elsewhere) < 0.0)
@@ -42,7 +42,7 @@ def test_no_point_within_the_bounds_beats_the_optimum_where_nothing_is_lost(fami
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "settled"])
 def test_the_start_loses_the_elo_to_gain(family: str) -> None:
-    drawn = terrain(family)
+    drawn = losses(family)
     assert np.allclose(-drawn.engine.elo(drawn.start), drawn.elo_to_gain, rtol=1e-9)
     least, most = (6 * 20.0, 6 * 80.0) if family == "steep" else (1.0, 60.0)
     assert least <= drawn.elo_to_gain.min() < drawn.elo_to_gain.max() <= most
@@ -50,27 +50,27 @@ def test_the_start_loses_the_elo_to_gain(family: str) -> None:
 
 
 def test_a_settled_problem_starts_at_its_optimum() -> None:
-    drawn = terrain("settled")
+    drawn = losses("settled")
     assert np.array_equal(drawn.start, drawn.optimum)
     assert drawn.elo_to_gain.min() >= 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_start_and_optimum_are_within_bounds_that_leave_room(family: str) -> None:
-    drawn = terrain(family)
+    drawn = losses(family)
     for point in (drawn.start, drawn.optimum):
         assert np.all((drawn.lower <= point) & (point <= drawn.upper))
     assert np.all(drawn.upper - drawn.lower > 2.0)
 
 
 def test_cornered_problems_have_starts_and_optima_on_a_bound() -> None:
-    drawn = terrain("cornered")
+    drawn = losses("cornered")
     for point in (drawn.start, drawn.optimum):
         assert np.any(point == drawn.lower) and np.any(point == drawn.upper)
 
 
 def test_misjudged_steps_leave_a_quarter_of_the_parameters_without_effect() -> None:
-    curvature = np.diagonal(terrain("misjudged", n=64).hessian, axis1=-2, axis2=-1)
+    curvature = np.diagonal(losses("misjudged", n=64).hessian, axis1=-2, axis2=-1)
     assert 0.25 < (curvature == 0.0).mean() < 0.5
     alive = np.where(curvature > 0.0, curvature, np.nan)
     assert np.all(np.nanmax(alive, axis=1) / np.nanmin(alive, axis=1) > 50)
@@ -78,25 +78,25 @@ def test_misjudged_steps_leave_a_quarter_of_the_parameters_without_effect() -> N
 
 @pytest.mark.parametrize(("family", "least"), [("rotated", 20), ("canyon", 500), ("heavy", 10)])
 def test_what_is_badly_conditioned_is_so(family: str, least: float) -> None:
-    drawn = np.linalg.eigvalsh(terrain(family, n=16).hessian)
+    drawn = np.linalg.eigvalsh(losses(family, n=16).hessian)
     assert np.median(drawn[:, -1] / drawn[:, 0]) > least
 
 
 def test_integer_problems_only_see_whole_steps() -> None:
-    drawn = terrain("integer")
+    drawn = losses("integer")
     assert np.all(drawn.unit == 1.0)
     assert np.array_equal(drawn.engine.elo(drawn.optimum + 0.4), np.zeros((40, 1)))
     assert np.all(drawn.engine.elo(drawn.optimum + 0.6) < 0.0)
 
 
 def test_a_saturating_engine_never_loses_more_than_its_most() -> None:
-    drawn = terrain("saturating")
+    drawn = losses("saturating")
     far = -drawn.engine.elo(drawn.optimum + 100.0)
     assert np.all((1.09 * drawn.elo_to_gain <= far) & (far <= 3.01 * drawn.elo_to_gain))
 
 
 def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
-    drawn = terrain("lopsided", n=1)
+    drawn = losses("lopsided", n=1)
     sides = np.stack([drawn.optimum - 5.0, drawn.optimum + 5.0])
     farther = np.stack([drawn.optimum - 7.0, drawn.optimum + 7.0])
     flat = drawn.engine.elo(sides) == drawn.engine.elo(farther)
@@ -104,36 +104,36 @@ def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
 
 
 def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None:
-    one, again = SUITE.field(heat(75)), SUITE.field(heat(75))
-    other = replace(SUITE, seed=12).field(heat(75))
-    assert np.array_equal(one.terrain.hessian, again.terrain.hessian)
+    one, again = SUITE.field(group(75)), SUITE.field(group(75))
+    other = replace(SUITE, seed=12).field(group(75))
+    assert np.array_equal(one.losses.hessian, again.losses.hessian)
     assert np.array_equal(one.draw_rate, again.draw_rate)
-    assert not np.any(one.terrain.elo_to_gain == other.terrain.elo_to_gain)
+    assert not np.any(one.losses.elo_to_gain == other.losses.elo_to_gain)
 
 
 def test_the_halves_have_no_problem_in_common() -> None:
-    choose, judge = (replace(SUITE, half=half).field(heat(75)) for half in HALVES)
-    assert not np.intersect1d(choose.terrain.elo_to_gain, judge.terrain.elo_to_gain).size
+    choose, judge = (replace(SUITE, half=half).field(group(75)) for half in HALVES)
+    assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
     assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
 
 
 def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
-    pairs, games = SUITE.field(heat(1)), SUITE.field(heat(75))
+    pairs, games = SUITE.field(group(1)), SUITE.field(group(75))
     assert (pairs.problem.iterations, games.problem.iterations) == (1_000, 13)
-    assert np.array_equal(pairs.terrain.optimum, games.terrain.optimum)
+    assert np.array_equal(pairs.losses.optimum, games.losses.optimum)
     assert np.array_equal(pairs.draw_rate, games.draw_rate)
 
 
 def test_a_family_has_the_same_problems_whoever_else_is_run() -> None:
     alone = replace(SUITE, families=("heavy",))
     assert np.array_equal(
-        alone.field(heat(75, alone)).terrain.elo_to_gain,
-        SUITE.field(heat(75)).terrain.elo_to_gain[2 * 6 : 3 * 6],
+        alone.field(group(75, alone)).losses.elo_to_gain,
+        SUITE.field(group(75)).losses.elo_to_gain[2 * 6 : 3 * 6],
     )
 
 
 def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
-    parts = [terrain("iso", 5), terrain("rotated", 5), terrain("lopsided", 5)]
+    parts = [losses("iso", 5), losses("rotated", 5), losses("lopsided", 5)]
     whole = together(parts)
     sides = np.stack([whole.start, whole.start + 0.3])
     each = [np.stack([p.start, p.start + 0.3]) for p in parts]
@@ -143,24 +143,26 @@ def test_engines_side_by_side_are_each_asked_for_their_own() -> None:
 
 def test_long_budgets_are_left_out_pair_by_pair() -> None:
     suite = Suite(seed=1, half="judge", size=SIZES["short"])
-    assert max(h.iterations for h in suite.heats(1)) == 5_000
-    assert {h.budget for h in suite.heats(75)} >= {75_000, 200_000}
+    assert max(h.iterations for h in suite.groups(1)) == 5_000
+    assert {h.budget for h in suite.groups(75)} >= {75_000, 200_000}
 
 
 def test_recovered_is_0_at_the_start_1_at_the_optimum_and_negative_beyond() -> None:
-    field = SUITE.field(heat(75))
-    drawn = field.terrain
+    field = SUITE.field(group(75))
+    drawn = field.losses
     assert np.all(field.recovered(drawn.start) == 0.0)
     part = field.recovered(drawn.optimum)[:-6]  # all but the settled
     assert np.allclose(part, 1.0)
     assert np.all(field.recovered(drawn.start + 2 * (drawn.start - drawn.optimum))[:6] < 0.0)
 
 
-CELL, IDLE = (ComparisonCell(family=f, parameters=4, budget=9) for f in ("iso", "settled"))
+CELL, NO_ELO_TO_GAIN = (
+    ComparisonCell(family=f, parameters=4, budget=9) for f in ("iso", "settled")
+)
 
 
-def sheet(rule: str, *gained: float) -> Sheet:
-    return Sheet(rule, {CELL: np.array(gained), IDLE: np.array([-9.0, -9.0])})
+def sheet(rule: str, *gained: float) -> RuleResults:
+    return RuleResults(rule, {CELL: np.array(gained), NO_ELO_TO_GAIN: np.array([-9.0, -9.0])})
 
 
 def test_a_sheet_has_means_with_errors_and_leaves_out_what_nobody_can_gain() -> None:
@@ -169,42 +171,42 @@ def test_a_sheet_has_means_with_errors_and_leaves_out_what_nobody_can_gain() -> 
     assert isclose(one.overall().error, 0.2 / 3**0.5)
     assert isclose(one.beyond(other).mean, 0.1)
     assert isclose(one.beyond(other).error, 0.1 / 3**0.5)
-    assert one.worst() == (-9.0, IDLE)
+    assert one.worst() == (-9.0, NO_ELO_TO_GAIN)
     assert ranks([other, one], "iso") == {"one": 1, "other": 2}
-    assert list(gainful(one.cells)) == [CELL]
+    assert list(with_elo_to_gain(one.cells)) == [CELL]
 
 
 @pytest.fixture(scope="module")
-def table() -> Mapping[str, Sheet]:
+def table() -> Mapping[str, RuleResults]:
     names = ("mixture", "fishtest", "kalman-told", "seed-literally")
     quick = Size(parameters=(4, 16), budgets=(10_000,), problems=12, most_results=10_000)
-    contest = Contest(suite=Suite(seed=5, half="judge", size=quick), pairs=75)
-    done = [(name, contest.recovered(name, h)) for name in names for h in contest.heats()]
+    contest = ComparisonSettings(suite=Suite(seed=5, half="judge", size=quick), pairs=75)
+    done = [(name, contest.recovered(name, h)) for name in names for h in contest.groups()]
     return {one.rule: one for one in sheets(done, names)}
 
 
 @pytest.mark.slow
-def test_the_default_beats_fishtest(table: Mapping[str, Sheet]) -> None:
+def test_the_default_beats_fishtest(table: Mapping[str, RuleResults]) -> None:
     gain = table["mixture"].beyond(table["fishtest"])
     assert gain.mean > max(0.03, 2 * gain.error)
 
 
-def test_the_oracle_is_hard_to_beat(table: Mapping[str, Sheet]) -> None:
+def test_the_oracle_is_hard_to_beat(table: Mapping[str, RuleResults]) -> None:
     told = ("iso", "heterogeneous", "heavy", "rotated", "canyon", "coupled")
     for family in told:
         oracle, default = (table[rule].family(family) for rule in ("kalman-told", "mixture"))
         assert oracle.mean > default.mean - 0.05
 
 
-def test_the_gains_of_the_seed_lose_elo(table: Mapping[str, Sheet]) -> None:
+def test_the_gains_of_the_seed_lose_elo(table: Mapping[str, RuleResults]) -> None:
     found = table["seed-literally"].overall()
     assert found.mean + 3 * found.error < 0.0
 
 
-@pytest.mark.parametrize("rule", ENTRANTS)
+@pytest.mark.parametrize("rule", COMPARED_RULES)
 def test_everybody_can_run_and_ends_at_a_number(rule: str) -> None:
     tiny = Size(parameters=(2,), budgets=(300,), problems=2, most_results=300)
-    contest = Contest(suite=Suite(seed=1, half="choose", size=tiny), pairs=30, depth=3)
-    for h in contest.heats():
+    contest = ComparisonSettings(suite=Suite(seed=1, half="choose", size=tiny), pairs=30, depth=3)
+    for h in contest.groups():
         for part in contest.recovered(rule, h).values():
             assert np.all(np.isfinite(part))

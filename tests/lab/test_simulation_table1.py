@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spsa.algorithms import Outcome, Vector
-from spsa.lab.simulation.blocks import Block, Bowl
-from spsa.lab.simulation.race import SimulatedGames
+from spsa.lab.simulation.blocks import Block, IsotropicQuadratic
+from spsa.lab.simulation.simulated_run import SimulatedGames
 from spsa.lab.simulation.table1 import PARAMETERS, PUBLISHED, Row, Table1Cell
 
 EXACT = {
@@ -54,7 +54,7 @@ def test_blocks_move_as_the_rules_do_step_by_step(row: Row, n: int) -> None:
     rng = np.random.default_rng(1)
     rule = cell.rule(cell.problem(3))
     state, theta, k = rule.start(), cell.problem(3).start, 0
-    bowl = Bowl(curvature=cell.curvature, draw_rate=0.3)
+    bowl = IsotropicQuadratic(curvature=cell.curvature, draw_rate=0.3)
     for after, block in bowl.play(theta, cell.c, cell.gains(3), rng):
         for j in range(block.results.shape[1]):
             k += 1
@@ -77,7 +77,7 @@ def fields(outcome: Outcome) -> dict[str, object]:
 @pytest.mark.parametrize("draw_rate", [0.82, 0.1])
 def test_blocks_play_the_games_of_the_synthetic_engines(start: float, draw_rate: float) -> None:
     runs = 20_000
-    bowl = Bowl(curvature=5.0, draw_rate=draw_rate)
+    bowl = IsotropicQuadratic(curvature=5.0, draw_rate=draw_rate)
     cell = Table1Cell(row=Row.SPSA, n=1)
     begin = np.full((runs, 1), start)
     _, block = next(bowl.play(begin, np.ones(1), cell.gains(runs), np.random.default_rng(2)))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.simulation.race import SimulatedGames
+from spsa.lab.simulation.simulated_run import SimulatedGames
 from spsa.lab.theory import (
     FORGOTTEN,
+    ConstantGainProcess,
     GainDesign,
     Goal,
     Landscape,
-    Process,
     at_once,
     cautious,
     direct,
@@ -113,7 +113,9 @@ def test_unequal_parameters_are_planned_for_by_the_slowest() -> None:
 def test_one_parameter_at_a_time_takes_n_times_as_many_games() -> None:
     c = np.array([1.0, 2.0, 0.5, 1.5])
     loss = np.array([0.2, 0.05, 1.0, 0.1])
-    both = [Process(loss=loss, moment=m(c), r=0.01, noise=0.4) for m in (at_once, in_turn)]
+    both = [
+        ConstantGainProcess(loss=loss, moment=m(c), r=0.01, noise=0.4) for m in (at_once, in_turn)
+    ]
     np.testing.assert_allclose(both[1].time_constants, 4 * both[0].time_constants)
     assert both[1].mean_loss == both[0].mean_loss
 
@@ -135,7 +137,7 @@ def test_pairs_of_biased_openings_have_the_noise_that_is_left() -> None:
     assert expected < 0.7 * 2 * noise_of_game(draw_rate)
 
 
-PROCESS = Process(
+PROCESS = ConstantGainProcess(
     loss=np.array([0.3, 0.02, 1.0]), moment=np.array([1.0, 4.0, 0.5]), r=0.004, noise=0.39
 )
 BEGIN = np.array([1.0, -3.0, 0.5])
@@ -169,7 +171,7 @@ def test_with_one_time_constant_the_mean_loss_is_that_of_2_7(games: float) -> No
 
 
 def test_what_loses_nothing_walks_at_random() -> None:
-    flat = Process(loss=np.array([0.0]), moment=np.array([4.0]), r=0.01, noise=0.5)
+    flat = ConstantGainProcess(loss=np.array([0.0]), moment=np.array([4.0]), r=0.01, noise=0.5)
     assert flat.variance(300)[0] == pytest.approx(300 * 0.5 * 0.01**2 * 4)
     assert flat.mean(np.array([2.0]), 300)[0] == 2.0
     assert flat.losses(np.array([2.0]), 300).mean == 0.0

@@ -252,7 +252,7 @@ def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
 
     class Replaced(FixedDelivery):
         def prepare(self, plus, minus):
-            store.acquire(house.run.id, "m", 1000)
+            store.acquire_master_lease(house.run.id, "m", 1000)
             return super().prepare(plus, minus)
 
     delivery = Replaced()

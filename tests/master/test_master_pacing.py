@@ -106,7 +106,7 @@ def pacer(build_seconds=30.0, **over):
 
 def seen(store, **over):
     house = House(store, uuid.uuid4().hex)
-    view = store.tick(house.store.acquire(house.run.id, "m", 1000), 1000)
+    view = store.tick(house.store.acquire_master_lease(house.run.id, "m", 1000), 1000)
     run = replace(view.run, applied=1)
     return replace(view, **{"run": run, "active_slots": 8, "game_seconds": 10.0} | over)
 

@@ -48,7 +48,9 @@ def altered(store: Store, statement: str, **values: object) -> None:
 def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) -> None:
     first = prepared(project, store, iterations=99, depth=1, rule="").run
     assert first.algorithm == "mixture"
-    store.resign(store.acquire(first.id, "a master that left it unbegun", 30))
+    store.release_master_lease(
+        store.acquire_master_lease(first.id, "a master that left it unbegun", 30)
+    )
     other = prepared(project, store, iterations=99, depth=1, rule="a = 0.1")
     assert other.run.algorithm == other.tuning.rule.name == "spsa"
 

@@ -35,7 +35,7 @@ def house(store):
 
 def validated(house, rests=None, store=None, match=MATCH, delivery=None):
     store = store or house.store
-    master_lease = house.store.acquire(house.run.id, "m", 1000)
+    master_lease = house.store.acquire_master_lease(house.run.id, "m", 1000)
     rests = rests or Rests(lambda: play(house.store))
     return validate(store, master_lease, delivery or FixedDelivery(), match, Watched(), rests)
 
@@ -204,8 +204,8 @@ def test_the_mastership_is_renewed_while_engines_are_built(house):
 
 @pytest.mark.slow
 def test_a_master_that_was_replaced_leaves_the_match_alone(house):
-    master_lease = house.store.acquire(house.run.id, "m", 1000)
-    house.store.acquire(house.run.id, "m", 1000)
+    master_lease = house.store.acquire_master_lease(house.run.id, "m", 1000)
+    house.store.acquire_master_lease(house.run.id, "m", 1000)
     with pytest.raises(MasterLeaseLost):
         validate(house.store, master_lease, FixedDelivery(), MATCH, Watched(), Rests(lambda: None))
     assert matches(house) == []

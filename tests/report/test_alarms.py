@@ -14,10 +14,10 @@ from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult, Store
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
 from spsa.report.alarms import chi_square_tail, of_noise, with_alarms
+from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.history_alarms import of_history
 from spsa.report.status import status
-from spsa.report.summary import report
 from spsa.report.text import headlines
 from spsa.report.trails import Trail
 
@@ -46,7 +46,7 @@ def test_a_sound_run_raises_none(store: Store) -> None:
 
 RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.PAUSED: lambda it, sql: it.store.pause("first", "me", "lunch"),
-    AlarmKind.NO_MASTER: lambda it, sql: it.store.resign(it.master),
+    AlarmKind.NO_MASTER: lambda it, sql: it.store.release_master_lease(it.master),
     AlarmKind.NO_WORKER: lambda it, sql: sql(
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),

@@ -15,6 +15,7 @@ from spsa.db.history_rows import WorkerPart, WorkerShare
 from spsa.db.store import BatchResult, Store
 from spsa.report.alarm import AlarmKind
 from spsa.report.alarm_watch import set_aside
+from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.machines import (
     cochran_mantel_haenszel,
@@ -22,7 +23,6 @@ from spsa.report.machines import (
     machine_reports,
     of_machines,
 )
-from spsa.report.summary import report
 
 UCB = [  # admitted and rejected of men, then of women, in the six departments
     ((512, 313), (89, 19)),

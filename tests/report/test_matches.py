@@ -79,4 +79,4 @@ def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
     validated(staged, games=40, compared=slow, opened_on=4)
     validated(staged, games=40)
     assert history(staged.store, staged.now()).strength.curve.ks == (0, 4)
-    staged.store.resign(staged.master)
+    staged.store.release_master_lease(staged.master)

@@ -16,9 +16,9 @@ from tuned import iterate, space_from, tuned, validated
 
 from spsa.config.formats import params_file
 from spsa.db.store import Event, open_store
-from spsa.report import page as page_module
-from spsa.report.page import inline_svg, page
-from spsa.report.summary import Report, report
+from spsa.report import export_html as page_module
+from spsa.report.export_html import inline_svg, page
+from spsa.report.export_json import Report, report
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 TURNED = "abc\u202etxt.exe\x1b[31m\nnew"

@@ -19,7 +19,7 @@ from spsa.db.store import (
     Store,
     WorkerInfo,
 )
-from spsa.lab.planning.supply import evenly
+from spsa.lab.planning.games_needed import evenly
 from spsa.lifecycle import Purpose
 
 THETA = {"margin": 200.0, "depth": 3.0, "ratio": 0.1 + 0.2}
@@ -181,7 +181,7 @@ class Stage:
 def stage(store: Store, **over) -> Stage:
     """A started run (see `new_run`), its master "m1", and the worker "box-1"."""
     run = store.create_run(new_run(**over))
-    master = store.acquire(run.id, "m1", LEASE)
+    master = store.acquire_master_lease(run.id, "m1", LEASE)
     return Stage(store, run, master, store.register_worker(new_worker()))
 
 

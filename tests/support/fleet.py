@@ -126,7 +126,7 @@ class Leader:
         if self.over:
             return
         if self._master_lease is None:
-            self._master_lease = self.store.acquire(run.id, self._name, LEASE_SECONDS)
+            self._master_lease = self.store.acquire_master_lease(run.id, self._name, LEASE_SECONDS)
         self._move(self._master_lease)
 
     def _move(self, master_lease: MasterLease) -> None:

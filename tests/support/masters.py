@@ -169,7 +169,7 @@ class House:
         self.masters += 1
         facts = {
             "store": queries,
-            "master_lease": self.store.acquire(self.run.id, "m", 1000),
+            "master_lease": self.store.acquire_master_lease(self.run.id, "m", 1000),
             "tuning": self.tuning,
             "settings": settings(self.in_flight, self.iterations, self.stop_when),
             "delivery": self.delivery,

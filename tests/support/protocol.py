@@ -418,7 +418,7 @@ class Protocol(RuleBasedStateMachine):
         free = self.master in (None, name) or self.master_expired
         epoch = self.epoch + 1
         got = self.do(
-            lambda: self.store.acquire(self.run_id, name, LEASE),
+            lambda: self.store.acquire_master_lease(self.run_id, name, LEASE),
             Plan(lambda got: got.epoch == epoch, effect) if free else refuse(MasterLeaseLost),
             cut,
         )
@@ -562,7 +562,7 @@ class Protocol(RuleBasedStateMachine):
             return
         old = self.replaced[pick // 2 % len(self.replaced)]
         if pick % 2:
-            self.do(lambda: self.store.resign(old), Plan(), cut)
+            self.do(lambda: self.store.release_master_lease(old), Plan(), cut)
         else:
             self.do(lambda: self.store.tick(old, LEASE), refuse(MasterLeaseLost), cut)
 
@@ -587,7 +587,11 @@ class Protocol(RuleBasedStateMachine):
             if self.masterships[name].epoch == self.epoch:
                 self.master = None
 
-        self.do(lambda: self.store.resign(self.masterships[name]), Plan(effect=effect), cut)
+        self.do(
+            lambda: self.store.release_master_lease(self.masterships[name]),
+            Plan(effect=effect),
+            cut,
+        )
 
     # what the owner and the clock do
 

@@ -37,7 +37,7 @@ from worker.runner.game import Game, Pair, Pairing, VoidGame
 from worker.runner.openings import Opening
 from worker.runner.position import Termination, drawn
 from worker.uci.engine import Limit, UciEngine
-from worker.uci.process import Alarm
+from worker.uci.process import StopSignal
 from worker.uci.search_reply import SearchReply, last_info
 
 INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2e4 bestmove ponder"
@@ -249,11 +249,11 @@ class Parrot:
 
     def __init__(self, folder: Path) -> None:
         self._spec = spec(engine(folder, "parrot", moves="e2e4"))
-        self._alarm = Alarm()
+        self._stop_signal = StopSignal()
         self._engine: UciEngine | None = None
 
     def __call__(self, said: bytes) -> SearchReply | EngineFault:
-        self._engine = self._engine or started(self._spec, self._alarm, PATIENT)
+        self._engine = self._engine or started(self._spec, self._stop_signal, PATIENT)
         try:
             echo = b"echo " + said.hex().encode() + b"\nposition startpos"
             return self._engine.search(echo, Limit(b"go movetime 1\n", 20.0))
@@ -268,7 +268,7 @@ class Parrot:
 
     def close(self) -> None:
         self.end()
-        self._alarm.close()
+        self._stop_signal.close()
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from engines.faulty import (
 from worker.uci.engine import UciEngine
 from worker.uci.isolation import isolation
 from worker.uci.orphan_reaper import ENGINE_ID, OrphanReaper, orphan_reaper
-from worker.uci.process import Alarm
+from worker.uci.process import StopSignal
 from worker.uci.spawning import EngineLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -41,8 +41,8 @@ namespaces = pytest.mark.skipif(bool(_unavailable()), reason=_unavailable() or "
 
 
 @pytest.fixture
-def alarm() -> Iterator[Alarm]:
-    made = Alarm()
+def stop_signal() -> Iterator[StopSignal]:
+    made = StopSignal()
     yield made
     made.close()
 
@@ -69,17 +69,17 @@ def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object
     return engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
-def with_a_stray(folder: Path, alarm: Alarm, reaper: OrphanReaper | None) -> UciEngine:
-    return started(spec(animal(folder)), alarm, PATIENT, EngineLimits(orphan_reaper=reaper))
+def with_a_stray(folder: Path, stop_signal: StopSignal, reaper: OrphanReaper | None) -> UciEngine:
+    return started(spec(animal(folder)), stop_signal, PATIENT, EngineLimits(orphan_reaper=reaper))
 
 
 def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
-    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
 ) -> None:
     with orphan_reaper(None) as reaper:
-        first = with_a_stray(tmp_path, alarm, reaper)
+        first = with_a_stray(tmp_path, stop_signal, reaper)
         wait_until(lambda: len(strays()) == 1)
-        second = with_a_stray(tmp_path, alarm, reaper)
+        second = with_a_stray(tmp_path, stop_signal, reaper)
         wait_until(lambda: len(strays()) == 2)
         one, other = strays()
         assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
@@ -91,19 +91,19 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(
 
 
 def test_without_an_orphan_reaper_it_stays(
-    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
 ) -> None:
-    with_a_stray(tmp_path, alarm, None).close()
+    with_a_stray(tmp_path, stop_signal, None).close()
     wait_until(lambda: len(strays()) == 1)
     assert alive(strays()[0])
 
 
 def test_leaving_waits_until_nothing_is_left(
-    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
 ) -> None:
     files, family = open_files(), children()
     with orphan_reaper(None) as reaper:
-        first = with_a_stray(tmp_path, alarm, reaper)
+        first = with_a_stray(tmp_path, stop_signal, reaper)
         wait_until(lambda: len(strays()) == 1 and has_id(strays()[0]))
     assert not alive(strays()[0])
     assert not alive(first.pid)
@@ -135,14 +135,14 @@ def test_other_processes_live_on(tmp_path: Path) -> None:
 
 
 def test_a_killed_reaper_does_not_stop_the_worker(
-    tmp_path: Path, alarm: Alarm, strays: Callable[[], list[int]]
+    tmp_path: Path, stop_signal: StopSignal, strays: Callable[[], list[int]]
 ) -> None:
     before = children()
     with orphan_reaper(None) as reaper:
         (pid,) = children() - before
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not alive(pid))
-        with_a_stray(tmp_path, alarm, reaper).close()
+        with_a_stray(tmp_path, stop_signal, reaper).close()
     assert children() == before
 
 

@@ -14,7 +14,7 @@ from engines.faulty import started as begun
 from spsa.errors import EngineFault
 from worker.uci import spawning
 from worker.uci.engine import Limit, UciEngine, UciTimeouts
-from worker.uci.process import Alarm, Stopped
+from worker.uci.process import Stopped, StopSignal
 from worker.uci.search_reply import MATE
 from worker.uci.spawning import clean_environment
 
@@ -25,21 +25,21 @@ Starts = Callable[..., UciEngine]
 
 
 @pytest.fixture
-def alarm() -> Iterator[Alarm]:
-    bell = Alarm()
+def stop_signal() -> Iterator[StopSignal]:
+    bell = StopSignal()
     yield bell
     bell.close()
 
 
 @pytest.fixture
-def start(tmp_path: Path, alarm: Alarm) -> Iterator[Starts]:
+def start(tmp_path: Path, stop_signal: StopSignal) -> Iterator[Starts]:
     started: list[UciEngine] = []
 
     def begin(
         options: dict[str, str] | None = None, timeouts: UciTimeouts = PATIENT, **switches: object
     ) -> UciEngine:
         path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(begun(spec(path, **options or {}), alarm, timeouts))
+        started.append(begun(spec(path, **options or {}), stop_signal, timeouts))
         return started[-1]
 
     yield begin
@@ -93,20 +93,20 @@ def test_a_signal_is_named(start: Starts) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason"), [("crash-at-start", "crash"), ("no-uciok", "hang")])
 def test_an_engine_that_does_not_introduce_itself_is_reaped(
-    tmp_path: Path, alarm: Alarm, fault: str, reason: str
+    tmp_path: Path, stop_signal: StopSignal, fault: str, reason: str
 ) -> None:
     before = open_files()
     path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with pytest.raises(EngineFault) as caught:
-        begun(spec(path), alarm, IMPATIENT)
+        begun(spec(path), stop_signal, IMPATIENT)
     assert caught.value.reason == reason
     assert not children()
     assert open_files() == before
 
 
-def test_a_missing_program_cannot_start(tmp_path: Path, alarm: Alarm) -> None:
+def test_a_missing_program_cannot_start(tmp_path: Path, stop_signal: StopSignal) -> None:
     with pytest.raises(EngineFault) as caught:
-        begun(spec(tmp_path / "nothing"), alarm, PATIENT)
+        begun(spec(tmp_path / "nothing"), stop_signal, PATIENT)
     assert caught.value.reason == "cannot start"
 
 
@@ -207,13 +207,13 @@ def test_more_options_than_a_pipe_holds_are_taken(start: Starts) -> None:
     assert running.search(START, IN_TIME).move == "e2e4"
 
 
-def test_the_alarm_ends_every_wait(start: Starts, alarm: Alarm) -> None:
+def test_the_stop_signal_ends_every_wait(start: Starts, stop_signal: StopSignal) -> None:
     running = start(fault="hang")
-    alarm.ring()
+    stop_signal.set()
     with pytest.raises(Stopped):
         running.search(START, Limit(b"go\n", 60.0))
-    alarm.silence()
-    assert not alarm.rung
+    stop_signal.clear()
+    assert not stop_signal.is_set
 
 
 def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
@@ -226,11 +226,11 @@ def test_an_engine_that_ignores_quit_is_killed_with_all_it_left(
     wait_until(lambda: not alive(int(child.read_text())))  # killed, and not a child of this process
 
 
-def test_processes_and_files_do_not_add_up(tmp_path: Path, alarm: Alarm) -> None:
+def test_processes_and_files_do_not_add_up(tmp_path: Path, stop_signal: StopSignal) -> None:
     path = engine(tmp_path, "engine", moves="e2e4")
     before = open_files()
     for at_once in (True, False, True):
-        begun(spec(path), alarm, PATIENT).close(at_once=at_once)
+        begun(spec(path), stop_signal, PATIENT).close(at_once=at_once)
     assert open_files() == before
     assert not children()
 
@@ -244,7 +244,7 @@ def test_no_secret_reaches_an_engine(start: Starts, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_program_still_open_for_writing_is_tried_again(
-    tmp_path: Path, alarm: Alarm, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stop_signal: StopSignal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # half a second would do on a quiet machine
     path = engine(tmp_path, "script", moves="e2e4")
@@ -262,7 +262,7 @@ def test_a_program_still_open_for_writing_is_tried_again(
     assert holder.stdout is not None
     holder.stdout.readline()
     path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
-    begun(spec(path), alarm, PATIENT).close(at_once=True)
+    begun(spec(path), stop_signal, PATIENT).close(at_once=True)
     holder.wait()
     holder.stdout.close()
 

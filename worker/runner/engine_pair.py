@@ -7,7 +7,7 @@ from typing import Self
 from spsa.errors import EngineFault
 from worker.runner.game import void_by
 from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
-from worker.uci.process import Alarm
+from worker.uci.process import StopSignal
 from worker.uci.spawning import EngineLimits
 
 
@@ -17,8 +17,10 @@ class EnginePair:
     Only the thread that made it may use it, as with its engines.
     """
 
-    def __init__(self, alarm: Alarm, timeouts: UciTimeouts, limits: EngineLimits) -> None:
-        self._alarm = alarm
+    def __init__(
+        self, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
+    ) -> None:
+        self._stop_signal = stop_signal
         self._timeouts = timeouts
         self._limits = limits
         self._playing: dict[str, UciEngine] = {}
@@ -69,7 +71,7 @@ class EnginePair:
                 return
         if (unwanted := self._starting.pop(side, None)) is not None:
             unwanted.close(at_once=True)
-        self._starting[side] = UciEngine(spec, self._alarm, self._timeouts, self._limits)
+        self._starting[side] = UciEngine(spec, self._stop_signal, self._timeouts, self._limits)
 
     def _make_ready(self, side: str, spec: EngineSpec) -> None:
         current = self._playing.get(side)

@@ -17,7 +17,7 @@ from typing import Self
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 from worker.uci.engine import EngineSpec, UciTimeouts
-from worker.uci.process import Alarm, Stopped
+from worker.uci.process import Stopped, StopSignal
 from worker.uci.spawning import EngineLimits
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Slot:
     def __init__(self, number: int, pool: "Pool") -> None:
         self._number = number
         self._pool = pool
-        self._alarm = Alarm()
+        self._stop_signal = StopSignal()
         self._lock = Lock()
         self._playing: str | None = None
         self._thread = Thread(target=self._run, name=f"slot {number}", daemon=True)
@@ -112,7 +112,7 @@ class Slot:
         """Break off job `key` if this slot plays it."""
         with self._lock:
             if self._playing == key:
-                self._alarm.ring()
+                self._stop_signal.set()
 
     @property
     def playing(self) -> str | None:
@@ -121,11 +121,11 @@ class Slot:
 
     def join(self) -> None:
         self._thread.join()
-        self._alarm.close()
+        self._stop_signal.close()
 
     def _run(self) -> None:
         limits = self._pool.limits.of_slot(self._number)
-        with EnginePair(self._alarm, self._pool.timeouts, limits) as engines:
+        with EnginePair(self._stop_signal, self._pool.timeouts, limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 ended = self._play(job, engines)
@@ -135,10 +135,10 @@ class Slot:
 
     def _begin(self, key: str) -> None:
         with self._lock:
-            self._alarm.silence()
+            self._stop_signal.clear()
             self._playing = key
             if key in self._pool.unwanted:
-                self._alarm.ring()
+                self._stop_signal.set()
 
     def _play(self, job: Job, engines: EnginePair) -> Ended:
         try:
@@ -159,7 +159,7 @@ class Slot:
         """Play one pair until it counts; the reason when it does not."""
         void = None
         for _ in range(job.max_void + 1):
-            if self._alarm.rung:
+            if self._stop_signal.is_set:
                 raise Stopped
             try:
                 pair = self._pair(job, pairing, engines)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from spsa.core.game_settings import Declarations
 from spsa.errors import EngineFault
-from worker.uci.process import Alarm, EngineProcess, Overdue
+from worker.uci.process import EngineProcess, Overdue, StopSignal
 from worker.uci.search_reply import SearchReply, last_info
 from worker.uci.spawning import EngineLimits
 
@@ -62,7 +62,7 @@ class UciEngine:
     """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
 
     def __init__(
-        self, spec: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, limits: EngineLimits
+        self, spec: EngineSpec, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
     ) -> None:
         """Start the program and send `uci`; `introduce` has to follow."""
         self.name = spec.name
@@ -72,7 +72,7 @@ class UciEngine:
         self._timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self._declared = Declarations()
-        self._process = EngineProcess(spec.path, alarm, limits, spec.arguments)
+        self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
         try:
             self._process.write(b"uci\n")
         except EngineFault:

@@ -25,10 +25,10 @@ class Overdue(Exception):
 
 
 class Stopped(Exception):
-    """Another thread rang the alarm during a wait for an engine."""
+    """Another thread set the stop signal during a wait for an engine."""
 
 
-class Alarm:
+class StopSignal:
     """A pipe with which one thread ends another's wait for an engine."""
 
     def __init__(self) -> None:
@@ -39,16 +39,16 @@ class Alarm:
     def fileno(self) -> int:
         return self._read
 
-    def ring(self) -> None:
+    def set(self) -> None:
         with suppress(BlockingIOError):  # a full pipe is readable already
             os.write(self._write, b"!")
 
-    def silence(self) -> None:
+    def clear(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._read, CHUNK)
 
     @property
-    def rung(self) -> bool:
+    def is_set(self) -> bool:
         return bool(select.select([self._read], [], [], 0)[0])
 
     def close(self) -> None:
@@ -64,7 +64,11 @@ class EngineProcess:
     """
 
     def __init__(
-        self, path: str, alarm: Alarm, limits: EngineLimits, arguments: Sequence[str] = ()
+        self,
+        path: str,
+        stop_signal: StopSignal,
+        limits: EngineLimits,
+        arguments: Sequence[str] = (),
     ) -> None:
         self._reaper = limits.orphan_reaper
         self._id = self._reaper.new_id() if self._reaper else ""
@@ -77,9 +81,9 @@ class EngineProcess:
         self._out = self._process.stdout.fileno()
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
-        self._alarm = alarm.fileno()
+        self._stop_signal = stop_signal.fileno()
         self._end = _exit_descriptor(self._process.pid)
-        self._poll = _poll(self._out, self._alarm, self._end)
+        self._poll = _poll(self._out, self._stop_signal, self._end)
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
 
@@ -110,7 +114,7 @@ class EngineProcess:
     def read(self, output: bytearray, deadline: float) -> None:
         """Wait for the engine's next output and append it.
 
-        Overdue when the monotonic clock reaches `deadline`, Stopped when the alarm rings.
+        Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
         """
         left = deadline - time.monotonic()
         ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
@@ -125,7 +129,7 @@ class EngineProcess:
         """Return if there is output to read, when not the output alone is ready."""
         if not ready:
             raise Overdue
-        if self._alarm in ready:
+        if self._stop_signal in ready:
             raise Stopped
         # A child of the engine may keep the output open after the engine has ended.
         if self._out not in ready:

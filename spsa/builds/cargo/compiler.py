@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.cargo.commands import Commands, Output
-from spsa.builds.cargo.key import BuildSettings
+from spsa.builds.cargo.build_key import BuildSettings
+from spsa.builds.cargo.subprocesses import Commands, Output
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
 _SHOWN_LINES = 60

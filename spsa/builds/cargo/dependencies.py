@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spsa.builds.cargo.commands import Commands
+from spsa.builds.cargo.subprocesses import Commands
 from spsa.builds.cargo.tree import Entry, tree_at
 from spsa.builds.cargo.work_copy import AHEAD_NS, WorkCopy
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spsa.builds.cargo.commands import Commands
+from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
 from spsa.builds.cargo.compiler import Compiled, Compiler
 from spsa.builds.cargo.dependencies import SharedDependencies
-from spsa.builds.cargo.key import BuildEnvironment, BuildSettings, Rendered
 from spsa.builds.cargo.pinned import Pinned
+from spsa.builds.cargo.subprocesses import Commands
 from spsa.builds.cargo.tree import Entry, Tree
 from spsa.builds.cargo.work_copy import WorkCopy
 

@@ -13,23 +13,25 @@ from spsa.algorithms.settings import suggestion
 from spsa.cli.simulate.comparison_tables import standings_json, standings_tables
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
-from spsa.lab.simulation.comparison import ENTRANTS, Contest, sheets
+from spsa.lab.simulation.comparison import COMPARED_RULES, ComparisonSettings, sheets
 from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.output import echo_json
 from spsa.report.text import terminal
 
 if TYPE_CHECKING:
-    from spsa.lab.simulation.comparison import Contest, Sheet
+    from spsa.lab.simulation.comparison import ComparisonSettings, RuleResults
     from spsa.lab.simulation.suite import Suite
 
 
 def _names(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
-    names = tuple(ENTRANTS) if text is None else tuple(dict.fromkeys(_parts(text)))
+    names = tuple(COMPARED_RULES) if text is None else tuple(dict.fromkeys(_parts(text)))
     wrong = [
-        f"found {name!r}: {suggestion(name, ENTRANTS)}" for name in names if name not in ENTRANTS
+        f"found {name!r}: {suggestion(name, COMPARED_RULES)}"
+        for name in names
+        if name not in COMPARED_RULES
     ]
     if wrong or not names:
-        raise click.BadParameter("; ".join(wrong) or f"known: {', '.join(ENTRANTS)}")
+        raise click.BadParameter("; ".join(wrong) or f"known: {', '.join(COMPARED_RULES)}")
     return names
 
 
@@ -119,7 +121,7 @@ def compare(
     """
     suite = _suite(**asked)
     contests = [
-        Contest(suite=suite, pairs=pairs, depth=depth, same_width=not own_width)
+        ComparisonSettings(suite=suite, pairs=pairs, depth=depth, same_width=not own_width)
         for pairs, depth in product(batches, depths)
     ]
     found = _played(contests, rules, processes)
@@ -145,12 +147,12 @@ def _suite(
 
 
 def _played(
-    contests: Sequence["Contest"], names: tuple[str, ...], processes: int
-) -> dict["Contest", list["Sheet"]]:
+    contests: Sequence["ComparisonSettings"], names: tuple[str, ...], processes: int
+) -> dict["ComparisonSettings", list["RuleResults"]]:
     jobs = {
-        (contest, name, heat): partial(contest.recovered, name, heat)
+        (contest, name, group): partial(contest.recovered, name, group)
         for contest in contests
-        for heat in contest.heats()
+        for group in contest.groups()
         for name in names
     }
     workshop = JobPool(processes, "tuning synthetic engines")
@@ -161,7 +163,7 @@ def _played(
     }
 
 
-def _picture(found: Mapping["Contest", Sequence["Sheet"]]) -> Picture:
+def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> Picture:
     """What every rule recovers by the budget, in the first contest."""
     contest, sheets = next(iter(found.items()))
     curves = [_curve(sheet) for sheet in sheets]
@@ -174,7 +176,7 @@ def _picture(found: Mapping["Contest", Sequence["Sheet"]]) -> Picture:
     )
 
 
-def _curve(sheet: "Sheet") -> Curve:
+def _curve(sheet: "RuleResults") -> Curve:
     found = sheet.budgets()
     return Curve(
         label=sheet.rule,

@@ -4,12 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from spsa.lab.simulation.comparison import ComparisonCell, Contest, Found, Sheet, ranks
+from spsa.lab.simulation.comparison import (
+    ComparisonCell,
+    ComparisonSettings,
+    MeanAndError,
+    RuleResults,
+    ranks,
+)
 from spsa.report.table import Column, FittedTable
 
 _ABREAST = 7  # families side by side
 
-Standings = Mapping[Contest, Sequence[Sheet]]
+Standings = Mapping[ComparisonSettings, Sequence[RuleResults]]
 
 
 def standings_tables(standings: Standings) -> Iterator[FittedTable]:
@@ -28,7 +34,7 @@ def standings_json(standings: Standings) -> dict[str, Any]:
     return {"seed": suite.seed, "half": suite.half, "contests": contests}
 
 
-def _overall(contest: Contest, sheets: Sequence[Sheet]) -> FittedTable:
+def _overall(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> FittedTable:
     first = sheets[0]
     count = first.overall().count
     table = FittedTable(
@@ -56,7 +62,7 @@ def _overall(contest: Contest, sheets: Sequence[Sheet]) -> FittedTable:
     return table
 
 
-def _families(sheets: Sequence[Sheet]) -> Iterator[FittedTable]:
+def _families(sheets: Sequence[RuleResults]) -> Iterator[FittedTable]:
     families = iter(sheets[0].families())
     while some := list(islice(families, _ABREAST)):
         table = FittedTable(
@@ -86,7 +92,7 @@ def _settings(standings: Standings) -> FittedTable:
     return table
 
 
-def _setting(contest: Contest) -> str:
+def _setting(contest: ComparisonSettings) -> str:
     return f"{contest.pairs} pairs, depth {contest.depth}"
 
 
@@ -94,7 +100,7 @@ def _named(cell: ComparisonCell) -> str:
     return f"{cell.family}, n = {cell.parameters}, {cell.budget} pairs"
 
 
-def _contest_json(contest: Contest, sheets: Sequence[Sheet]) -> dict[str, Any]:
+def _contest_json(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> dict[str, Any]:
     return {
         "pairs": contest.pairs,
         "depth": contest.depth,
@@ -103,7 +109,7 @@ def _contest_json(contest: Contest, sheets: Sequence[Sheet]) -> dict[str, Any]:
     }
 
 
-def _sheet_json(sheet: Sheet, sheets: Sequence[Sheet]) -> dict[str, Any]:
+def _sheet_json(sheet: RuleResults, sheets: Sequence[RuleResults]) -> dict[str, Any]:
     worst, cell = sheet.worst()
     return {
         "rule": sheet.rule,
@@ -124,5 +130,5 @@ def _cell_json(cell: ComparisonCell) -> dict[str, Any]:
     return {"family": cell.family, "parameters": cell.parameters, "budget": cell.budget}
 
 
-def _found_json(found: Found) -> dict[str, Any]:
+def _found_json(found: MeanAndError) -> dict[str, Any]:
     return {"mean": found.mean, "error": found.error, "problems": found.count}

@@ -11,12 +11,12 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.lab.simulation.constant import ConstantGains
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 from spsa.lab.theory import (
+    ConstantGainProcess,
     GainDesign,
     Goal,
     Landscape,
-    Process,
     SumOfSquares,
     at_once,
     cautious,
@@ -52,10 +52,10 @@ class Experiment:
     by_rule: bool
 
     @property
-    def process(self) -> Process:
+    def process(self) -> ConstantGainProcess:
         """The design, on the true loss."""
         noise = self.design.process.noise
-        return Process(loss=self.loss, moment=self.moment, r=self.design.r, noise=noise)
+        return ConstantGainProcess(loss=self.loss, moment=self.moment, r=self.design.r, noise=noise)
 
     @property
     def times(self) -> list[int]:
@@ -97,8 +97,10 @@ class Experiment:
         settings = {"r": self.design.r, "c": 1.0, "perturbation": perturbation}
         rule = create("constant", settings, problem)
         engine = Quadratic(optimum=np.zeros(n), curvature=self.loss * self.c**2)
-        race = Race(problem=problem, engine=engine, games=SimulatedGames(self.draw_rate, self.bias))
-        return rule.theta(final(race, rule, rng)) * self.c
+        simulated_run = SimulatedRun(
+            problem=problem, engine=engine, games=SimulatedGames(self.draw_rate, self.bias)
+        )
+        return rule.theta(final(simulated_run, rule, rng)) * self.c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from spsa.report.plan import alternatives_json, alternatives_table
 from spsa.report.text import sentence, terminal
 
 if TYPE_CHECKING:
-    from spsa.lab.planning.prospect import Recovery
+    from spsa.lab.planning.recovery import Recovery
 
 Found = dict[tuple[str, float], "Recovery"]
 """What every alternative recovers of every stake."""

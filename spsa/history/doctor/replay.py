@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isclose
 
-from spsa.algorithms.memory import alike
+from spsa.algorithms.state_json import alike
 from spsa.algorithms.tuning import Tuning
 from spsa.db.store import Change, Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation

@@ -5,21 +5,28 @@ from dataclasses import dataclass, replace
 
 from spsa.algorithms import method
 from spsa.core.params import Parameter, Space
+from spsa.lab.planning.plan_inputs import (
+    GameSpeed,
+    PlanInputs,
+    Shape,
+    depth_without_idling,
+    noise,
+    pace,
+)
 from spsa.lab.planning.plan_warnings import (
     PlanWarning,
     draw_warnings,
     side_warnings,
     space_warnings,
 )
-from spsa.lab.planning.prospect import Recovery
-from spsa.lab.planning.question import GameSpeed, Question, Shape, depth_without_idling, noise, pace
+from spsa.lab.planning.recovery import Recovery
 from spsa.text import plural
 
 _WORTH_IT = 0.5  # a run that recovers less than half needs another budget
 _LARGEST_BUDGET = 64
 
 
-def budget_warnings(question: Question, usual: Recovery) -> Iterator[PlanWarning]:
+def budget_warnings(question: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     """The warnings about the number of games; `usual` is what they recover."""
     if usual.mean < 0:
         yield PlanWarning(
@@ -31,7 +38,7 @@ def budget_warnings(question: Question, usual: Recovery) -> Iterator[PlanWarning
         yield _too_few(question, usual)
 
 
-def _too_few(question: Question, usual: Recovery) -> PlanWarning:
+def _too_few(question: PlanInputs, usual: Recovery) -> PlanWarning:
     games = question.shape.iterations * question.shape.games
     found = (
         f"{games} games recover {usual.mean:.0%} of {question.elo_to_gain:g} Elo: "
@@ -40,7 +47,7 @@ def _too_few(question: Question, usual: Recovery) -> PlanWarning:
     return PlanWarning(name="max_iterations", found=found, remedy=_remedy(question))
 
 
-def _remedy(question: Question) -> str:
+def _remedy(question: PlanInputs) -> str:
     """How many games would recover half, and for how many parameters these games are enough."""
     remedies = []
     if (times := _enough_games(question)) is not None:
@@ -51,7 +58,7 @@ def _remedy(question: Question) -> str:
     return ", or ".join(remedies) or f"not even {_LARGEST_BUDGET} times as many would recover half"
 
 
-def _enough_games(question: Question) -> int | None:
+def _enough_games(question: PlanInputs) -> int | None:
     times = 2
     while times <= _LARGEST_BUDGET:
         problem = question.design.problem
@@ -62,7 +69,7 @@ def _enough_games(question: Question) -> int | None:
     return None
 
 
-def _possible_parameters(question: Question) -> int | None:
+def _possible_parameters(question: PlanInputs) -> int | None:
     problem = question.design.problem
     n = problem.start.size // 2
     while n:
@@ -110,7 +117,7 @@ class Plan:
     warnings: tuple[PlanWarning, ...]
 
 
-def plan(question: Question) -> Plan:
+def plan(question: PlanInputs) -> Plan:
     """Compute the plan of a run."""
     recoveries = {
         elo_to_gain: question.recovery(question.design, elo_to_gain)
@@ -163,7 +170,7 @@ _FREE = 0.01  # the part of the Elo to gain that depth may cost
 _INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 0
 
 
-def free_depth(question: Question) -> int:
+def free_depth(question: PlanInputs) -> int:
     """The most iterations in flight that cost less than a hundredth of the Elo to gain.
 
     The simulated engines are easier than many real ones, so `iterations_per_depth` limits it too.
@@ -184,10 +191,10 @@ def free_depth(question: Question) -> int:
     return free
 
 
-def busy_depth(question: Question) -> int | None:
+def busy_depth(question: PlanInputs) -> int | None:
     """The fewest in flight that keep every slot busy; None if the time of a game is unknown.
 
-    If the depth follows the fleet, it is that of the `Demand`, which starts builds late.
+    If the depth follows the fleet, it is that of the `GamesNeeded`, which starts builds late.
     """
     demand = question.demand
     if demand is None or question.shape.adapts:
@@ -195,7 +202,7 @@ def busy_depth(question: Question) -> int | None:
     return depth_without_idling(question.shape, question.fleet, demand.game_seconds)
 
 
-def depth_warnings(question: Question, free: int, busy: int | None) -> Iterator[PlanWarning]:
+def depth_warnings(question: PlanInputs, free: int, busy: int | None) -> Iterator[PlanWarning]:
     """The warnings about the configured depth."""
     depth = question.shape.depth
     if question.builds_are_slower:
@@ -223,7 +230,7 @@ def depth_warnings(question: Question, free: int, busy: int | None) -> Iterator[
         )
 
 
-def _fleet_warnings(question: Question, busy: int | None) -> Iterator[PlanWarning]:
+def _fleet_warnings(question: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:
     """The warning about a fleet that is too large for the run."""
     shape, demand = question.shape, question.demand
     if busy is None or demand is None or busy <= shape.depth:

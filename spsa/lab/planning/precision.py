@@ -1,7 +1,7 @@
 """How precise a run can be, and other ways to make the same run.
 
 The distance to the best values is assumed as in the simulated runs: by the Elo to gain and by the
-steps between start and optimum (`Prospect`).
+steps between start and optimum (`EngineAssumptions`).
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ import numpy as np
 
 from spsa.algorithms import method
 from spsa.algorithms.settings import values
-from spsa.lab.planning.prospect import Prospect, RunDesign
-from spsa.lab.planning.question import Question
+from spsa.lab.planning.plan_inputs import PlanInputs
+from spsa.lab.planning.recovery import EngineAssumptions, RunDesign
 from spsa.lab.theory.design import GainDesign, Goal, Landscape, cautious, direct
 from spsa.lab.theory.process import at_once, in_turn, noise_of_game
 
@@ -65,7 +65,7 @@ def _budgets(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precise:
+class PrecisionDesign:
     """Gains and games that end within `precision` Elo of the best with `confidence`, 0 to 1.
 
     `r` and `c` (in steps) are settings of the rule. After `games` the influence of any start is
@@ -84,7 +84,9 @@ class Precise:
     direct_games: int | None
 
 
-def precise(question: Question, precision: float | None, confidence: float) -> Iterator[Precise]:
+def precise(
+    question: PlanInputs, precision: float | None, confidence: float
+) -> Iterator[PrecisionDesign]:
     """One design for each Elo to gain; the default precision is a tenth of that.
 
     Raises ValueError for a draw rate of 1.
@@ -95,7 +97,7 @@ def precise(question: Question, precision: float | None, confidence: float) -> I
         goal = Goal(precision=precision or elo / 10, confidence=confidence)
         landscape = _landscape(question, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
         slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
-        yield Precise(
+        yield PrecisionDesign(
             stake=elo,
             precision=goal.precision,
             confidence=confidence,
@@ -108,9 +110,9 @@ def precise(question: Question, precision: float | None, confidence: float) -> I
         )
 
 
-def _landscape(question: Question, elo: float, c: float, *, one_by_one: bool) -> Landscape:
+def _landscape(question: PlanInputs, elo: float, c: float, *, one_by_one: bool) -> Landscape:
     n = len(question.space.active)
-    prospect = Prospect(elo_to_gain=elo, draw_rate=question.draw_rate)
+    prospect = EngineAssumptions(elo_to_gain=elo, draw_rate=question.draw_rate)
     perturbation = np.full(n, c)
     return Landscape(
         loss=np.full(n, elo / (n * prospect.mean_square_distance)),

@@ -80,7 +80,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bowl:
+class IsotropicQuadratic:
     """A problem that loses `curvature` Elo per squared step; games have a fixed draw rate."""
 
     curvature: float

@@ -16,14 +16,16 @@ from spsa.algorithms import Problem, Rule, Vector, algorithms, create, method
 from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas
-from spsa.lab.simulation.race import Tuner, final
-from spsa.lab.simulation.rivals import Adam, Averaged, DoG, Kalman, ScheduleFree
-from spsa.lab.simulation.suite import Field, Heat, Suite
+from spsa.lab.simulation.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
+from spsa.lab.simulation.simulated_run import SimulatedMethod, final
+from spsa.lab.simulation.suite import ProblemGroup, ProblemSet, Suite
 
 _GAMMA = 0.101
-SEED = MappingProxyType({"a": 1.0, "c": 0.5, "A": 50.0})  # the gains of the first version
+FIRST_VERSION_GAINS = MappingProxyType(
+    {"a": 1.0, "c": 0.5, "A": 50.0}
+)  # the gains of the first version
 
-Entrant = Callable[[Field, float], Tuner]
+RuleFactory = Callable[[ProblemSet, float], SimulatedMethod]
 """Creates a rule for the problems of a field, with c_end."""
 
 
@@ -32,11 +34,11 @@ def wide(problem: Problem) -> float:
     return float((1e6 / (problem.pairs * problem.iterations)) ** _GAMMA)
 
 
-def _registered(name: str, field: Field, c_end: float) -> Rule:
+def _registered(name: str, field: ProblemSet, c_end: float) -> Rule:
     return create(name, _widened(name, field, c_end), field.problem)
 
 
-def _widened(name: str, field: Field, c_end: float) -> dict[str, float]:
+def _widened(name: str, field: ProblemSet, c_end: float) -> dict[str, float]:
     """The settings with which a rule's perturbation ends at `c_end`; none if it has no such one."""
     if any(setting.name == "c_end" for setting in method(name).settings):
         return {"c_end": c_end}
@@ -45,35 +47,35 @@ def _widened(name: str, field: Field, c_end: float) -> dict[str, float]:
     return {}
 
 
-def _seed(field: Field, _c_end: float) -> Rule:
-    return create("spsa", SEED, field.problem)
+def _seed(field: ProblemSet, _c_end: float) -> Rule:
+    return create("spsa", FIRST_VERSION_GAINS, field.problem)
 
 
-def _told(rule: type[Bspsa] | type[Bspsas], field: Field, c_end: float) -> Rule:
+def _told(rule: type[Bspsa] | type[Bspsas], field: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the true curvature and the expected distance of every parameter."""
-    curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
+    curvature = np.diagonal(field.losses.hessian, axis1=-2, axis2=-1)
     return rule(problem=field.problem, prior=_prior(field, _sigma(curvature), c_end))
 
 
-def _measured(field: Field, c_end: float) -> Rule:
+def _measured(field: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the mean curvature and the mean distance of a problem."""
-    curvature = np.diagonal(field.terrain.hessian, axis1=-2, axis2=-1)
-    distance = np.sqrt(np.square(field.terrain.deviation).mean(axis=-1, keepdims=True))
+    curvature = np.diagonal(field.losses.hessian, axis1=-2, axis2=-1)
+    distance = np.sqrt(np.square(field.losses.deviation).mean(axis=-1, keepdims=True))
     sigma = _sigma(curvature.mean(axis=-1, keepdims=True))
     return Bspsa(problem=field.problem, prior=Prior(sigma=sigma, distance=distance, c_end=c_end))
 
 
-def _ceiling(field: Field, c_end: float) -> Rule:
+def _ceiling(field: ProblemSet, c_end: float) -> Rule:
     prior = _prior(field, sigma_of(1.0), c_end)
-    return Kalman(problem=field.problem, prior=prior, hessian=field.terrain.hessian)
+    return Kalman(problem=field.problem, prior=prior, hessian=field.losses.hessian)
 
 
-def _averaged(name: str, field: Field, c_end: float) -> Tuner:
+def _averaged(name: str, field: ProblemSet, c_end: float) -> SimulatedMethod:
     return Averaged(_registered(name, field, c_end), field.problem)
 
 
-def _prior(field: Field, sigma: Vector | float, c_end: float) -> Prior:
-    return Prior(sigma=sigma, distance=field.terrain.deviation, c_end=c_end)
+def _prior(field: ProblemSet, sigma: Vector | float, c_end: float) -> Prior:
+    return Prior(sigma=sigma, distance=field.losses.deviation, c_end=c_end)
 
 
 def _sigma(curvature: Vector) -> Vector:
@@ -82,20 +84,22 @@ def _sigma(curvature: Vector) -> Vector:
         return np.sqrt(200 / (curvature * log(10)))
 
 
-def _rival(rival: Callable[..., Tuner], field: Field, c_end: float) -> Tuner:
-    return rival(problem=field.problem, c_end=c_end)
+def _reference(
+    reference: Callable[..., SimulatedMethod], field: ProblemSet, c_end: float
+) -> SimulatedMethod:
+    return reference(problem=field.problem, c_end=c_end)
 
 
-ENTRANTS: Mapping[str, Entrant] = MappingProxyType(
+COMPARED_RULES: Mapping[str, RuleFactory] = MappingProxyType(
     {
         **{name: partial(_registered, name) for name in algorithms()},
         "bspsa-measured": _measured,
         "bspsa-told": partial(_told, Bspsa),
         "bspsas-told": partial(_told, Bspsas),
         "kalman-told": _ceiling,
-        "adam": partial(_rival, Adam),
-        "dog": partial(_rival, DoG),
-        "schedule-free": partial(_rival, ScheduleFree),
+        "adam": partial(_reference, Adam),
+        "dog": partial(_reference, DoG),
+        "schedule-free": partial(_reference, ScheduleFree),
         "spsa-averaged": partial(_averaged, "spsa"),
         "fishtest-averaged": partial(_averaged, "fishtest"),
         "seed-literally": _seed,
@@ -103,7 +107,7 @@ ENTRANTS: Mapping[str, Entrant] = MappingProxyType(
 )
 
 
-IDLE = "settled"  # a family without Elo to gain: shown, but not in the means
+NO_ELO_TO_GAIN = "settled"  # a family without Elo to gain: shown, but not in the means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +120,7 @@ class ComparisonCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MeanAndError:
     """A mean and its standard error, over `count` problems."""
 
     mean: float
@@ -125,7 +129,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class ComparisonSettings:
     """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
 
     With `same_width` rules that have a c_end get that of `wide`, else their own defaults.
@@ -136,23 +140,23 @@ class Contest:
     depth: int = 1
     same_width: bool = True
 
-    def heats(self) -> list[Heat]:
-        return list(self.suite.heats(self.pairs))
+    def groups(self) -> list[ProblemGroup]:
+        return list(self.suite.groups(self.pairs))
 
-    def recovered(self, rule: str, heat: Heat) -> dict[ComparisonCell, Vector]:
+    def recovered(self, rule: str, group: ProblemGroup) -> dict[ComparisonCell, Vector]:
         """The recovered part of the Elo to gain, for every problem of a heat."""
-        field = self.suite.field(heat)
-        entrant = ENTRANTS[rule](field, wide(field.problem) if self.same_width else 1.0)
-        state = final(field.race(self.depth), entrant, self.suite.games(heat))
-        parts = np.split(field.recovered(entrant.theta(state)), len(heat.families))
+        field = self.suite.field(group)
+        played_rule = COMPARED_RULES[rule](field, wide(field.problem) if self.same_width else 1.0)
+        state = final(field.simulated_run(self.depth), played_rule, self.suite.games(group))
+        parts = np.split(field.recovered(played_rule.theta(state)), len(group.families))
         return {
-            ComparisonCell(family=family, parameters=heat.parameters, budget=heat.budget): part
-            for family, part in zip(heat.families, parts, strict=True)
+            ComparisonCell(family=family, parameters=group.parameters, budget=group.budget): part
+            for family, part in zip(group.families, parts, strict=True)
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class RuleResults:
     """What one rule recovered, problem by problem."""
 
     rule: str
@@ -161,16 +165,16 @@ class Sheet:
     def families(self) -> list[str]:
         return list(dict.fromkeys(cell.family for cell in self.cells))
 
-    def overall(self) -> Found:
+    def overall(self) -> MeanAndError:
         """Over all problems with Elo to gain."""
-        return found(self.cells[cell] for cell in gainful(self.cells))
+        return found(self.cells[cell] for cell in with_elo_to_gain(self.cells))
 
-    def family(self, name: str) -> Found:
+    def family(self, name: str) -> MeanAndError:
         return found(part for cell, part in self.cells.items() if cell.family == name)
 
-    def budgets(self) -> dict[int, Found]:
+    def budgets(self) -> dict[int, MeanAndError]:
         """By budget in game pairs, over all problems with Elo to gain."""
-        cells = list(gainful(self.cells))
+        cells = list(with_elo_to_gain(self.cells))
         return {
             budget: found(self.cells[cell] for cell in cells if cell.budget == budget)
             for budget in sorted({cell.budget for cell in cells})
@@ -182,25 +186,27 @@ class Sheet:
         cell = min(means, key=lambda cell: means[cell])
         return means[cell], cell
 
-    def beyond(self, other: "Sheet") -> Found:
+    def beyond(self, other: "RuleResults") -> MeanAndError:
         """How much more than `other` this rule recovered, over the problems of both."""
-        common = [cell for cell in gainful(self.cells) if cell in other.cells]
+        common = [cell for cell in with_elo_to_gain(self.cells) if cell in other.cells]
         return found(self.cells[cell] - other.cells[cell] for cell in common)
 
 
-def gainful(cells: Iterable[ComparisonCell]) -> Iterator[ComparisonCell]:
-    return (cell for cell in cells if cell.family != IDLE)
+def with_elo_to_gain(cells: Iterable[ComparisonCell]) -> Iterator[ComparisonCell]:
+    return (cell for cell in cells if cell.family != NO_ELO_TO_GAIN)
 
 
-def found(parts: Iterable[Vector]) -> Found:
+def found(parts: Iterable[Vector]) -> MeanAndError:
     """Mean and standard error; nan without at least two problems."""
     every = np.concatenate([np.empty(0), *parts])
     if len(every) < 2:
-        return Found(float("nan"), float("nan"), len(every))
-    return Found(float(every.mean()), float(every.std(ddof=1) / len(every) ** 0.5), len(every))
+        return MeanAndError(float("nan"), float("nan"), len(every))
+    return MeanAndError(
+        float(every.mean()), float(every.std(ddof=1) / len(every) ** 0.5), len(every)
+    )
 
 
-def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
+def ranks(sheets: Sequence[RuleResults], family: str) -> dict[str, int]:
     """The rank of every rule in a family, from 1 for the best."""
     means = {sheet.rule: sheet.family(family).mean for sheet in sheets}
     return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
@@ -208,7 +214,7 @@ def ranks(sheets: Sequence[Sheet], family: str) -> dict[str, int]:
 
 def sheets(
     done: Iterable[tuple[str, dict[ComparisonCell, Vector]]], order: Sequence[str]
-) -> list[Sheet]:
+) -> list[RuleResults]:
     """The results by rule, whatever order they have."""
     by_rule: dict[str, dict[ComparisonCell, Vector]] = {rule: {} for rule in order}
     for rule, cells in done:
@@ -216,6 +222,6 @@ def sheets(
     place = {cell: cell for cells in by_rule.values() for cell in cells}
     known = sorted(place, key=lambda cell: (cell.parameters, cell.budget))
     return [
-        Sheet(rule, {cell: cells[cell] for cell in known if cell in cells})
+        RuleResults(rule, {cell: cells[cell] for cell in known if cell in cells})
         for rule, cells in by_rule.items()
     ]

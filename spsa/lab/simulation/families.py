@@ -13,13 +13,12 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
-from spsa.lab.simulation.race import Quadratic
-from spsa.lab.simulation.terrain import (
+from spsa.lab.simulation.random_losses import (
     ROOM,
-    Away,
-    Lopsided,
+    Asymmetric,
+    DistanceToOptimum,
+    RandomLosses,
     Saturating,
-    Terrain,
     Whole,
     diagonal,
     quadratic,
@@ -28,37 +27,38 @@ from spsa.lab.simulation.terrain import (
     turned,
     usual,
 )
+from spsa.lab.simulation.simulated_run import Quadratic
 
-Family = Callable[[np.random.Generator, int, int], Terrain]
+Family = Callable[[np.random.Generator, int, int], RandomLosses]
 """Draws problems: generator, number of problems, number of parameters."""
 
 
-def iso(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def iso(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """All parameters are equally important."""
     return quadratic(rng, np.ones((problems, n)))
 
 
-def heterogeneous(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def heterogeneous(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Curvatures log-normal with deviation 1: 95% within a factor of 7 of the median."""
     return quadratic(rng, np.exp(rng.standard_normal((problems, n))))
 
 
-def heavy(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def heavy(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Curvatures with a tail like 1/h, up to 1000 times the least: few parameters matter much."""
     return quadratic(rng, 1 / rng.uniform(0.001, 1.0, (problems, n)))
 
 
-def rotated(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def rotated(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """The axes of the loss are not the parameters; curvatures along them differ by up to 100."""
     return tilted(rng, turned(rng, 10 ** rng.uniform(0, 2, (problems, n))))
 
 
-def canyon(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def canyon(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """As `rotated`, with curvatures that differ by up to 10,000."""
     return tilted(rng, turned(rng, 10 ** rng.uniform(0, 4, (problems, n))))
 
 
-def coupled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def coupled(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Pairs of parameters that compensate each other, with a correlation of 0.7 to 0.95."""
     hessian = np.zeros((problems, n, n))
     each = np.arange(n)
@@ -71,18 +71,18 @@ def coupled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     return tilted(rng, hessian)
 
 
-def misjudged(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def misjudged(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Steps wrong by up to 4 times either way, and a quarter to a half of them without effect."""
     factor = np.exp(rng.uniform(-np.log(4), np.log(4), (problems, n)))
     dead = rng.random((problems, n)) < rng.uniform(0.25, 0.5, (problems, 1))
     dead[:, 0] = False
     true = usual(rng, problems, n)
     distance = np.clip(true.distance / factor, -0.9 * ROOM, 0.9 * ROOM)
-    away = Away(distance, true.deviation / factor)
+    away = DistanceToOptimum(distance, true.deviation / factor)
     return quadratic(rng, np.where(dead, 0.0, factor**2), away)
 
 
-def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def lopsided(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """One side up to 4 times steeper; the other does no more harm from 1.5 to 4 steps on."""
     shape = (problems, n)
     gentle = np.exp(rng.standard_normal(shape) / 2)
@@ -90,8 +90,8 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     flat, left = rng.uniform(1.5, 4.0, shape), rng.random(shape) < 0.5
     base = quadratic(rng, (gentle + steep) / 2)
 
-    def landscape(scale: Vector | float) -> Lopsided:
-        return Lopsided(
+    def landscape(scale: Vector | float) -> Asymmetric:
+        return Asymmetric(
             optimum=base.optimum,
             below=scale * np.where(left, gentle, steep),
             above=scale * np.where(left, steep, gentle),
@@ -104,7 +104,7 @@ def lopsided(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     return replace(base, engine=landscape(scale), hessian=hessian)
 
 
-def saturating(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def saturating(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Loses ever less for every step more, and never above 1.1 to 3 times what the start loses."""
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     most = base.elo_to_gain * rng.uniform(1.1, 3.0, base.elo_to_gain.shape)
@@ -114,16 +114,16 @@ def saturating(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     return replace(base, engine=Saturating(engine=inner, most=most), hessian=hessian)
 
 
-def integer(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def integer(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Whole numbers a step apart, optimum included; starts 1 to 3 of them away."""
     real = usual(rng, problems, n)
     wanted = np.rint(real.distance)
-    away = Away(np.where(wanted == 0.0, 1.0, wanted), real.deviation)
+    away = DistanceToOptimum(np.where(wanted == 0.0, 1.0, wanted), real.deviation)
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2), away)
     return replace(base, engine=Whole(engine=base.engine), unit=np.ones_like(base.unit))
 
 
-def cornered(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def cornered(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Bounds up to half a step beyond start and optimum, or, half the time, exactly there."""
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     shape = base.start.shape
@@ -138,17 +138,17 @@ def cornered(rng: np.random.Generator, problems: int, n: int) -> Terrain:
     )
 
 
-def settled(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def settled(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """Starts at the optimum; `elo_to_gain` is the loss at the usual distance."""
     base = quadratic(rng, np.exp(rng.standard_normal((problems, n)) / 2))
     return replace(base, start=base.optimum, lower=base.optimum - ROOM, upper=base.optimum + ROOM)
 
 
-def steep(rng: np.random.Generator, problems: int, n: int) -> Terrain:
+def steep(rng: np.random.Generator, problems: int, n: int) -> RandomLosses:
     """20 to 80 Elo to gain by every single parameter, 2 to 5 steps away."""
     shape = (problems, n)
     distance = rng.uniform(2.0, 5.0, shape) * rng.choice([-1.0, 1.0], shape)
-    away = Away(distance, np.full(shape, root_mean_square(2.0, 5.0)))
+    away = DistanceToOptimum(distance, np.full(shape, root_mean_square(2.0, 5.0)))
     worth = rng.uniform(20.0, 80.0, shape)
     return quadratic(rng, worth / distance**2, away, total(worth))
 

@@ -17,16 +17,16 @@ import numpy as np
 from spsa.algorithms import Belief, Problem, Rule, Vector, create
 from spsa.algorithms.rule import total
 from spsa.core.seeds import derived_seed
-from spsa.lab.simulation.race import Engine, Quadratic, Race, SimulatedGames
-from spsa.lab.simulation.terrain import (
+from spsa.lab.simulation.random_losses import (
     ROOM,
-    Away,
-    Terrain,
+    DistanceToOptimum,
+    RandomLosses,
     quadratic,
     tilted,
     turned,
     usual,
 )
+from spsa.lab.simulation.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
 SEED = 20_261_122
 BUDGETS = (2_000, 30_000, 100_000, 400_000)  # games
@@ -108,31 +108,31 @@ def plateau(away: Vector) -> Vector:
     return loss
 
 
-Family = Callable[[np.random.Generator, int, int, float], Terrain]
+Family = Callable[[np.random.Generator, int, int, float], RandomLosses]
 """Draws problems: generator, number of problems, of parameters, and the Elo to gain."""
 
 
-def _usual(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _usual(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     return quadratic(rng, np.exp(rng.standard_normal((runs, n)) / 2), None, _all(runs, elo))
 
 
-def _settled(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _settled(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     """Starts at the optimum; `elo` is lost one step away in every parameter."""
-    away = Away(np.ones((runs, n)), np.ones((runs, n)))
+    away = DistanceToOptimum(np.ones((runs, n)), np.ones((runs, n)))
     base = quadratic(rng, np.exp(rng.standard_normal((runs, n)) / 2), away, _all(runs, elo))
     return replace(base, start=base.optimum, lower=base.optimum - ROOM, upper=base.optimum + ROOM)
 
 
 def _misjudged(
     factors: tuple[float, ...], rng: np.random.Generator, runs: int, n: int, elo: float
-) -> Terrain:
+) -> RandomLosses:
     """Every step is wrong by one of the factors."""
     factor, true = rng.choice(factors, (runs, n)), usual(rng, runs, n)
-    away = Away(np.clip(true.distance / factor, -ROOM, ROOM), true.deviation / factor)
+    away = DistanceToOptimum(np.clip(true.distance / factor, -ROOM, ROOM), true.deviation / factor)
     return quadratic(rng, factor**2, away, _all(runs, elo))
 
 
-def _shaped(shape: Shape, rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _shaped(shape: Shape, rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     base = _usual(rng, runs, n, elo)
     engine = Shaped(
         optimum=base.optimum,
@@ -144,21 +144,21 @@ def _shaped(shape: Shape, rng: np.random.Generator, runs: int, n: int, elo: floa
     return replace(base, engine=replace(engine, curvature=engine.curvature * scale))
 
 
-def _dead(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _dead(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     """Nine of ten parameters have no effect."""
     live = np.tile(np.arange(n) % 10 == 0, (runs, 1))
     return quadratic(rng, rng.permuted(live, axis=1) * 1.0, None, _all(runs, elo))
 
 
-def _rotated(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _rotated(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     hessian = turned(rng, 1000 ** rng.uniform(0, 1, (runs, n)))
     return tilted(rng, hessian, None, _all(runs, elo))
 
 
-def _integers(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _integers(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     """Units of two steps, three of them to either bound."""
     units = rng.integers(1, 3, (runs, n)) * rng.choice([-1.0, 1.0], (runs, n))
-    away = Away(2.0 * units, np.abs(2.0 * units))
+    away = DistanceToOptimum(2.0 * units, np.abs(2.0 * units))
     base = quadratic(rng, np.ones((runs, n)), away, _all(runs, elo))
     start, unit = np.zeros((runs, n)), np.full((runs, n), 2.0)
     inner = Quadratic(optimum=away.distance, curvature=_curvature(base))
@@ -173,7 +173,7 @@ def _integers(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrai
     )
 
 
-def _drifting(rng: np.random.Generator, runs: int, n: int, elo: float) -> Terrain:
+def _drifting(rng: np.random.Generator, runs: int, n: int, elo: float) -> RandomLosses:
     base = _usual(rng, runs, n, elo)
     inner = Quadratic(optimum=base.optimum, curvature=_curvature(base))
     return replace(base, engine=Drifting(engine=inner, phase=rng.uniform(0, 2 * pi, (runs, n))))
@@ -183,8 +183,8 @@ def _all(runs: int, elo: float) -> Vector:
     return np.full((runs, 1), elo)
 
 
-def _curvature(terrain: Terrain) -> Vector:
-    return np.diagonal(terrain.hessian, axis1=-2, axis2=-1).copy()
+def _curvature(losses: RandomLosses) -> Vector:
+    return np.diagonal(losses.hessian, axis1=-2, axis2=-1).copy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,23 +243,27 @@ def verdict(trial: str, rule: str, games: int) -> Verdict:
     """A rule of `RULES` on a trial of `TRIALS`; equal problems for all rules."""
     chosen, iterations = TRIALS[trial], max(1, round(games / (2 * PAIRS)))
     drawn = np.random.default_rng(derived_seed(SEED, trial))
-    terrain = chosen.family(drawn, chosen.runs, chosen.parameters, chosen.elo)
+    losses = chosen.family(drawn, chosen.runs, chosen.parameters, chosen.elo)
     problem = Problem(
-        start=terrain.start,
-        lower=terrain.lower,
-        upper=terrain.upper,
-        unit=terrain.unit,
+        start=losses.start,
+        lower=losses.lower,
+        upper=losses.upper,
+        unit=losses.unit,
         iterations=iterations,
         pairs=PAIRS,
     )
     one = _rule(rule, problem)
-    race = Race(problem=problem, engine=terrain.engine, games=SimulatedGames(_DRAW_RATE))
-    state, theta, move = one.start(), problem.inside(terrain.start), np.zeros(chosen.runs)
-    for state in race.run(one, np.random.default_rng(derived_seed(SEED, trial, rule, games))):
+    simulated_run = SimulatedRun(
+        problem=problem, engine=losses.engine, games=SimulatedGames(_DRAW_RATE)
+    )
+    state, theta, move = one.start(), problem.inside(losses.start), np.zeros(chosen.runs)
+    for state in simulated_run.run(
+        one, np.random.default_rng(derived_seed(SEED, trial, rule, games))
+    ):
         before, theta = theta, one.theta(state)
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))
-    gained = terrain.engine.elo(theta) - terrain.engine.elo(terrain.start)
-    covered, shown = _intervals(one.belief(state), terrain)
+    gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
+    covered, shown = _intervals(one.belief(state), losses)
     return Verdict(gained=gained[:, 0], move=move, covered=covered, shown=shown)
 
 
@@ -271,13 +275,13 @@ def _rule(name: str, problem: Problem) -> Rule:
     return create("fishtest", {"c_end": width}, problem)
 
 
-def _intervals(belief: Belief | None, terrain: Terrain) -> tuple[float, float]:
+def _intervals(belief: Belief | None, losses: RandomLosses) -> tuple[float, float]:
     """`covered` and `shown`."""
     if belief is None:
         return float("nan"), 0.0
-    best = terrain.engine.optimum if isinstance(terrain.engine, Drifting) else terrain.optimum
+    best = losses.engine.optimum if isinstance(losses.engine, Drifting) else losses.optimum
     near = np.abs(belief.mean - best) < 1.96 * belief.deviation
-    live = _curvature(terrain) > 0.0
+    live = _curvature(losses) > 0.0
     known = live & np.isfinite(belief.deviation)
     covered = float(near[known].mean()) if known.any() else float("nan")
     return covered, float(known.sum() / live.sum())

@@ -14,8 +14,8 @@ import numpy as np
 from spsa.algorithms import Problem, Vector
 from spsa.core.seeds import derived_seed
 from spsa.lab.simulation.families import FAMILIES
-from spsa.lab.simulation.race import Engine, Race, SimulatedGames
-from spsa.lab.simulation.terrain import Terrain
+from spsa.lab.simulation.random_losses import RandomLosses
+from spsa.lab.simulation.simulated_run import Engine, SimulatedGames, SimulatedRun
 
 HALVES = ("choose", "judge")
 
@@ -56,7 +56,7 @@ SIZES: Mapping[str, Size] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heat:
+class ProblemGroup:
     """Problems that run together: the same number of parameters, of iterations and of pairs.
 
     There are `problems` of each of the `families`, one family after the other on the first axis.
@@ -75,22 +75,24 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class ProblemSet:
     """The problems of a heat: what rules know of them, and what only an oracle knows."""
 
     problem: Problem
-    terrain: Terrain
+    losses: RandomLosses
     draw_rate: Vector
 
-    def race(self, depth: int) -> Race:
+    def simulated_run(self, depth: int) -> SimulatedRun:
         games = SimulatedGames(self.draw_rate)
-        return Race(problem=self.problem, engine=self.terrain.engine, games=games, depth=depth)
+        return SimulatedRun(
+            problem=self.problem, engine=self.losses.engine, games=games, depth=depth
+        )
 
     def recovered(self, theta: Vector) -> Vector:
         """The part of the Elo to gain that theta has gained since the start, shape (R,)."""
-        terrain = self.terrain
-        gained = terrain.engine.elo(theta) - terrain.engine.elo(terrain.start)
-        part: Vector = (gained / terrain.elo_to_gain)[:, 0]
+        losses = self.losses
+        gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
+        part: Vector = (gained / losses.elo_to_gain)[:, 0]
         return part
 
 
@@ -103,39 +105,39 @@ class Suite:
     size: Size
     families: tuple[str, ...] = tuple(FAMILIES)
 
-    def heats(self, pairs: int) -> Iterator[Heat]:
+    def groups(self, pairs: int) -> Iterator[ProblemGroup]:
         """The heats with iterations of `pairs` game pairs, or fewer in the short runs."""
         usual = tuple(name for name in self.families if name != STEEP)
         for n, budget in product(self.size.parameters, self.size.budgets):
-            heat = self._heat(usual, n, budget, pairs)
-            if usual and heat.iterations <= self.size.most_results:
-                yield heat
+            group = self._group(usual, n, budget, pairs)
+            if usual and group.iterations <= self.size.most_results:
+                yield group
         if STEEP in self.families:
             for budget in _STEEP_BUDGETS:
-                yield self._heat((STEEP,), _STEEP_PARAMETERS, budget, min(pairs, _STEEP_PAIRS))
+                yield self._group((STEEP,), _STEEP_PARAMETERS, budget, min(pairs, _STEEP_PAIRS))
 
-    def field(self, heat: Heat) -> Field:
+    def field(self, group: ProblemGroup) -> ProblemSet:
         """The problems of a heat; they do not depend on how its budget is cut into iterations."""
-        terrain = together([self._drawn(heat, family) for family in heat.families])
-        return Field(
+        losses = together([self._drawn(group, family) for family in group.families])
+        return ProblemSet(
             problem=Problem(
-                start=terrain.start,
-                lower=terrain.lower,
-                upper=terrain.upper,
-                unit=terrain.unit,
-                iterations=heat.iterations,
-                pairs=heat.pairs,
+                start=losses.start,
+                lower=losses.lower,
+                upper=losses.upper,
+                unit=losses.unit,
+                iterations=group.iterations,
+                pairs=group.pairs,
             ),
-            terrain=terrain,
-            draw_rate=self._draw_rates(heat),
+            losses=losses,
+            draw_rate=self._draw_rates(group),
         )
 
-    def games(self, heat: Heat) -> np.random.Generator:
+    def games(self, group: ProblemGroup) -> np.random.Generator:
         """The random generator for the games of a heat, the same for every rule."""
-        return self._rng("games", heat.parameters, heat.budget, heat.pairs)
+        return self._rng("games", group.parameters, group.budget, group.pairs)
 
-    def _heat(self, families: tuple[str, ...], n: int, budget: int, pairs: int) -> Heat:
-        return Heat(
+    def _group(self, families: tuple[str, ...], n: int, budget: int, pairs: int) -> ProblemGroup:
+        return ProblemGroup(
             families=families,
             problems=self.size.problems,
             parameters=n,
@@ -143,13 +145,13 @@ class Suite:
             pairs=pairs,
         )
 
-    def _drawn(self, heat: Heat, family: str) -> Terrain:
-        rng = self._rng(family, heat.parameters, heat.budget)
-        return FAMILIES[family](rng, heat.problems, heat.parameters)
+    def _drawn(self, group: ProblemGroup, family: str) -> RandomLosses:
+        rng = self._rng(family, group.parameters, group.budget)
+        return FAMILIES[family](rng, group.problems, group.parameters)
 
-    def _draw_rates(self, heat: Heat) -> Vector:
-        shape = (heat.problems, 1)
-        places = [("draw rates", name, heat.parameters, heat.budget) for name in heat.families]
+    def _draw_rates(self, group: ProblemGroup) -> Vector:
+        shape = (group.problems, 1)
+        places = [("draw rates", name, group.parameters, group.budget) for name in group.families]
         return np.concatenate([self._rng(*p).uniform(*_DRAW_RATES, shape) for p in places])
 
     def _rng(self, *place: object) -> np.random.Generator:
@@ -168,18 +170,18 @@ class SideBySide:
         return np.concatenate(each, axis=-2)
 
 
-def together(terrains: Sequence[Terrain]) -> Terrain:
+def together(several: Sequence[RandomLosses]) -> RandomLosses:
     """One terrain from several, which have equal numbers of problems and parameters."""
-    if len(terrains) == 1:
-        return terrains[0]
-    return Terrain(
-        engine=SideBySide([terrain.engine for terrain in terrains]),
-        start=np.concatenate([terrain.start for terrain in terrains]),
-        lower=np.concatenate([terrain.lower for terrain in terrains]),
-        upper=np.concatenate([terrain.upper for terrain in terrains]),
-        unit=np.concatenate([terrain.unit for terrain in terrains]),
-        optimum=np.concatenate([terrain.optimum for terrain in terrains]),
-        deviation=np.concatenate([terrain.deviation for terrain in terrains]),
-        hessian=np.concatenate([terrain.hessian for terrain in terrains]),
-        elo_to_gain=np.concatenate([terrain.elo_to_gain for terrain in terrains]),
+    if len(several) == 1:
+        return several[0]
+    return RandomLosses(
+        engine=SideBySide([losses.engine for losses in several]),
+        start=np.concatenate([losses.start for losses in several]),
+        lower=np.concatenate([losses.lower for losses in several]),
+        upper=np.concatenate([losses.upper for losses in several]),
+        unit=np.concatenate([losses.unit for losses in several]),
+        optimum=np.concatenate([losses.optimum for losses in several]),
+        deviation=np.concatenate([losses.deviation for losses in several]),
+        hessian=np.concatenate([losses.hessian for losses in several]),
+        elo_to_gain=np.concatenate([losses.elo_to_gain for losses in several]),
     )

@@ -20,8 +20,8 @@ import numpy as np
 
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.simulation.blocks import Bowl, Correlated, Gains, Scaled
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames, final
+from spsa.lab.simulation.blocks import Correlated, Gains, IsotropicQuadratic, Scaled
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 PARAMETERS = (1, 4, 16, 64)
 ITERATIONS = 200_000
@@ -100,7 +100,7 @@ class Table1Cell:
         """
         if self.row is Row.MIXTURE:
             return self.losses_by_rule(runs, rng)
-        bowl = Bowl(curvature=self.curvature, draw_rate=_DRAW_RATE)
+        bowl = IsotropicQuadratic(curvature=self.curvature, draw_rate=_DRAW_RATE)
         start = theta = np.full((runs, self.n), _START)
         for theta, block in bowl.play(start, self.c, self.gains(runs), rng):
             if np.abs(theta).max() + np.abs(block.offset).max() > _BOUND:
@@ -112,8 +112,10 @@ class Table1Cell:
         problem = self.problem(runs)
         engine = Quadratic(optimum=np.zeros(self.n), curvature=np.full(self.n, self.curvature))
         rule = self.rule(problem)
-        race = Race(problem=problem, engine=engine, games=SimulatedGames(_DRAW_RATE))
-        return self._lost(rule.theta(final(race, rule, rng)))
+        simulated_run = SimulatedRun(
+            problem=problem, engine=engine, games=SimulatedGames(_DRAW_RATE)
+        )
+        return self._lost(rule.theta(final(simulated_run, rule, rng)))
 
     def problem(self, runs: int) -> Problem:
         """What all rules know: value, bounds and step; no unit, one pair per iteration."""

@@ -10,17 +10,24 @@ from spsa.lab.theory.design import (
     direct,
     guessed_loss,
 )
-from spsa.lab.theory.process import Modes, Process, at_once, in_turn, modes, noise_of_game
+from spsa.lab.theory.process import (
+    ConstantGainProcess,
+    Modes,
+    at_once,
+    in_turn,
+    modes,
+    noise_of_game,
+)
 from spsa.lab.theory.squares import SumOfSquares
 
 __all__ = [
     "FORGOTTEN",
     "Approach",
+    "ConstantGainProcess",
     "GainDesign",
     "Goal",
     "Landscape",
     "Modes",
-    "Process",
     "SumOfSquares",
     "at_once",
     "cautious",

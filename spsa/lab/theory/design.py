@@ -11,7 +11,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.lab.theory.approach import fastest
-from spsa.lab.theory.process import Process
+from spsa.lab.theory.process import ConstantGainProcess
 from spsa.lab.theory.squares import SumOfSquares
 
 FORGOTTEN = 3.0
@@ -44,8 +44,8 @@ class Landscape:
     moment: Vector
     noise: float
 
-    def process(self, r: float) -> Process:
-        return Process(loss=self.loss, moment=self.moment, r=r, noise=self.noise)
+    def process(self, r: float) -> ConstantGainProcess:
+        return ConstantGainProcess(loss=self.loss, moment=self.moment, r=r, noise=self.noise)
 
     @property
     def slowness(self) -> float:
@@ -63,7 +63,7 @@ class GainDesign:
 
     r: float
     games: int
-    process: Process
+    process: ConstantGainProcess
 
     def success(self, goal: Goal, start: Vector) -> float:
         """The probability of being within the goal's precision after the games.

@@ -50,7 +50,7 @@ def in_turn(c: Vector) -> Vector:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Process:
+class ConstantGainProcess:
     """Constant gains on a quadratic loss.
 
     `loss`, e_i >= 0, is in Elo per squared unit of parameter i and `moment`, E(c_i^2) > 0, in
@@ -119,7 +119,7 @@ class Modes:
     `into` and `back`, of shape (n, n), are inverse to each other.
     """
 
-    process: Process
+    process: ConstantGainProcess
     into: Vector
     back: Vector
 
@@ -146,5 +146,7 @@ def modes(hessian: Vector, moment: Vector, r: float, noise: float) -> Modes:
     """
     lower = np.linalg.cholesky(moment)
     eigenvalues, vectors = np.linalg.eigh(lower.T @ hessian @ lower)
-    process = Process(loss=eigenvalues / 2, moment=np.ones_like(eigenvalues), r=r, noise=noise)
+    process = ConstantGainProcess(
+        loss=eigenvalues / 2, moment=np.ones_like(eigenvalues), r=r, noise=noise
+    )
     return Modes(process, vectors.T @ np.linalg.inv(lower), lower @ vectors)

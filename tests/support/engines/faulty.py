@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from worker.uci.engine import EngineSpec, UciEngine, UciTimeouts
-from worker.uci.process import Alarm
+from worker.uci.process import StopSignal
 from worker.uci.spawning import EngineLimits
 
 SCRIPT = Path(__file__).with_name("scripted.py")
@@ -40,10 +40,13 @@ def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
 
 
 def started(
-    wanted: EngineSpec, alarm: Alarm, timeouts: UciTimeouts, confinement: EngineLimits | None = None
+    wanted: EngineSpec,
+    stop_signal: StopSignal,
+    timeouts: UciTimeouts,
+    confinement: EngineLimits | None = None,
 ) -> UciEngine:
     """An engine that has introduced itself and has its options."""
-    running = UciEngine(wanted, alarm, timeouts, confinement or EngineLimits())
+    running = UciEngine(wanted, stop_signal, timeouts, confinement or EngineLimits())
     try:
         running.introduce(wanted)
     except BaseException:

@@ -11,8 +11,8 @@ import numpy as np
 from spsa.algorithms import Outcome, Perturbation, Problem, Rule, RuleUpdate, Vector
 from spsa.algorithms.bayes import Seen
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.evidence import reported
 from spsa.algorithms.gains import decayed
+from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import State, signs, total
 
 _GAMMA = 0.101

@@ -11,7 +11,7 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
-from spsa.lab.simulation.race import Engine, Quadratic
+from spsa.lab.simulation.simulated_run import Engine, Quadratic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Tilted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lopsided:
+class Asymmetric:
     """Loses `below` or `above` Elo a squared step, by the side of its `optimum`; shape (n,).
 
     Beyond `shelf` below and `ledge` above it the loss is constant.
@@ -71,7 +71,7 @@ ROOM = 8.0  # bounds, in steps from the start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terrain:
+class RandomLosses:
     """Engines to be tuned, their start, and what an oracle knows of them.
 
     `start`, `lower`, `upper`, `unit` and `optimum` have shape (R, n), `hessian` (R, n, n): an
@@ -92,19 +92,21 @@ class Terrain:
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
+class DistanceToOptimum:
     """Distances from start to optimum, and the deviation of their distribution; shape (R, n)."""
 
     distance: Vector
     deviation: Vector
 
 
-def usual(rng: np.random.Generator, problems: int, n: int) -> Away:
+def usual(rng: np.random.Generator, problems: int, n: int) -> DistanceToOptimum:
     """Distances of 0.3 to 2.5 steps, with a different scale for every problem."""
     scale = np.exp(rng.uniform(np.log(0.6), np.log(5 / 3), (problems, 1)))
     signs = rng.choice([-1.0, 1.0], (problems, n))
     distance = scale * rng.uniform(0.5, 1.5, (problems, n)) * signs
-    return Away(distance, np.broadcast_to(scale * root_mean_square(0.5, 1.5), distance.shape))
+    return DistanceToOptimum(
+        distance, np.broadcast_to(scale * root_mean_square(0.5, 1.5), distance.shape)
+    )
 
 
 def root_mean_square(least: float, most: float) -> float:
@@ -120,9 +122,9 @@ def _elo_to_gain(rng: np.random.Generator, problems: int) -> Vector:
 def quadratic(
     rng: np.random.Generator,
     shape: Vector,
-    away: Away | None = None,
+    away: DistanceToOptimum | None = None,
     elo_to_gain: Vector | None = None,
-) -> Terrain:
+) -> RandomLosses:
     """Independent parameters with curvatures proportional to `shape`."""
     base = tilted(rng, diagonal(shape), away, elo_to_gain)
     curvature = np.diagonal(base.hessian, axis1=-2, axis2=-1).copy()
@@ -132,16 +134,16 @@ def quadratic(
 def tilted(
     rng: np.random.Generator,
     shape: Vector,
-    away: Away | None = None,
+    away: DistanceToOptimum | None = None,
     elo_to_gain: Vector | None = None,
-) -> Terrain:
+) -> RandomLosses:
     problems, n = shape.shape[:2]
     away = away or usual(rng, problems, n)
     worth = _elo_to_gain(rng, problems) if elo_to_gain is None else elo_to_gain
     start = np.rint(rng.uniform(-5.0, 5.0, shape.shape[:2]))
     optimum = start + away.distance
     hessian = shape * (-worth / Tilted(optimum=optimum, hessian=shape).elo(start))[..., None]
-    return Terrain(
+    return RandomLosses(
         engine=Tilted(optimum=optimum, hessian=hessian),
         start=start,
         lower=start - ROOM,

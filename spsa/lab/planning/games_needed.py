@@ -21,7 +21,7 @@ _SAFETY = 3.0  # standard deviations of the claims while engines are built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class GamesNeeded:
     """The fleet's demand for games.
 
     `slots` play games of `game_seconds` in batches of at most `batch_games`. An iteration has

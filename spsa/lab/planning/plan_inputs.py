@@ -7,8 +7,8 @@ from math import ceil, sqrt
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.planning.prospect import Prospect, Recovery, RunDesign, recovery
-from spsa.lab.planning.supply import Demand
+from spsa.lab.planning.games_needed import GamesNeeded
+from spsa.lab.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
 
 USUAL_PLIES = 100.0
 """Plies of a game between equal engines with the usual adjudication."""
@@ -17,7 +17,7 @@ _CLOCK_USED = 0.95  # the part of the base time that an engine uses in a game
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Capacity:
     """The machines that play and build.
 
     `concurrency` is the number of games at a time. The two engines of an iteration take
@@ -74,7 +74,7 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
             return None
 
 
-def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
+def pace(shape: Shape, fleet: Capacity, seconds: float) -> GameSpeed:
     """The pace of a run whose games take `seconds`.
 
     With one iteration in flight, slots are idle while engines are built and while the last batch is
@@ -93,7 +93,7 @@ def pace(shape: Shape, fleet: Fleet, seconds: float) -> GameSpeed:
     )
 
 
-def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
+def depth_without_idling(shape: Shape, fleet: Capacity, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
     If the build of an iteration takes longer than its games, no number does.
@@ -104,9 +104,9 @@ def depth_without_idling(shape: Shape, fleet: Fleet, seconds: float) -> int:
     return max(1, ceil(alone / max(playing, fleet.build_seconds / fleet.builders)))
 
 
-def demand_of(shape: Shape, fleet: Fleet, seconds: float) -> Demand:
+def demand_of(shape: Shape, fleet: Capacity, seconds: float) -> GamesNeeded:
     """The fleet's demand for games that take `seconds`."""
-    return Demand(
+    return GamesNeeded(
         slots=fleet.concurrency,
         game_seconds=seconds,
         games=shape.games,
@@ -121,7 +121,7 @@ ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PlanInputs:
     """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
     `seconds` is the time of a game; None if it is unknown.
@@ -130,7 +130,7 @@ class Question:
     space: Space
     design: RunDesign
     shape: Shape
-    fleet: Fleet
+    fleet: Capacity
     seconds: float | None
     draw_rate: float
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
@@ -138,7 +138,7 @@ class Question:
     seed: int = 1
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
-        prospect = Prospect(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
+        prospect = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
         return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
 
     @property
@@ -151,7 +151,7 @@ class Question:
         return fleet.build_seconds / fleet.builders > playing
 
     @property
-    def demand(self) -> Demand | None:
+    def demand(self) -> GamesNeeded | None:
         """The fleet's demand for games; None if the time of a game is unknown."""
         return None if self.seconds is None else demand_of(self.shape, self.fleet, self.seconds)
 

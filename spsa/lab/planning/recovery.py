@@ -13,12 +13,12 @@ import numpy as np
 
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.algorithms.rule import State
-from spsa.lab.planning.supply import depth_after
-from spsa.lab.simulation.race import Quadratic, Race, SimulatedGames
+from spsa.lab.planning.games_needed import depth_after
+from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prospect:
+class EngineAssumptions:
     """The assumptions: the Elo to gain in all, and the distance of each optimum in steps.
 
     Curvatures differ by a factor of e^0.5 (one standard deviation) between parameters.
@@ -103,7 +103,9 @@ class Recovery:
         return float(difference.mean()), float(difference.std(ddof=1)) / sqrt(difference.size)
 
 
-def recovery(design: RunDesign, prospect: Prospect, *, replicas: int, seed: int) -> Recovery:
+def recovery(
+    design: RunDesign, prospect: EngineAssumptions, *, replicas: int, seed: int
+) -> Recovery:
     """Simulate a design with random engines; equal seeds draw equal engines.
 
     Raises:
@@ -113,14 +115,14 @@ def recovery(design: RunDesign, prospect: Prospect, *, replicas: int, seed: int)
     problem = _stretched(_replicated(design.problem, replicas), design.stretch)
     engine = _seen(prospect.engines(design.problem, replicas, drawn), design.stretch)
     rule = create(design.algorithm, design.settings, problem)
-    race = Race(
+    simulated_run = SimulatedRun(
         problem=problem,
         engine=engine,
         games=SimulatedGames(prospect.draw_rate),
         depth=design.depth,
         grows=depth_after if design.grows else None,
     )
-    first, last, end = _moves(rule, race.run(rule, played))
+    first, last, end = _moves(rule, simulated_run.run(rule, played))
     lost, left = engine.elo(problem.start), engine.elo(rule.theta(end))
     asked = [rule.ask(s, k, played).c_k for s, k in ((rule.start(), 1), (end, problem.iterations))]
     return Recovery(

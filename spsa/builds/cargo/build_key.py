@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spsa.builds.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
-from spsa.builds.cargo.commands import Commands
 from spsa.builds.cargo.pinned import Pinned
 from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.cargo.subprocesses import Commands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ def _of_pair(one: Vector, other: Vector) -> Vector:
     return chances
 
 
-class Tuner(Protocol):
+class SimulatedMethod(Protocol):
     """The part of a `Rule` that a race needs."""
 
     def start(self) -> State: ...
@@ -97,7 +97,7 @@ class Tuner(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a property is computed once
-class Race:
+class SimulatedRun:
     """A simulated run; `problem` has its length, bounds and units.
 
     `depth` iterations are open at a time: iteration k is opened on the results through k - depth,
@@ -110,9 +110,9 @@ class Race:
     depth: int = 1
     grows: Callable[[int], int] | None = None
 
-    def run(self, rule: Tuner, rng: np.random.Generator) -> Iterator[State]:
+    def run(self, rule: SimulatedMethod, rng: np.random.Generator) -> Iterator[State]:
         """The rule's state after each of the planned results."""
-        state, opened = rule.start(), deque[RaceResult]()
+        state, opened = rule.start(), deque[PlayedPerturbation]()
         last = self.problem.iterations
         for k in range(1, last + 1):
             while len(opened) < self._depth_after(k - 1) and k + len(opened) <= last:
@@ -123,11 +123,11 @@ class Race:
     def _depth_after(self, results: int) -> int:
         return self.depth if self.grows is None else min(self.depth, self.grows(results))
 
-    def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "RaceResult":
+    def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "PlayedPerturbation":
         sides = np.stack([asked.centre + asked.offset, asked.centre - asked.offset])
         if self._continuous and self._inside(sides):
-            return RaceResult(asked, sides)
-        return RaceResult(asked, np.stack(self._playable(asked, rng)))
+            return PlayedPerturbation(asked, sides)
+        return PlayedPerturbation(asked, np.stack(self._playable(asked, rng)))
 
     @cached_property
     def _continuous(self) -> bool:
@@ -148,7 +148,7 @@ class Race:
         unit = np.where(problem.unit > 0.0, problem.unit, 1.0)
         return plus * unit, minus * unit
 
-    def _outcome(self, k: int, played: "RaceResult", rng: np.random.Generator) -> Outcome:
+    def _outcome(self, k: int, played: "PlayedPerturbation", rng: np.random.Generator) -> Outcome:
         plus, minus = played.sides
         elo = self.engine.elo(played.sides)
         return Outcome(
@@ -162,13 +162,13 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
-class RaceResult:
+class PlayedPerturbation:
     """A perturbation, and the points played for it: plus and minus, shape (2, n), in steps."""
 
     asked: Perturbation
     sides: Vector
 
 
-def final(race: Race, rule: Tuner, rng: np.random.Generator) -> State:
+def final(simulated_run: SimulatedRun, rule: SimulatedMethod, rng: np.random.Generator) -> State:
     """The rule's state after the last result."""
-    return deque(race.run(rule, rng), maxlen=1).pop()
+    return deque(simulated_run.run(rule, rng), maxlen=1).pop()

@@ -19,9 +19,9 @@ from spsa.config.formats import params_file
 from spsa.core.params import Space
 from spsa.report.drawing import TITLES, Kind, nothing_of
 from spsa.report.events import events_table
+from spsa.report.export_json import Report
 from spsa.report.history import RunHistory
 from spsa.report.pictures import can_draw, chosen, drawn
-from spsa.report.summary import Report
 from spsa.report.table import Column, FittedTable
 from spsa.text import LINE_LENGTH, html_with_commands, printable
 
