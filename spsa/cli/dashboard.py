@@ -2,7 +2,6 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +9,6 @@ from spsa.cli.common import config_option, database_option, opened
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.output import echo
 from spsa.security.files import MOST_TEXT, content
-
-if TYPE_CHECKING:
-    from spsa.dashboard.guard import Token
 
 LEAST_TOKEN = 16
 _NEEDED = ("starlette", "uvicorn", "jinja2")
@@ -55,22 +51,19 @@ def dashboard(
     """
     if any(find_spec(name) is None for name in _NEEDED):
         raise NoServer
-    from spsa.dashboard.app import serve
-    from spsa.dashboard.guard import is_loopback
+    from spsa.dashboard import app, guard  # late: the packages of an extra
 
-    token = None if token_file is None else _token(token_file)
-    if token is None and not is_loopback(host):
+    token = None if token_file is None else guard.Token(_token(token_file))
+    if token is None and not guard.is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached from other machines: give --token-file FILE, or listen on "
             "127.0.0.1"
         )
     with opened(config, database_url) as store:
-        serve(store, host, port, token, lambda url: echo(f"dashboard: {url} (Ctrl-C ends it)"))
+        app.serve(store, host, port, token, lambda url: echo(f"dashboard: {url} (Ctrl-C ends it)"))
 
 
-def _token(path: Path) -> "Token":
-    from spsa.dashboard.guard import Token
-
+def _token(path: Path) -> str:
     try:
         text = content(path, MOST_TEXT).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -78,7 +71,7 @@ def _token(path: Path) -> "Token":
         raise _unusable(path, f"cannot be read: {reason}") from None
     if len(text) < LEAST_TOKEN or not text.isprintable() or " " in text:
         raise _unusable(path, f"is no line of at least {LEAST_TOKEN} characters without spaces")
-    return Token(text)
+    return text
 
 
 def _unusable(path: Path, found: str) -> InvalidInput:
