@@ -16,7 +16,7 @@ from spsa.config.proposals import (
     select,
 )
 from spsa.core.params import SOURCE_SUFFIXES
-from spsa.errors import Fault, InvalidInput, NothingToDo
+from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.output import echo
 from spsa.text import plural
@@ -93,7 +93,12 @@ def init(
 
 
 def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
-    proposals = propose_options(declared(engine, arguments=arguments))
+    try:
+        declarations = declared(engine, arguments=arguments)
+    except BuildFailed as error:
+        remedy = "name a program that speaks UCI, with the arguments it needs"
+        raise _refused(str(engine), "--engine", str(error), remedy) from None
+    proposals = propose_options(declarations)
     chosen = Selection("", {f"options of {engine.name}": proposals})
     if not chosen.active:
         raise NothingToDo(
