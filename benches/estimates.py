@@ -28,7 +28,7 @@ class Case:
     parameters: int
     iterations: int
     pairs: int
-    prospect: EngineAssumptions
+    assumptions: EngineAssumptions
 
     def problem(self, runs: int) -> Problem:
         start = np.zeros((runs, self.parameters))
@@ -48,21 +48,21 @@ CASES = (
         parameters=7,
         iterations=24,
         pairs=30,
-        prospect=EngineAssumptions(elo_to_gain=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
+        assumptions=EngineAssumptions(elo_to_gain=350, draw_rate=0.5, nearest=2.0, farthest=5.0),
     ),
     Case(
         name="67 x 150 games, 16 parameters, 15 Elo",
         parameters=16,
         iterations=67,
         pairs=75,
-        prospect=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
+        assumptions=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
     ),
     Case(
         name="250 x 150 games, 5 parameters, 15 Elo",
         parameters=5,
         iterations=250,
         pairs=75,
-        prospect=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
+        assumptions=EngineAssumptions(elo_to_gain=15, draw_rate=0.5),
     ),
 )
 
@@ -84,10 +84,10 @@ class Found:
 def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     """What the three thetas of so many runs are worth."""
     problem = case.problem(runs)
-    engine = case.prospect.engines(problem, runs, np.random.default_rng([seed, 0]))
+    engine = case.assumptions.engines(problem, runs, np.random.default_rng([seed, 0]))
     watched = observed(create(rule, {}, problem), problem)
     simulated_run = SimulatedRun(
-        problem=problem, engine=engine, games=SimulatedGames(case.prospect.draw_rate)
+        problem=problem, engine=engine, games=SimulatedGames(case.assumptions.draw_rate)
     )
     states: Iterator[Observation] = simulated_run.run(watched, np.random.default_rng([seed, 1]))
     end = deque(states, maxlen=1).pop()

@@ -25,8 +25,8 @@ from spsa.lab.planning.plan_inputs import (
     Capacity,
     PlanInputs,
     Shape,
-    demand_of,
     game_seconds,
+    games_needed_by,
 )
 from spsa.lab.planning.precision import PrecisionDesign, precise
 from spsa.lab.planning.recovery import RunDesign, coarser
@@ -60,9 +60,9 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The question, where its figures come from, and how many iterations were simulated as one."""
+    """The inputs, where their figures come from, and how many iterations were simulated as one."""
 
-    question: PlanInputs
+    inputs: PlanInputs
     sources: tuple[str, ...]
     merged: int
 
@@ -107,19 +107,19 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
     seconds, time_source = _seconds(config, assumed, past, tried)
     draws, draws_source = _draws(assumed, past.costs)
     builds, builds_source = _builds(config, assumed, past, tried)
-    fleet = Capacity(
+    capacity = Capacity(
         concurrency=concurrency,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
-    shape = _shape(config, fleet, seconds)
+    shape = _shape(config, capacity, seconds)
     design, merged = _design(config, space, shape)
     return Known(
-        question=PlanInputs(
+        inputs=PlanInputs(
             space=space,
             design=design,
             shape=shape,
-            fleet=fleet,
+            capacity=capacity,
             seconds=seconds,
             draw_rate=draws,
             elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
@@ -132,20 +132,20 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
 
 
 def precision_asked(
-    question: PlanInputs, precision: float | None, confidence: float
+    inputs: PlanInputs, precision: float | None, confidence: float
 ) -> tuple[PrecisionDesign, ...]:
     """The designs of the theory, for the rule it is about; none for any other."""
-    if question.design.algorithm == "constant":
-        return tuple(precise(question, precision, confidence))
+    if inputs.design.algorithm == "constant":
+        return tuple(precise(inputs, precision, confidence))
     if precision is not None:
         raise click.UsageError(
             '--precision goes with [spsa] algorithm = "constant", '
-            f'not with "{question.design.algorithm}"'
+            f'not with "{inputs.design.algorithm}"'
         )
     return ()
 
 
-def _shape(config: Config, fleet: Capacity, seconds: float | None) -> Shape:
+def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
     games, depth = config.games, config.games.iterations_in_flight
     shape = Shape(
@@ -158,7 +158,7 @@ def _shape(config: Config, fleet: Capacity, seconds: float | None) -> Shape:
     if not shape.adapts:
         return shape
     bearable = depth_limit(shape.iterations, method(config.algorithm).iterations_per_depth)
-    needed = bearable if seconds is None else demand_of(shape, fleet, seconds).depth
+    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).depth
     return replace(shape, depth=min(needed, bearable))
 
 
@@ -287,10 +287,10 @@ def plan(
     """
     found = settings(config, database_url)
     asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
-    designs = precision_asked(asked.question, precision, confidence)
+    designs = precision_asked(asked.inputs, precision, confidence)
     with working("tuning synthetic engines"):
-        answer = planned(asked.question)
+        answer = planned(asked.inputs)
     if as_json:
-        echo_json(planned_json(asked.question, answer, asked.sources, designs))
+        echo_json(planned_json(asked.inputs, answer, asked.sources, designs))
     else:
-        terminal().print(planned_text(asked.question, answer, asked.sources, designs))
+        terminal().print(planned_text(asked.inputs, answer, asked.sources, designs))

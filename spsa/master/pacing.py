@@ -29,7 +29,7 @@ class Pacer:
             return InOrder(fixed)
         return AsNeeded(
             depth=min(self._depth_limit(view), depth_after(view.run.applied)),
-            wanted=self._demand(view, self._busy_slots(view)).wanted,
+            wanted=self._games_needed(view, self._busy_slots(view)).wanted,
             games=self.settings.games_per_iteration,
             builders=self.build_threads.builders,
         )
@@ -54,22 +54,24 @@ class Pacer:
         known = view.run.applied and self.build_threads.is_measured
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
-        demand, limit = self._demand(view, view.active_slots), self._depth_limit(view)
-        slots = plural(demand.slots, "slot")
-        if demand.games_to_build > demand.games:
-            found = f"builds take {demand.build_seconds:.0f} s and cannot keep up with {slots}"
-        elif demand.depth > limit:
-            depth = plural(demand.depth, "iteration")
+        games_needed, limit = self._games_needed(view, view.active_slots), self._depth_limit(view)
+        slots = plural(games_needed.slots, "slot")
+        if games_needed.games_to_build > games_needed.games:
+            found = (
+                f"builds take {games_needed.build_seconds:.0f} s and cannot keep up with {slots}"
+            )
+        elif games_needed.depth > limit:
+            depth = plural(games_needed.depth, "iteration")
             found = f"{depth} in flight would keep {slots} busy, this run allows {limit}"
         else:
             return None
-        return f"{found}: in another run {demand.remedy(limit)}"
+        return f"{found}: in another run {games_needed.remedy(limit)}"
 
     def _busy_slots(self, view: RunView) -> int:
         """Active slots, or leased batches if they are more because some wait at their worker."""
         return max(view.active_slots, view.leased_batches)
 
-    def _demand(self, view: RunView, slots: int) -> GamesNeeded:
+    def _games_needed(self, view: RunView, slots: int) -> GamesNeeded:
         settings = self.settings
         return GamesNeeded(
             slots=slots,

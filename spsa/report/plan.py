@@ -17,41 +17,41 @@ from spsa.report.text import number, plural, sentence
 
 
 def planned_text(
-    question: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
+    inputs: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
 ) -> RenderableType:
     """All of it for a terminal."""
     return Group(
-        *_length(question, plan),
+        *_length(inputs, plan),
         *(sentence(f"  {source}") for source in sources),
         "",
-        _recoveries(question, plan),
+        _recoveries(inputs, plan),
         "",
         _lines(plan),
         "",
         *((_designs(designs), "") if designs else ()),
-        *_advice(plan, slower=question.builds_are_slower),
+        *_advice(plan, slower=inputs.builds_are_slower),
     )
 
 
-def _length(question: PlanInputs, plan: Plan) -> Iterator[str]:
+def _length(inputs: PlanInputs, plan: Plan) -> Iterator[str]:
     shape = plan.shape
     games = shape.iterations * shape.games
     yield (
-        f"{question.design.algorithm}: {plural(len(plan.lines), 'parameter')}, "
+        f"{inputs.design.algorithm}: {plural(len(plan.lines), 'parameter')}, "
         f"{plural(shape.iterations, 'iteration')} of {shape.games} games, {games} in all; "
         f"noise ± {plan.noise:.1f} Elo an iteration"
     )
     if plan.pace is not None:
         yield (
-            f"{duration(plan.pace.run)} on {plural(question.fleet.concurrency, 'slot')}: "
+            f"{duration(plan.pace.run)} on {plural(inputs.capacity.concurrency, 'slot')}: "
             f"{duration(plan.pace.iteration)} an iteration, slots idle {plan.pace.idle:.0%} "
             "of the time"
         )
 
 
-def _recoveries(question: PlanInputs, plan: Plan) -> FittedTable:
+def _recoveries(inputs: PlanInputs, plan: Plan) -> FittedTable:
     table = FittedTable(
-        f"what {question.replicas} simulated runs recover",
+        f"what {inputs.replicas} simulated runs recover",
         (
             Column("Elo to gain"),
             Column("recovered (95%)"),
@@ -129,13 +129,13 @@ def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
 
 
 def planned_json(
-    question: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
+    inputs: PlanInputs, plan: Plan, sources: Sequence[str], designs: Sequence[PrecisionDesign]
 ) -> dict[str, Any]:
     """All of it for programs; Elo, seconds, and the units of params.toml."""
     return {
-        "algorithm": question.design.algorithm,
-        "draw_rate": question.draw_rate,
-        "concurrency": question.fleet.concurrency,
+        "algorithm": inputs.design.algorithm,
+        "draw_rate": inputs.draw_rate,
+        "concurrency": inputs.capacity.concurrency,
         "sources": list(sources),
         "shape": asdict(plan.shape),
         "pace": None if plan.pace is None else asdict(plan.pace),

@@ -101,16 +101,16 @@ def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
 
 
 def test_builds_side_by_side_set_a_quicker_pace() -> None:
-    fleet = Capacity(concurrency=64, build_seconds=30, builders=4)
-    assert pace(replace(SHAPE, depth=99), fleet, 2.0).iteration == pytest.approx(30 / 4)
+    capacity = Capacity(concurrency=64, build_seconds=30, builders=4)
+    assert pace(replace(SHAPE, depth=99), capacity, 2.0).iteration == pytest.approx(30 / 4)
 
 
-def cautioned(shape: Shape, fleet: Capacity) -> list[str]:
+def cautioned(shape: Shape, capacity: Capacity) -> list[str]:
     asked = PlanInputs(
         space=Space((parameter(),)),
         design=design(),
         shape=shape,
-        fleet=fleet,
+        capacity=capacity,
         seconds=10.0,
         draw_rate=0.6,
     )
@@ -129,10 +129,12 @@ def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> No
 
 
 def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
-    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
     (one, one_grown), (many, many_grown) = (
         [
-            recovery(design(depth=depth, grows=grows), prospect, replicas=8, seed=3).parts.tolist()
+            recovery(
+                design(depth=depth, grows=grows), assumptions, replicas=8, seed=3
+            ).parts.tolist()
             for grows in (False, True)
         ]
         for depth in (1, 12)
@@ -150,8 +152,8 @@ def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
 
 def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() -> None:
     narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
-    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
-    engine = prospect.engines(narrow, 500, np.random.default_rng(1))
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    engine = assumptions.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
     assert (engine.optimum >= narrow.lower).all()
     assert (engine.optimum <= narrow.upper).all()
@@ -161,10 +163,10 @@ def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds() ->
 
 
 def test_more_games_recover_more_and_a_seed_gives_the_same_again() -> None:
-    prospect = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
-    few = recovery(design(), prospect, replicas=100, seed=3)
-    again = recovery(design(), prospect, replicas=100, seed=3)
-    many = recovery(design(problem=problem(pairs=200)), prospect, replicas=100, seed=3)
+    assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
+    few = recovery(design(), assumptions, replicas=100, seed=3)
+    again = recovery(design(), assumptions, replicas=100, seed=3)
+    many = recovery(design(problem=problem(pairs=200)), assumptions, replicas=100, seed=3)
     better, error = many.better_than(few)
     assert few.parts.tolist() == again.parts.tolist()
     assert 0 < few.mean < many.mean < 1
@@ -234,13 +236,13 @@ def test_a_sensible_parameter_is_passed_over() -> None:
     assert not list(side_warnings(Space((parameter(),)), 1.0))
 
 
-def question(**over: object) -> PlanInputs:
+def inputs(**over: object) -> PlanInputs:
     space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
     usual = PlanInputs(
         space=space,
         design=design(),
         shape=SHAPE,
-        fleet=FLEET,
+        capacity=FLEET,
         seconds=2.0,
         draw_rate=0.6,
         replicas=16,
@@ -249,11 +251,11 @@ def question(**over: object) -> PlanInputs:
 
 
 def test_a_budget_far_too_small_is_said_with_what_would_be_right() -> None:
-    small = question(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
+    small = inputs(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
     (warning,) = [c for c in plan(small).warnings if c.name == "max_iterations"]
     assert "too few" in warning.found
     assert "iterations recover half" in warning.remedy
-    large = question(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
+    large = inputs(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
     assert not [c for c in plan(large).warnings if c.name == "max_iterations"]
 
 
@@ -262,41 +264,41 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
-    assert plan(question(design=steep, elos_to_gain=(300.0,))).free_depth == 1
-    assert plan(question(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
+    assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_depth == 1
+    assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
 
 
 def test_a_drawish_book_is_pointed_at() -> None:
-    books = [c for c in plan(question(draw_rate=0.85)).warnings if c.name == "book"]
+    books = [c for c in plan(inputs(draw_rate=0.85)).warnings if c.name == "book"]
     assert len(books) == 1
-    assert not [c for c in plan(question(draw_rate=0.6)).warnings if c.name == "book"]
+    assert not [c for c in plan(inputs(draw_rate=0.6)).warnings if c.name == "book"]
 
 
 @pytest.mark.slow
 def test_slots_that_would_idle_are_said() -> None:
     flat = design(problem=problem(iterations=400, pairs=20))
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
-    found = plan(question(design=flat, shape=longer))
+    found = plan(inputs(design=flat, shape=longer))
     names = [warning.name for warning in found.warnings]
     assert "iterations_in_flight" in names
     assert found.busy_depth is not None and found.busy_depth > 1
-    assert plan(question(seconds=None)).pace is None
+    assert plan(inputs(seconds=None)).pace is None
 
 
 def test_builds_that_no_depth_hides_are_said() -> None:
-    found = plan(question(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
+    found = plan(inputs(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
     assert "games_per_iteration" in [warning.name for warning in found.warnings]
 
 
 def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:
     wild = design(algorithm="fishtest", settings={"r_end": 0.5})
-    names = [warning.name for warning in plan(question(design=wild, elos_to_gain=(10.0,))).warnings]
+    names = [warning.name for warning in plan(inputs(design=wild, elos_to_gain=(10.0,))).warnings]
     assert "spsa" in names
     assert "max_iterations" not in names
 
 
 def test_lines_are_in_the_units_of_the_parameter() -> None:
-    line = plan(question()).lines[0]
+    line = plan(inputs()).lines[0]
     assert line.c_first == pytest.approx(5.0 * WIDEST)
     assert 5.0 * NARROWEST <= line.c_last <= line.c_first
     assert 0 < line.move_last < line.move_first
@@ -317,7 +319,7 @@ def test_alternatives_differ_in_one_thing_and_keep_the_games_where_they_cut() ->
 
 
 def constant(**settings: object) -> PlanInputs:
-    return question(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
+    return inputs(design=design(algorithm="constant", settings=settings), elos_to_gain=(20.0,))
 
 
 def test_constant_gains_are_designed_for_a_precision() -> None:

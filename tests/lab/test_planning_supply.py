@@ -47,12 +47,12 @@ def test_even_batches_differ_in_the_last_one_only(games: int, most: int) -> None
 def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
     slots: int, seconds: float, games: int, batch: int, build: float
 ) -> None:
-    demand = GamesNeeded(
+    games_needed = GamesNeeded(
         slots=slots, game_seconds=seconds, games=games, batch_games=batch, build_seconds=build
     )
-    assert demand.rate * build <= demand.wanted * (1 + 1e-9)
-    assert demand.depth >= 2
-    assert demand.games_for(demand.depth) >= games
+    assert games_needed.rate * build <= games_needed.wanted * (1 + 1e-9)
+    assert games_needed.depth >= 2
+    assert games_needed.games_for(games_needed.depth) >= games
 
 
 def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed() -> None:
@@ -73,29 +73,29 @@ def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:
 
 @pytest.mark.parametrize("slots", [8, 64])
 def test_slots_that_are_supplied_so_are_hardly_ever_idle(slots: int) -> None:
-    demand = replace(USUAL, slots=slots)
-    assert idle(demand, demand.wanted) < 0.01
-    assert idle(demand, demand.rate * demand.build_seconds / 3) > 0.03
+    games_needed = replace(USUAL, slots=slots)
+    assert idle(games_needed, games_needed.wanted) < 0.01
+    assert idle(games_needed, games_needed.rate * games_needed.build_seconds / 3) > 0.03
 
 
-def idle(demand: GamesNeeded, wanted: float, rounds: int = 3000) -> float:
+def idle(games_needed: GamesNeeded, wanted: float, rounds: int = 3000) -> float:
     """The part of their time that slots wait if an iteration is ordered below `wanted` games."""
     rng, now, waited, played = Random(5), 0.0, 0.0, 0.0
     ready: list[int] = []
     ordered: list[float] = [0.0]
-    free = [(0.0, slot) for slot in range(demand.slots)]
+    free = [(0.0, slot) for slot in range(games_needed.slots)]
     for _ in range(rounds):
         now, slot = heapq.heappop(free)
         while ordered and ordered[0] <= now:
             ordered.pop(0)
-            ready += cut(demand.games, demand.batch_games, demand.slots)
-        if sum(ready) + demand.games * len(ordered) < wanted or not (ready or ordered):
-            ordered.append(now + demand.build_seconds)
+            ready += cut(games_needed.games, games_needed.batch_games, games_needed.slots)
+        if sum(ready) + games_needed.games * len(ordered) < wanted or not (ready or ordered):
+            ordered.append(now + games_needed.build_seconds)
         if not ready:
             waited += ordered[0] - now
             heapq.heappush(free, (ordered[0], slot))
             continue
-        lasts = sum(rng.gauss(demand.game_seconds, 2.0) for _ in range(ready.pop(0)))
+        lasts = sum(rng.gauss(games_needed.game_seconds, 2.0) for _ in range(ready.pop(0)))
         played += lasts
         heapq.heappush(free, (now + lasts, slot))
     return waited / (waited + played)

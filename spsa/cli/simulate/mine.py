@@ -54,7 +54,7 @@ def mine(
     """
     files = settings(config, database_url)
     asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
-    found = _recoveries(asked.question, processes)
+    found = _recoveries(asked.inputs, processes)
     if plot is not None:
         save(_picture(found), plot)
     if as_json:
@@ -65,15 +65,15 @@ def mine(
         console.print(sentence(source))
     if asked.merged > 1:
         console.print(f"{asked.merged} iterations were simulated as one")
-    for stake in asked.question.elos_to_gain:
+    for stake in asked.inputs.elos_to_gain:
         console.print("", alternatives_table(found, stake), sep="\n")
 
 
-def _recoveries(question: Any, processes: int) -> Found:
+def _recoveries(inputs: Any, processes: int) -> Found:
     jobs = {
-        (name, stake): partial(question.recovery, design, stake)
-        for name, design in alternatives(question.design)
-        for stake in question.elos_to_gain
+        (name, stake): partial(inputs.recovery, design, stake)
+        for name, design in alternatives(inputs.design)
+        for stake in inputs.elos_to_gain
     }
     done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     return {key: done[key] for key in jobs}

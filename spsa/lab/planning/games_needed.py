@@ -1,7 +1,7 @@
 """How many games have to be ready so that no slot waits, and how they are cut into batches.
 
-This is the reorder point of an inventory: slots take games from stock, a new iteration replenishes
-it, and the lead time is that of building two engines.
+While the engines of the next iteration are built, the slots play games that are ready. So many have
+to be ready when a build begins that they last until it ends.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 REACTION_SECONDS = 1.5
-"""The lead time besides the build: the master's tick, and the poll of an idle worker."""
+"""The seconds that pass besides the build: the master's tick, and the poll of an idle worker."""
 
 RESULTS_PER_DEPTH = 4
 """Depth grows with the results: one more iteration in flight after this many."""
@@ -22,7 +22,7 @@ _SAFETY = 3.0  # standard deviations of the claims while engines are built
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GamesNeeded:
-    """The fleet's demand for games.
+    """The games that the machines need.
 
     `slots` play games of `game_seconds` in batches of at most `batch_games`. An iteration has
     `games`, its engines are built in `build_seconds`, and `builders` iterations at a time.

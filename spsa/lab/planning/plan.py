@@ -26,51 +26,51 @@ _WORTH_IT = 0.5  # a run that recovers less than half needs another budget
 _LARGEST_BUDGET = 64
 
 
-def budget_warnings(question: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
+def budget_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     """The warnings about the number of games; `usual` is what they recover."""
     if usual.mean < 0:
         yield PlanWarning(
             name="spsa",
-            found=f"with these settings {question.design.algorithm} loses Elo",
+            found=f"with these settings {inputs.design.algorithm} loses Elo",
             remedy="use its defaults, or make its steps much smaller",
         )
     elif usual.mean < _WORTH_IT:
-        yield _too_few(question, usual)
+        yield _too_few(inputs, usual)
 
 
-def _too_few(question: PlanInputs, usual: Recovery) -> PlanWarning:
-    games = question.shape.iterations * question.shape.games
+def _too_few(inputs: PlanInputs, usual: Recovery) -> PlanWarning:
+    games = inputs.shape.iterations * inputs.shape.games
     found = (
-        f"{games} games recover {usual.mean:.0%} of {question.elo_to_gain:g} Elo: "
+        f"{games} games recover {usual.mean:.0%} of {inputs.elo_to_gain:g} Elo: "
         "too few for so many parameters"
     )
-    return PlanWarning(name="max_iterations", found=found, remedy=_remedy(question))
+    return PlanWarning(name="max_iterations", found=found, remedy=_remedy(inputs))
 
 
-def _remedy(question: PlanInputs) -> str:
+def _remedy(inputs: PlanInputs) -> str:
     """How many games would recover half, and for how many parameters these games are enough."""
     remedies = []
-    if (times := _enough_games(question)) is not None:
-        remedies.append(f"{question.shape.iterations * times} iterations recover half")
-    if (count := _possible_parameters(question)) is not None:
+    if (times := _enough_games(inputs)) is not None:
+        remedies.append(f"{inputs.shape.iterations * times} iterations recover half")
+    if (count := _possible_parameters(inputs)) is not None:
         parameters = "one parameter" if count == 1 else f"about {count} parameters"
         remedies.append(f"these games are enough for {parameters} with as much to gain")
     return ", or ".join(remedies) or f"not even {_LARGEST_BUDGET} times as many would recover half"
 
 
-def _enough_games(question: PlanInputs) -> int | None:
+def _enough_games(inputs: PlanInputs) -> int | None:
     times = 2
     while times <= _LARGEST_BUDGET:
-        problem = question.design.problem
-        longer = replace(question.design, problem=replace(problem, pairs=problem.pairs * times))
-        if question.recovery(longer, question.elo_to_gain).mean >= _WORTH_IT:
+        problem = inputs.design.problem
+        longer = replace(inputs.design, problem=replace(problem, pairs=problem.pairs * times))
+        if inputs.recovery(longer, inputs.elo_to_gain).mean >= _WORTH_IT:
             return times
         times *= 2
     return None
 
 
-def _possible_parameters(question: PlanInputs) -> int | None:
-    problem = question.design.problem
+def _possible_parameters(inputs: PlanInputs) -> int | None:
+    problem = inputs.design.problem
     n = problem.start.size // 2
     while n:
         fewer = replace(
@@ -80,8 +80,8 @@ def _possible_parameters(question: PlanInputs) -> int | None:
             upper=problem.upper[:n],
             unit=problem.unit[:n],
         )
-        design = replace(question.design, problem=fewer)
-        if question.recovery(design, question.elo_to_gain).mean >= _WORTH_IT:
+        design = replace(inputs.design, problem=fewer)
+        if inputs.recovery(design, inputs.elo_to_gain).mean >= _WORTH_IT:
             return n
         n //= 2
     return None
@@ -117,31 +117,31 @@ class Plan:
     warnings: tuple[PlanWarning, ...]
 
 
-def plan(question: PlanInputs) -> Plan:
+def plan(inputs: PlanInputs) -> Plan:
     """Compute the plan of a run."""
     recoveries = {
-        elo_to_gain: question.recovery(question.design, elo_to_gain)
-        for elo_to_gain in question.elos_to_gain
+        elo_to_gain: inputs.recovery(inputs.design, elo_to_gain)
+        for elo_to_gain in inputs.elos_to_gain
     }
-    usual = recoveries[question.elo_to_gain]
-    free = free_depth(question)
-    shape, seconds = question.shape, question.seconds
-    known = None if seconds is None else pace(shape, question.fleet, seconds)
-    busy = busy_depth(question)
+    usual = recoveries[inputs.elo_to_gain]
+    free = free_depth(inputs)
+    shape, seconds = inputs.shape, inputs.seconds
+    known = None if seconds is None else pace(shape, inputs.capacity, seconds)
+    busy = busy_depth(inputs)
     return Plan(
         shape=shape,
         pace=known,
-        noise=noise(question.draw_rate, shape.games // 2),
+        noise=noise(inputs.draw_rate, shape.games // 2),
         recoveries=recoveries,
-        lines=tuple(_lines(question.space, usual)),
+        lines=tuple(_lines(inputs.space, usual)),
         free_depth=free,
         busy_depth=busy,
         warnings=(
-            *space_warnings(question.space, usual.c_last),
-            *side_warnings(question.space, usual.c_last),
-            *draw_warnings(question.draw_rate),
-            *budget_warnings(question, usual),
-            *depth_warnings(question, free, busy),
+            *space_warnings(inputs.space, usual.c_last),
+            *side_warnings(inputs.space, usual.c_last),
+            *draw_warnings(inputs.draw_rate),
+            *budget_warnings(inputs, usual),
+            *depth_warnings(inputs, free, busy),
         ),
     )
 
@@ -170,20 +170,20 @@ _FREE = 0.01  # the part of the Elo to gain that depth may cost
 _INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 0
 
 
-def free_depth(question: PlanInputs) -> int:
+def free_depth(inputs: PlanInputs) -> int:
     """The most iterations in flight that cost less than a hundredth of the Elo to gain.
 
     The simulated engines are easier than many real ones, so `iterations_per_depth` limits it too.
     """
-    design = replace(question.design, depth=1, grows=False)
+    design = replace(inputs.design, depth=1, grows=False)
     needed = method(design.algorithm).iterations_per_depth
-    alone = question.recovery(design, question.elo_to_gain)
+    alone = inputs.recovery(design, inputs.elo_to_gain)
     free = 1
     for depth in _DEPTHS:
-        if depth > question.shape.iterations / needed:
+        if depth > inputs.shape.iterations / needed:
             break
         lost, error = alone.better_than(
-            question.recovery(replace(design, depth=depth), question.elo_to_gain)
+            inputs.recovery(replace(design, depth=depth), inputs.elo_to_gain)
         )
         if lost > max(_FREE, min(2 * error, _INSIGNIFICANT)):
             break
@@ -191,35 +191,35 @@ def free_depth(question: PlanInputs) -> int:
     return free
 
 
-def busy_depth(question: PlanInputs) -> int | None:
+def busy_depth(inputs: PlanInputs) -> int | None:
     """The fewest in flight that keep every slot busy; None if the time of a game is unknown.
 
     If the depth follows the fleet, it is that of the `GamesNeeded`, which starts builds late.
     """
-    demand = question.demand
-    if demand is None or question.shape.adapts:
-        return None if demand is None else demand.depth
-    return depth_without_idling(question.shape, question.fleet, demand.game_seconds)
+    games_needed = inputs.games_needed
+    if games_needed is None or inputs.shape.adapts:
+        return None if games_needed is None else games_needed.depth
+    return depth_without_idling(inputs.shape, inputs.capacity, games_needed.game_seconds)
 
 
-def depth_warnings(question: PlanInputs, free: int, busy: int | None) -> Iterator[PlanWarning]:
+def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[PlanWarning]:
     """The warnings about the configured depth."""
-    depth = question.shape.depth
-    if question.builds_are_slower:
+    depth = inputs.shape.depth
+    if inputs.builds_are_slower:
         yield PlanWarning(
             name="games_per_iteration",
             found="its games are played before the next engines are built, at any depth",
             remedy="more games in an iteration, or a delivery without builds, keep slots busy",
         )
-    if question.shape.adapts:
-        yield from _fleet_warnings(question, busy)
+    if inputs.shape.adapts:
+        yield from _fleet_warnings(inputs, busy)
     elif depth > free:
         yield PlanWarning(
             name="iterations_in_flight",
             found=f"{depth} moves theta by outdated results",
             remedy=f"{free} costs nothing",
         )
-    elif not question.builds_are_slower and busy is not None and busy > depth:
+    elif not inputs.builds_are_slower and busy is not None and busy > depth:
         best = min(busy, free)
         yield PlanWarning(
             name="iterations_in_flight",
@@ -230,14 +230,15 @@ def depth_warnings(question: PlanInputs, free: int, busy: int | None) -> Iterato
         )
 
 
-def _fleet_warnings(question: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:
+def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:
     """The warning about a fleet that is too large for the run."""
-    shape, demand = question.shape, question.demand
-    if busy is None or demand is None or busy <= shape.depth:
+    shape, games_needed = inputs.shape, inputs.games_needed
+    if busy is None or games_needed is None or busy <= shape.depth:
         return
     yield PlanWarning(
         name="games_per_iteration",
-        found=f"{plural(busy, 'iteration')} in flight would keep {plural(demand.slots, 'slot')} "
-        f"busy, and a run of {shape.iterations} allows {shape.depth}: slots will wait",
-        remedy=demand.remedy(shape.depth),
+        found=f"{plural(busy, 'iteration')} in flight would keep "
+        f"{plural(games_needed.slots, 'slot')} busy, and a run of "
+        f"{shape.iterations} allows {shape.depth}: slots will wait",
+        remedy=games_needed.remedy(shape.depth),
     )

@@ -74,17 +74,17 @@ def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float
             return None
 
 
-def pace(shape: Shape, fleet: Capacity, seconds: float) -> GameSpeed:
+def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:
     """The pace of a run whose games take `seconds`.
 
     With one iteration in flight, slots are idle while engines are built and while the last batch is
     played. With more, the games of the other iterations fill these times, if they are enough.
     """
     batches = ceil(shape.games / shape.batch_games)
-    rounds = ceil(batches / fleet.concurrency)
-    playing = shape.games * seconds / fleet.concurrency
-    alone = rounds * shape.batch_games * seconds + fleet.build_seconds
-    iteration = max(playing, alone / shape.depth, fleet.build_seconds / fleet.builders)
+    rounds = ceil(batches / capacity.concurrency)
+    playing = shape.games * seconds / capacity.concurrency
+    alone = rounds * shape.batch_games * seconds + capacity.build_seconds
+    iteration = max(playing, alone / shape.depth, capacity.build_seconds / capacity.builders)
     return GameSpeed(
         game=seconds,
         iteration=iteration,
@@ -93,26 +93,26 @@ def pace(shape: Shape, fleet: Capacity, seconds: float) -> GameSpeed:
     )
 
 
-def depth_without_idling(shape: Shape, fleet: Capacity, seconds: float) -> int:
+def depth_without_idling(shape: Shape, capacity: Capacity, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
     If the build of an iteration takes longer than its games, no number does.
     """
-    playing = shape.games * seconds / fleet.concurrency
-    rounds = ceil(ceil(shape.games / shape.batch_games) / fleet.concurrency)
-    alone = rounds * shape.batch_games * seconds + fleet.build_seconds
-    return max(1, ceil(alone / max(playing, fleet.build_seconds / fleet.builders)))
+    playing = shape.games * seconds / capacity.concurrency
+    rounds = ceil(ceil(shape.games / shape.batch_games) / capacity.concurrency)
+    alone = rounds * shape.batch_games * seconds + capacity.build_seconds
+    return max(1, ceil(alone / max(playing, capacity.build_seconds / capacity.builders)))
 
 
-def demand_of(shape: Shape, fleet: Capacity, seconds: float) -> GamesNeeded:
-    """The fleet's demand for games that take `seconds`."""
+def games_needed_by(shape: Shape, capacity: Capacity, seconds: float) -> GamesNeeded:
+    """The games that the machines need, if one takes `seconds`."""
     return GamesNeeded(
-        slots=fleet.concurrency,
+        slots=capacity.concurrency,
         game_seconds=seconds,
         games=shape.games,
         batch_games=shape.batch_games,
-        build_seconds=fleet.build_seconds,
-        builders=fleet.builders,
+        build_seconds=capacity.build_seconds,
+        builders=capacity.builders,
     )
 
 
@@ -130,7 +130,7 @@ class PlanInputs:
     space: Space
     design: RunDesign
     shape: Shape
-    fleet: Capacity
+    capacity: Capacity
     seconds: float | None
     draw_rate: float
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
@@ -138,22 +138,26 @@ class PlanInputs:
     seed: int = 1
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
-        prospect = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
-        return recovery(design, prospect, replicas=self.replicas, seed=self.seed)
+        assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
+        return recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
 
     @property
     def builds_are_slower(self) -> bool:
         """Whether building an iteration takes longer than playing it."""
-        fleet, shape = self.fleet, self.shape
+        capacity, shape = self.capacity, self.shape
         if self.seconds is None:
             return False
-        playing = shape.games * self.seconds / fleet.concurrency
-        return fleet.build_seconds / fleet.builders > playing
+        playing = shape.games * self.seconds / capacity.concurrency
+        return capacity.build_seconds / capacity.builders > playing
 
     @property
-    def demand(self) -> GamesNeeded | None:
-        """The fleet's demand for games; None if the time of a game is unknown."""
-        return None if self.seconds is None else demand_of(self.shape, self.fleet, self.seconds)
+    def games_needed(self) -> GamesNeeded | None:
+        """The games that the machines need; None if the time of a game is unknown."""
+        return (
+            None
+            if self.seconds is None
+            else games_needed_by(self.shape, self.capacity, self.seconds)
+        )
 
     @property
     def elo_to_gain(self) -> float:

@@ -85,17 +85,17 @@ class PrecisionDesign:
 
 
 def precise(
-    question: PlanInputs, precision: float | None, confidence: float
+    inputs: PlanInputs, precision: float | None, confidence: float
 ) -> Iterator[PrecisionDesign]:
     """One design for each Elo to gain; the default precision is a tenth of that.
 
     Raises ValueError for a draw rate of 1.
     """
-    chosen = values(method("constant").settings, question.design.settings)
+    chosen = values(method("constant").settings, inputs.design.settings)
     c = float(chosen["c"] or 0.0)
-    for elo in question.elos_to_gain:
+    for elo in inputs.elos_to_gain:
         goal = Goal(precision=precision or elo / 10, confidence=confidence)
-        landscape = _landscape(question, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
+        landscape = _landscape(inputs, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
         slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
         yield PrecisionDesign(
             stake=elo,
@@ -104,20 +104,20 @@ def precise(
             c=c,
             r=slow.r,
             games=slow.games,
-            iterations=ceil(slow.games / question.shape.games),
+            iterations=ceil(slow.games / inputs.shape.games),
             direct_r=None if quick is None else quick.r,
             direct_games=None if quick is None else quick.games,
         )
 
 
-def _landscape(question: PlanInputs, elo: float, c: float, *, one_by_one: bool) -> Landscape:
-    n = len(question.space.active)
-    prospect = EngineAssumptions(elo_to_gain=elo, draw_rate=question.draw_rate)
+def _landscape(inputs: PlanInputs, elo: float, c: float, *, one_by_one: bool) -> Landscape:
+    n = len(inputs.space.active)
+    assumptions = EngineAssumptions(elo_to_gain=elo, draw_rate=inputs.draw_rate)
     perturbation = np.full(n, c)
     return Landscape(
-        loss=np.full(n, elo / (n * prospect.mean_square_distance)),
+        loss=np.full(n, elo / (n * assumptions.mean_square_distance)),
         moment=in_turn(perturbation) if one_by_one else at_once(perturbation),
-        noise=noise_of_game(question.draw_rate),
+        noise=noise_of_game(inputs.draw_rate),
     )
 
 

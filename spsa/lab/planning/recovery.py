@@ -104,7 +104,7 @@ class Recovery:
 
 
 def recovery(
-    design: RunDesign, prospect: EngineAssumptions, *, replicas: int, seed: int
+    design: RunDesign, assumptions: EngineAssumptions, *, replicas: int, seed: int
 ) -> Recovery:
     """Simulate a design with random engines; equal seeds draw equal engines.
 
@@ -113,12 +113,12 @@ def recovery(
     """
     drawn, played = (np.random.default_rng([seed, stream]) for stream in (0, 1))
     problem = _stretched(_replicated(design.problem, replicas), design.stretch)
-    engine = _seen(prospect.engines(design.problem, replicas, drawn), design.stretch)
+    engine = _seen(assumptions.engines(design.problem, replicas, drawn), design.stretch)
     rule = create(design.algorithm, design.settings, problem)
     simulated_run = SimulatedRun(
         problem=problem,
         engine=engine,
-        games=SimulatedGames(prospect.draw_rate),
+        games=SimulatedGames(assumptions.draw_rate),
         depth=design.depth,
         grows=depth_after if design.grows else None,
     )
