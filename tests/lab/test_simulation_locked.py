@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Drifting, verdict
+from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Drifting, trial_result
 
 
 @pytest.mark.parametrize("name", TRIALS)
@@ -40,7 +40,7 @@ def test_an_optimum_that_drifts_moves_with_results_and_not_with_looks() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_is_judged_twice_alike(rule: str) -> None:
-    one, again = (verdict("settled", rule, BUDGETS[0]) for _ in range(2))
+    one, again = (trial_result("settled", rule, BUDGETS[0]) for _ in range(2))
     assert one.gained.tolist() == again.gained.tolist()
     assert one.gained.shape == one.move.shape == (TRIALS["settled"].runs,)
     assert one.gained.max() <= 0.0

@@ -9,12 +9,12 @@ import click
 import numpy as np
 
 from spsa.cli.simulate.jobs import JobPool, processes_option
-from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Verdict, verdict
+from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, TrialResult, trial_result
 from spsa.output import echo_json
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import terminal
 
-Verdicts = Mapping[tuple[str, int, str], Verdict]
+Results = Mapping[tuple[str, int, str], TrialResult]
 """By trial, games and rule."""
 
 
@@ -44,7 +44,7 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
     """
     played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
     jobs = {
-        (trial, budget, rule): partial(verdict, trial, rule, budget)
+        (trial, budget, rule): partial(trial_result, trial, rule, budget)
         for trial, budget, rule in product(TRIALS, games, played)
     }
     pool = JobPool(processes, "tuning synthetic engines")
@@ -56,7 +56,7 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
         terminal().print(_table(found, budget, played), "", sep="\n")
 
 
-def _table(found: Verdicts, games: int, rules: tuple[str, ...]) -> FittedTable:
+def _table(found: Results, games: int, rules: tuple[str, ...]) -> FittedTable:
     columns = [Column(f"{rule}{what}") for rule in rules for what in ("", " +-", " worst")]
     table = FittedTable(
         f"Elo gained in {games} games",
@@ -76,19 +76,19 @@ def _table(found: Verdicts, games: int, rules: tuple[str, ...]) -> FittedTable:
     return table
 
 
-def _gained(one: Verdict) -> Iterator[str]:
+def _gained(one: TrialResult) -> Iterator[str]:
     yield f"{one.gained.mean():.2f}"
     yield f"{one.gained.std(ddof=1) / len(one.gained) ** 0.5:.2f}"
     yield f"{one.gained.min():.1f}"
 
 
-def _intervals(one: Verdict) -> tuple[str, str, str]:
+def _intervals(one: TrialResult) -> tuple[str, str, str]:
     """Of the first rule."""
     covered = "" if np.isnan(one.covered) else f"{one.covered:.2f}"
     return covered, f"{one.shown:.0%}", f"{one.move.max():.1f}"
 
 
-def _parts(found: Verdicts, games: int, rule: str) -> float:
+def _parts(found: Results, games: int, rule: str) -> float:
     """The mean part of the Elo to gain, over the trials with something to gain."""
     means = [
         found[name, games, rule].gained.mean() / trial.elo
@@ -98,7 +98,7 @@ def _parts(found: Verdicts, games: int, rule: str) -> float:
     return float(np.mean(means))
 
 
-def _json(trial: str, games: int, rule: str, one: Verdict) -> dict[str, Any]:
+def _json(trial: str, games: int, rule: str, one: TrialResult) -> dict[str, Any]:
     covered = None if np.isnan(one.covered) else one.covered
     return {
         "trial": trial,

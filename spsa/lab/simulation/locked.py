@@ -225,7 +225,7 @@ RULES = ("mixture", "fishtest", WIDE, "spsa")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class TrialResult:
     """What a rule did in the runs of a trial; shape (runs,) each.
 
     `gained` is in Elo over the start, `move` the longest way of one parameter by one result, in
@@ -239,7 +239,7 @@ class Verdict:
     shown: float
 
 
-def verdict(trial: str, rule: str, games: int) -> Verdict:
+def trial_result(trial: str, rule: str, games: int) -> TrialResult:
     """A rule of `RULES` on a trial of `TRIALS`; equal problems for all rules."""
     chosen, iterations = TRIALS[trial], max(1, round(games / (2 * PAIRS)))
     drawn = np.random.default_rng(derived_seed(SEED, trial))
@@ -264,7 +264,7 @@ def verdict(trial: str, rule: str, games: int) -> Verdict:
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))
     gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
     covered, shown = _intervals(one.belief(state), losses)
-    return Verdict(gained=gained[:, 0], move=move, covered=covered, shown=shown)
+    return TrialResult(gained=gained[:, 0], move=move, covered=covered, shown=shown)
 
 
 def _rule(name: str, problem: Problem) -> Rule:
