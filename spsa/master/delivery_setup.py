@@ -111,7 +111,7 @@ def _pinned(
     source, work = source_of(config), _work(config)
     # files of the tuner that may lie in the folder of the engine
     ours = [config.path, config.params_path, config.build.engines_path]
-    cargo = not wanted["command"]
+    cargo = not wanted.get("command")
     if not cargo:
         ours.append(source / wanted["binary"])  # which an earlier build may have left there
     if source_sha256 is None:
@@ -133,8 +133,8 @@ def _work(config: Config) -> Path:
 def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
-        command=tuple(wanted["command"]),
-        package=wanted["package"],
+        command=tuple(wanted.get("command", ())),
+        package=wanted.get("package"),
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],

@@ -209,11 +209,18 @@ def test_what_cannot_be_meant_is_refused(house, project, arguments, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [("--worker", "gone"), ("--batch", "999999999.999999999")])
-def test_nothing_matches(house, project, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--worker", "gone"), "no worker 'gone' has ever played for this database"),
+        (("--batch", "999999999.999999999"), "run house has no iteration 999999999"),
+        (("--until", "2001-01-01"), "no counted result of run house is selected"),
+    ],
+)
+def test_nothing_matches(house, project, arguments, said):
     done = call(master("purge", *arguments, "--yes"), project)
     assert done.returncode == 3, done.stderr
-    assert "no counted result of run house is selected" in done.stderr
+    assert said in done.stderr
 
 
 def test_theta_of_a_past_moment_is_printed(house, store, capsys):

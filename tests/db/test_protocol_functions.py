@@ -9,13 +9,13 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from protocol_server import machine  # noqa: F401 (a fixture)
 from protocol_stories import STORIES, tell
 from shell import Shell
 
 from spsa.db import sql_files
 
 EXAMPLES = 200 if os.environ.get("SPSA_TEST_LONG") else 4
-SEED = os.environ.get("SPSA_TEST_SEED")
 SEARCH = settings(
     max_examples=EXAMPLES,
     stateful_step_count=40,
@@ -25,13 +25,13 @@ SEARCH = settings(
 
 
 @pytest.mark.slow
-def test_the_stories_go_as_they_should(machine):
+def test_the_stories_go_as_they_should(machine):  # noqa: F811
     for story in STORIES.values():
         tell(machine, story)
 
 
 @pytest.mark.slow
-def test_any_history_leaves_the_database_as_it_should_be(machine):
+def test_any_history_leaves_the_database_as_it_should_be(machine):  # noqa: F811
     run_state_machine_as_test(machine, settings=SEARCH)
 
 

@@ -58,7 +58,11 @@ def test_a_run_moves_only_as_its_lifecycle_says(store, status, to):
     run = stage(store, max_iterations=1)
     run.whole_iteration()
     verbs = {
-        RunStatus.RUNNING: lambda: store.resume("first", "me"),
+        RunStatus.RUNNING: lambda: (
+            store.extend("first", "me", 5)
+            if status is RunStatus.FINISHED
+            else store.resume("first", "me")
+        ),
         RunStatus.PAUSED: lambda: store.pause("first", "me", "why"),
         RunStatus.STOPPED: lambda: store.stop("first", "me", "why"),
         RunStatus.FINISHED: lambda: store.finish(run.master),

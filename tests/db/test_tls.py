@@ -295,7 +295,7 @@ WRONG = {
     "scheme": "postgress://tuner:{secret}@127.0.0.1:{port}/postgres",
     "mode": TRUE + "?sslmode={secret}",
 }
-WITHOUT_A_DATABASE = {"init", "simulate", "key", "demo"}
+WITHOUT_A_DATABASE = {"init", "simulate", "key", "demo", "probe"}
 ARGUMENTS = {
     "status": ["--json"],
     "watch": ["--json"],

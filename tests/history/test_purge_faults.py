@@ -180,11 +180,11 @@ def test_any_history_with_purges_leaves_the_database_as_it_should_be(sqlite_temp
 
 @pytest.mark.slow
 def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch):
-    """Its steps were twice as large; what follows from that is not told parameter by parameter."""
+    """It moved theta farther; what follows from that is not told parameter by parameter."""
     house = House(store, iterations=6, algorithm="mixture")
     moved(house)
     other = replace(house.tuning, space=replace(house.tuning.space))
-    monkeypatch.setattr("spsa.algorithms.mixture._DEVIATION", 1.5)
+    monkeypatch.setattr("spsa.algorithms.mixture._LONGEST", 0.01)
     (violation,) = violations(store, house.now(), house.tuning)
     assert "iteration 1: delta of step k=1 has margin = " in violation
     assert "more differ from there on, theta in the end by up to " in violation

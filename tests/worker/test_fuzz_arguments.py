@@ -26,6 +26,7 @@ from worker.batches.service import Service
 from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
+from worker.replay import place_of
 from worker.runner.clock import game_clock
 from worker.runner.openings import OpeningBook, load
 from worker.runner.position import Position
@@ -96,7 +97,11 @@ def ready(typed: Sequence[str]) -> MatchCommand | Service | None:
     given: dict[str, Any] = dict(context.params, isolation=None, orphan_reaper=None, folders=None)
     engines = given.pop("engines")
     cli.check(engines, given)
-    return serve.service_of(given) if given["spsa"] else MatchCommand.of(*engines, given)
+    if given["replay"]:
+        place_of(given["replay"])
+    if given["spsa"] or given["replay"]:
+        return serve.service_of(given)
+    return MatchCommand.of(*engines, given)
 
 
 @pytest.mark.slow
