@@ -37,13 +37,13 @@ def work(url: str, scene: Scene, number: int, pools: list[SleepingPool]) -> None
     pools.append(pool)
     poll = replace(POLL, first=scene.wait(POLL.first), cap=scene.wait(POLL.cap))
     info = WorkerInfo(
-        name=f"box-{number}",
-        host=f"box-{number}",
+        name=f"machine-{number}",
+        host=f"machine-{number}",
         platform="simulated",
         cores=SLOTS,
         concurrency=SLOTS,
         version=__version__,
-        secret=f"box-{number}",
+        secret=f"machine-{number}",
     )
     with open_store(url, durable=False) as store:
         Worker(

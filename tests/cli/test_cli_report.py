@@ -73,7 +73,7 @@ def test_csv_has_every_result(project: Path, capsys: pytest.CaptureFixture[str])
         assert tuple(int(row[f"ptnml_{i}"]) for i in range(5)) == iteration.tally.pentanomial
         assert row["c_k"] == ("" if iteration.c_k is None else str(iteration.c_k))
     (worker,) = rows(folder / "workers.csv")
-    assert (worker["worker"], worker["games"]) == ("box-1", "32")
+    assert (worker["worker"], worker["games"]) == ("machine-1", "32")
 
 
 def test_no_cell_of_a_csv_is_a_formula(project: Path) -> None:

@@ -57,7 +57,7 @@ def test_machines_are_compared(staged: Stage, capsys: pytest.CaptureFixture[str]
     assert "machines of this run against the others" in text and "stands out" in text
     assert execute(["status", "--workers", "--json"]) == 0
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
-    assert (machine["machine"], machine["pairs"], machine["won_by_two_points"]) == ("box", 1, 1)
+    assert (machine["machine"], machine["pairs"], machine["won_by_two_points"]) == ("machine", 1, 1)
     assert execute(["status", "--json"]) == 0
     assert "machines" not in json.loads(capsys.readouterr().out)
 

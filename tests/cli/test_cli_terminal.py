@@ -27,7 +27,7 @@ def test_a_watch_fits_the_screen_and_leaves_it_clean(tmp_path: Path) -> None:
         tuned(store, space(40), 3, planned=9)
         command = master("watch", "--interval", "0.2")
         with on_terminal(command, tmp_path, columns=90, lines=24) as terminal:
-            shown = terminal.wait_for(lambda text: "box-1" in text)
+            shown = terminal.wait_for(lambda text: "machine-1" in text)
             assert "of 40 parameters, those that moved most" in shown
             assert "signal/noise" in shown and "●" in shown
             assert len(terminal.shown) <= 24 and terminal.shown[0].startswith("run first: running")

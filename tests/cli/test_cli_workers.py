@@ -16,7 +16,7 @@ PLUS = new_engine("plus").sha256
 
 @pytest.fixture
 def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Two machines: "box" has reported a batch, "bad" has failed one."""
+    """Two machines: "machine" has reported a batch, "bad" has failed one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.delenv("SPSA_CONFIG", raising=False)
@@ -49,16 +49,16 @@ def test_all_workers_are_listed_with_their_machines_and_faults(
     staged: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = listed(capsys)
-    assert set(found) == {"box-1", "bad-1"}
+    assert set(found) == {"machine-1", "bad-1"}
     assert (found["bad-1"]["machine"], found["bad-1"]["failed_batches"]) == ("bad", 1)
-    assert (found["box-1"]["games"], found["box-1"]["failed_batches"]) == (8, 0)
+    assert (found["machine-1"]["games"], found["machine-1"]["failed_batches"]) == (8, 0)
     assert found["bad-1"]["set_aside"] == []
     monkeypatch.setenv("COLUMNS", "140")
     code, out, _ = workers(capsys, "list")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
     assert any(line[:2] == ["bad-1", "bad"] for line in lines)
-    assert any(line[:2] == ["box-1", "box"] and "8" in line for line in lines)
+    assert any(line[:2] == ["machine-1", "machine"] and "8" in line for line in lines)
     assert "set aside" not in out
 
 
@@ -95,8 +95,8 @@ def test_a_machine_is_excluded_from_one_binary_by_the_start_of_its_hash(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["exclude", "nobody"], 3, "named 'nobody'; machines: bad, box"),
-        (["release", "nobody"], 3, "named 'nobody'; machines: bad, box"),
+        (["exclude", "nobody"], 3, "named 'nobody'; machines: bad, machine"),
+        (["release", "nobody"], 3, "named 'nobody'; machines: bad, machine"),
         (["exclude", "bad", "--binary", "zz"], 2, "no binary of this database begins with 'zz'"),
         (["exclude", "bad", "--binary", ""], 2, "more than one binary of this database begins"),
         (["exclude", "bad", "--reason", ""], 2, "a reason has 1 to 2000 printable characters"),
@@ -119,7 +119,7 @@ def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
     staged.open()
     held = staged.claim("held")
     assert held is not None
-    assert workers(capsys, "exclude", "box")[0] == 0
+    assert workers(capsys, "exclude", "machine")[0] == 0
     assert staged.claim("more") is None
     assert staged.store.report(held, result_of(held)) == "accepted"
 

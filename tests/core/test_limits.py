@@ -67,7 +67,7 @@ def limited(shared_database_url):
         run = stage(store)
         run.open()
         store.fail(run.claim("failed"), "broken", sha256=new_engine().sha256)
-        store.set_aside("box", "why", "me", sha256=new_engine("other").sha256)
+        store.set_aside("machine", "why", "me", sha256=new_engine("other").sha256)
     engine = create_engine(parse_url(shared_database_url), durable=False)
     yield engine
     engine.dispose()
@@ -153,13 +153,13 @@ def test_the_store_refuses_what_a_worker_says_of_itself(run):
     facts = {"name": "", "platform": "x" * 201, "version": "x" * 201, "confinement": "x" * 201}
     for column, value in {**facts, "cores": 0, "concurrency": 10**6}.items():
         with pytest.raises(OutOfRange, match=rf"spsa_worker\.{column} "):
-            store.register_worker(new_worker(**{"name": "box-2"} | {column: value}))
+            store.register_worker(new_worker(**{"name": "machine-2"} | {column: value}))
     with pytest.raises(OutOfRange, match=r"spsa_machine\.name "):
         store.register_worker(new_worker(host="x" * 221))
     for nps in (nan, inf, -1.0, 1e13):
         with pytest.raises(OutOfRange, match=r"spsa_worker\.nps "):
             store.touch_worker(run.worker, nps)
-    assert [worker.name for worker in store.workers()] == ["box-1"]
+    assert [worker.name for worker in store.workers()] == ["machine-1"]
     assert store.workers()[0].nps is None
 
 
@@ -208,7 +208,7 @@ def test_the_store_refuses_odd_claims_failures_and_leases(run):
     with pytest.raises(OutOfRange, match="at most 10000"):
         store.renew(["a"] * 10_001, LEASE)
     with pytest.raises(OutOfRange, match=r"spsa_set_aside\.reason "):
-        store.set_aside("box", "", "me")
+        store.set_aside("machine", "", "me")
     assert store.report(claim, result_of(claim)) == "accepted"
 
 

@@ -60,8 +60,8 @@ def test_the_effects_of_all_parameters_are_the_gain(browser: TestClient, played:
 
 def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -> None:
     workers = {one["name"]: one for one in browser.get("/api/workers").json()["workers"]}
-    assert workers["box-1"]["of_run"]["tally"]["games"] == 48
-    assert workers["box-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
+    assert workers["machine-1"]["of_run"]["tally"]["games"] == 48
+    assert workers["machine-1"]["of_run"]["games_per_hour"] == pytest.approx(3600.0)
     hostile = workers[HOSTILE]["of_run"]
     assert (hostile["void_games"], hostile["time_losses"]) == (2, 1)
     against = workers[HOSTILE]["against_others"]
@@ -121,7 +121,7 @@ def test_metrics_are_of_prometheus_format(browser: TestClient, played: Stage) ->
     assert samples["spsa_run_games", 'run="first"'] == 48 + 4
     assert samples["spsa_run_status", 'run="first",status="running"'] == 1
     assert samples["spsa_run_status", 'run="first",status="paused"'] == 0
-    assert samples["spsa_worker_games", 'worker="box-1",machine="box"'] == 88
+    assert samples["spsa_worker_games", 'worker="machine-1",machine="machine"'] == 88
     escaped = HOSTILE.replace('"', r"\"")
     assert samples["spsa_worker_void_games", f'worker="{escaped}",machine="evil"'] == 2
 

@@ -21,7 +21,7 @@ def short_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_iterations_are_summed(store: Store) -> None:
     staged = tuned(store, space(), 7, planned=9)
     staged.open()
-    other = store.register_worker(new_worker("box-2"))
+    other = store.register_worker(new_worker("machine-2"))
     claim = store.claim("of-another", other, 1000.0)
     assert claim is not None
     store.report(claim, result_of(claim))

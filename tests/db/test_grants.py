@@ -491,7 +491,7 @@ def test_two_logins_cannot_speak_for_each_other(rivals: dict[str, str]) -> None:
         (iteration,) = owner.iterations(on.run.id)
         assert iteration.tally == result_of(first).tally + result_of(second).tally
         assert {w.name: w.nps for w in owner.workers()} == {
-            "box-1": None,
+            "machine-1": None,
             "w1": None,
             "thief": None,
         }
@@ -519,7 +519,7 @@ def test_a_machines_statement_can_be_read_too(tmp_path: Path, postgresql_url: st
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["--role", "viewer", "--machine", "box"], "--machine is for --role worker"),
+        (["--role", "viewer", "--machine", "machine"], "--machine is for --role worker"),
         (["--role", "worker", "--machine", ""], "1 to 220 printable characters"),
         (["--role", "worker", "--machine", "x" * 221], "1 to 220 printable characters"),
         (["--role", "worker", "--machine", "a\nb"], "1 to 220 printable characters"),

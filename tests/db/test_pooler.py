@@ -125,7 +125,7 @@ def test_logins_of_a_master_and_a_worker(postgresql_url: str, logins: dict[Role,
     ):
         on = stage(master)
         on.open()
-        player = worker.register_worker(new_worker("box-2"))
+        player = worker.register_worker(new_worker("machine-2"))
         while (claim := worker.claim(uuid.uuid4().hex, player, LEASE)) is not None:
             assert worker.renew([claim.claim_id], LEASE) == {claim.claim_id}
             worker.report(claim, result_of(claim))

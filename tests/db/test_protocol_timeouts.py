@@ -86,7 +86,7 @@ def test_a_worker_that_a_crash_has_made_unknown_says_again_who_it_is(database_ur
         on.open()
         player = Player(store, NO_WAIT)
         player.client.renew((), None)
-        sql("DELETE FROM spsa_worker WHERE name <> 'box-1'")
+        sql("DELETE FROM spsa_worker WHERE name <> 'machine-1'")
         claim = player.client.claim()
         assert claim is not None
         assert store.report(claim, result_of(claim)) == "accepted"

@@ -239,7 +239,7 @@ def test_a_machine_that_is_not_there_cannot_be_set_aside(fleet):
         lambda: fleet.store.release_machine("z", "me"),
         lambda: fleet.store.machine_named("z"),
     ):
-        with pytest.raises(NothingToDo, match=r"named 'z'; machines: a, box"):
+        with pytest.raises(NothingToDo, match=r"named 'z'; machines: a, machine"):
             call()
 
 
@@ -269,10 +269,10 @@ def test_one_bad_machine_among_good_ones_is_set_aside_and_the_run_goes_on(store,
 
 
 def test_machines_of_one_name_are_told_apart_by_their_secrets(store):
-    one = store.register_worker(new_worker("w1", host="box", secret="one"))
-    two = store.register_worker(new_worker("w2", host="box", secret="two"))
-    assert one.machine == "box"
-    assert two.machine.startswith("box-") and len(two.machine) == len("box-12345678")
+    one = store.register_worker(new_worker("w1", host="machine", secret="one"))
+    two = store.register_worker(new_worker("w2", host="machine", secret="two"))
+    assert one.machine == "machine"
+    assert two.machine.startswith("machine-") and len(two.machine) == len("machine-12345678")
     assert store.register_worker(new_worker("w2", host="renamed", secret="two")) == two
 
 
@@ -288,16 +288,16 @@ def test_a_workers_name_belongs_to_its_machine(store):
 def test_a_wrong_secret_is_no_right_to_claim_or_to_touch(store):
     on = stage(store)
     on.open()
-    thief = RegisteredWorker(id=on.worker.id, machine="box", secret="guessed")
+    thief = RegisteredWorker(id=on.worker.id, machine="machine", secret="guessed")
     with pytest.raises(IllegalTransition, match="not registered by this machine"):
         store.claim("a", thief, LEASE)
     store.touch_worker(thief, 1e6)
     assert store.workers()[0].nps is None
-    assert "of box" not in repr(on.worker)
+    assert "of machine" not in repr(on.worker)
 
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :most) "
-OWN_LOGIN = "(SELECT login FROM spsa_machine WHERE name = 'box')"
+OWN_LOGIN = "(SELECT login FROM spsa_machine WHERE name = 'machine')"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ OWN_LOGIN = "(SELECT login FROM spsa_machine WHERE name = 'box')"
         ),
         (
             "INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version) "  # noqa: S608
-            f"{MANY} SELECT 'w' || i, 'box', '', 1, 1, '' FROM n",
+            f"{MANY} SELECT 'w' || i, 'machine', '', 1, 1, '' FROM n",
             WORKERS_A_DAY,
         ),
     ],

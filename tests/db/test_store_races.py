@@ -48,7 +48,7 @@ def test_every_batch_is_played_once(database_url, shared):
         stores = [store] * WORKERS
         if not shared:
             stores = [open_store(database_url, durable=False) for _ in range(WORKERS)]
-        jobs = [lambda s=s, n=n: play_all(s, f"box-{n}") for n, s in enumerate(stores)]
+        jobs = [lambda s=s, n=n: play_all(s, f"machine-{n}") for n, s in enumerate(stores)]
         played = [batch for batches in in_parallel(jobs) for batch in batches]
         for other in stores:
             other.close()
@@ -151,7 +151,7 @@ def test_workers_and_an_impatient_owner(database_url):
                     store.report(claim, result_of(claim))
 
         def workers():
-            in_parallel([lambda n=n: clumsy(f"box-{n}") for n in range(3)])
+            in_parallel([lambda n=n: clumsy(f"machine-{n}") for n in range(3)])
             enough.set()
 
         in_parallel([wavering, workers])

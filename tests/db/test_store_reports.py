@@ -69,14 +69,14 @@ def test_leases_that_a_machine_lost_and_batches_that_it_failed_are_told_apart(ru
     for name in ("a", "b"):
         sql.expire(run.claim(name).batch_id)
     claim = run.claim("c")
-    assert failure(sql) == ("box", 0, 2, None, None)
+    assert failure(sql) == ("machine", 0, 2, None, None)
     run.store.fail(claim, "no engine", sha256="a" * 64)
-    assert failure(sql) == ("box", 1, 2, "a" * 64, "no engine")
+    assert failure(sql) == ("machine", 1, 2, "a" * 64, "no engine")
     sql.expire(run.claim("d").batch_id)
     claim = run.claim("e")
-    assert failure(sql) == ("box", 1, 3, "a" * 64, "no engine")
+    assert failure(sql) == ("machine", 1, 3, "a" * 64, "no engine")
     run.store.fail(claim, "no book", sha256="b" * 64)
-    assert failure(sql) == ("box", 2, 3, "b" * 64, "no book")
+    assert failure(sql) == ("machine", 2, 3, "b" * 64, "no book")
     ((failures, last_error),) = sql("SELECT failures, last_error FROM spsa_batch")
     assert (failures, last_error) == (1, "no book")
 
@@ -86,7 +86,7 @@ def test_a_failure_is_dated_by_its_latest_time(run, sql):
     sql("UPDATE spsa_failure SET at = :then", then="2000-01-01 00:00:00.000")
     run.store.fail(run.claim("b"), "no engine")
     view = run.store.tick(run.master, LEASE)
-    assert [(f.machine, f.batches) for f in view.machine_failures] == [("box", 1)]
+    assert [(f.machine, f.batches) for f in view.machine_failures] == [("machine", 1)]
 
 
 def test_what_is_given_back_is_as_it_was(run, sql):

@@ -80,13 +80,13 @@ def test_a_run_moves_only_as_its_lifecycle_says(store, status, to):
 
 def test_who_did_what_is_on_record(store):
     run = store.create_run(new_run())
-    store.pause("first", "anna", "the box is needed")
+    store.pause("first", "anna", "the machine is needed")
     store.resume("first", "ben")
     store.extend("first", "ben", 9)
     told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
     assert told == [
         ("start", "master", {"seed": 42}),
-        ("paused", "anna", {"reason": "the box is needed"}),
+        ("paused", "anna", {"reason": "the machine is needed"}),
         ("running", "ben", {}),
         ("extend", "ben", {"max_iterations": 9}),
     ]

@@ -121,15 +121,16 @@ def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
 
 
 class Fleet:
-    """Machines by name; `box` has failed the only batch of a run."""
+    """Machines by name; `machine` has failed the only batch of a run."""
 
     def __init__(self, runs) -> None:
         self.runs = runs
         self.workers = {
-            name: runs.store.register_worker(self.info(name)) for name in ("box", "other", "third")
+            name: runs.store.register_worker(self.info(name))
+            for name in ("machine", "other", "third")
         }
         runs.open("only", batches=1, max_attempts=9)
-        runs.sql("DELETE FROM spsa_worker WHERE name = 'box-1'")
+        runs.sql("DELETE FROM spsa_worker WHERE name = 'machine-1'")
         self.fail()
 
     @staticmethod
@@ -137,7 +138,7 @@ class Fleet:
         return new_worker(f"w-{name}", host=name, secret=f"of {name}")
 
     def fail(self):
-        claim = self.claim("box")
+        claim = self.claim("machine")
         self.runs.store.fail(claim, "it broke")
 
     def claim(self, name):
@@ -155,9 +156,9 @@ def fleet(runs):
 
 
 def test_a_machine_tries_again_only_where_no_other_is_there(fleet):
-    assert fleet.claim("box") is None
+    assert fleet.claim("machine") is None
     fleet.falls_silent("other")
-    assert fleet.claim("box") is None
+    assert fleet.claim("machine") is None
     fleet.falls_silent("third")
     fleet.fail()
 
@@ -171,12 +172,12 @@ def test_a_machine_that_is_back_is_waited_for(fleet, verb):
         store.touch_worker(fleet.workers["other"])
     else:
         store.register_worker(fleet.info("other"))
-    assert fleet.claim("box") is None
+    assert fleet.claim("machine") is None
 
 
 def test_a_machine_that_is_given_nothing_is_not_waited_for(fleet):
     fleet.runs.store.set_aside("third", "why", "me")
-    assert fleet.claim("box") is None
+    assert fleet.claim("machine") is None
     fleet.runs.store.set_aside("other", "why", "me")
     fleet.fail()
 
@@ -185,7 +186,7 @@ def test_a_machine_that_is_given_nothing_of_these_binaries_is_not_waited_for(fle
     plus, minus, another = (new_iteration().plus.sha256, new_iteration().minus.sha256, "a" * 64)
     fleet.runs.store.set_aside("third", "why", "me", sha256=plus)
     fleet.runs.store.set_aside("other", "why", "me", sha256=another)
-    assert fleet.claim("box") is None
+    assert fleet.claim("machine") is None
     fleet.runs.store.set_aside("other", "why", "me", sha256=minus)
     fleet.fail()
 

@@ -137,7 +137,7 @@ def purge(two):
     done = two.store.purge(
         run.id,
         NewPurge(
-            selection=Selection(worker="box-1", iterations=(2,)),
+            selection=Selection(worker="machine-1", iterations=(2,)),
             actor="me",
             reason="why",
             purges=0,
@@ -204,8 +204,8 @@ def test_totals_are_of_their_own_run(two):
 
 
 def test_a_machine_that_is_released_is_told_of_in_the_events(two):
-    two.store.set_aside("box", "why", "me", run_id=two.one.run.id)
-    two.store.release_machine("box", "them")
+    two.store.set_aside("machine", "why", "me", run_id=two.one.run.id)
+    two.store.release_machine("machine", "them")
     told = two.sql("SELECT kind, actor, run_id FROM spsa_event ORDER BY id DESC")[:2]
     assert [tuple(row) for row in told] == [
         ("release", "them", None),

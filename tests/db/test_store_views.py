@@ -129,4 +129,4 @@ def test_a_slot_that_is_slower_than_its_neighbours_shows(store, sql):
         spent = {"plus_nodes": nodes, "minus_nodes": nodes, "think_seconds": 2.0}
         store.report(claim, result_of(claim, slot=slot, **spent))
     rows = sql("SELECT worker, slot, batches, nps FROM spsa_slot_stats ORDER BY slot")
-    assert [tuple(row) for row in rows] == [("box-1", 0, 1, 3000.0), ("box-1", 1, 1, 900.0)]
+    assert [tuple(row) for row in rows] == [("machine-1", 0, 1, 3000.0), ("machine-1", 1, 1, 900.0)]

@@ -256,7 +256,7 @@ def test_registering_again_is_the_same_worker_brought_up_to_date(store):
     (row,) = store.workers()
     assert (row.concurrency, row.nps) == (7, 1.5e6)
     assert 0 <= row.seconds_since_seen < 60
-    assert store.register_worker(new_worker("box-2")) != first
+    assert store.register_worker(new_worker("machine-2")) != first
 
 
 def test_a_workers_row_tells_what_it_has_done(run):

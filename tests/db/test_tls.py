@@ -304,7 +304,7 @@ ARGUMENTS = {
     "db": ["check"],
     "plan": ["--json"],
     "plot": ["out.svg"],
-    "purge": ["--worker", "box", "--reason", "x"],
+    "purge": ["--worker", "machine", "--reason", "x"],
     "prioritize": ["--priority", "1"],
     "grant": ["--role", "worker"],
 }

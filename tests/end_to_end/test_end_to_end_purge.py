@@ -34,14 +34,14 @@ def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
 
 
 @pytest.mark.slow
-def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
+def test_a_machine_is_purged_from_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
     master = tuner.master()
     tuner.wait_for_tables()
     workers = [tuner.worker(), tuner.worker()]
     tuner.wait_until("iterations_applied", 3)
     bad = most_busy(tuner)
-    struck = json.loads(tuner.ask("purge", "--worker", bad, "--yes", "--json").stdout)
-    assert struck["workers"] == {bad: struck["games"]} and struck["games"] > 0
+    removed = json.loads(tuner.ask("purge", "--worker", bad, "--yes", "--json").stdout)
+    assert removed["workers"] == {bad: removed["games"]} and removed["games"] > 0
     dice = random.Random(1)
     for number in (1, 4):
         kill_in_the_middle(tuner, dice.uniform(0.2, 1.2), "--iteration", str(number), "--yes")
@@ -63,7 +63,7 @@ def test_a_box_is_struck_out_of_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> 
         theta = json.loads(tuner.ask("replay", "--json").stdout)["parameters"]
         assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
         totals = store.purged_totals(run.id)
-    assert tuner.status()["struck_games"] == totals.games >= struck["games"] + 4
+    assert tuner.status()["struck_games"] == totals.games >= removed["games"] + 4
 
 
 def most_busy(tuner: Tuner) -> str:

@@ -176,7 +176,7 @@ def test_what_the_machine_plays_right_now_is_taken_back(store, sql):
     claim = run.claim("one")
     store.report(claim, result_of(claim))
     held = run.claim("two")
-    carry_out(store, None, plan(store, run.now(), None, Selection(worker="box-1")), "me", "why")
+    carry_out(store, None, plan(store, run.now(), None, Selection(worker="machine-1")), "me", "why")
     assert store.renew(["two"], LEASE) == frozenset()
     with pytest.raises(LeaseLost):
         store.report(held, result_of(held))
@@ -309,8 +309,8 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
 
         def meanwhile():
             for _ in range(dice.randrange(6)):
-                box = dice.choice("abc")
-                worker = store.register_worker(new_worker(box, host=box))
+                name = dice.choice("abc")
+                worker = store.register_worker(new_worker(name, host=name))
                 claim = store.claim(uuid.uuid4().hex, worker, LEASE)
                 if claim is not None and dice.random() < 0.9:
                     store.report(claim, result_of(claim))

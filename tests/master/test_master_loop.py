@@ -135,7 +135,7 @@ def test_a_pause_is_kept_and_ended(store):
         play(store)
         seen.append((house.now().status, house.now().applied))
         if len(seen) == 1:
-            store.pause(house.name, "anna", "the box is needed")
+            store.pause(house.name, "anna", "the machine is needed")
         elif len(seen) == 6:
             store.resume(house.name, "anna")
 

@@ -140,9 +140,9 @@ class AbandonCut(CutStore):
 
 def test_a_match_is_not_opened_for_a_paused_run(store):
     house = House(store)
-    store.pause(house.name, "anna", "the box is needed")
+    store.pause(house.name, "anna", "the machine is needed")
     delivery = FixedDelivery()
-    with pytest.raises(NothingToDo, match="the box is needed"):
+    with pytest.raises(NothingToDo, match="the machine is needed"):
         validated(house, delivery=delivery)
     assert (matches(house), delivery.prepared) == ([], [])
 

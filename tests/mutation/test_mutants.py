@@ -121,7 +121,7 @@ def test_reports_that_are_cleared_before_the_answer_are_missed(kind, sqlite_url)
     with CutStore(sqlite_url) as store:
         run = stage(store)
         run.open()
-        client = kind(store, new_worker("box-1"), LEASE, POLL)
+        client = kind(store, new_worker("machine-1"), LEASE, POLL)
         claim = client.claim()
         client.enqueue(PendingReport(claim=claim, result=result_of(claim)))
         store.cut_next("before")

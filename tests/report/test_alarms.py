@@ -104,7 +104,9 @@ def test_void_games_and_time_losses(staged: Stage) -> None:
     assert not {AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES} & alarms(staged).keys()
     whole(staged, BatchResult(tally=even, voids={"crash": 2}, minus_time_losses=1))
     found = alarms(staged)
-    assert found[AlarmKind.VOID_GAMES].subject == found[AlarmKind.TIME_LOSSES].subject == "box-1"
+    assert (
+        found[AlarmKind.VOID_GAMES].subject == found[AlarmKind.TIME_LOSSES].subject == "machine-1"
+    )
     assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
 
 

@@ -99,7 +99,7 @@ def test_workers_have_games_and_speed(store: Store, space: Space) -> None:
     staged = tuned(store, space, 3)
     store.register_worker(new_worker("idle"))
     (share,) = history(store, staged.now()).workers
-    assert (share.worker, share.machine, share.batches) == ("box-1", "box", 6)
+    assert (share.worker, share.machine, share.batches) == ("machine-1", "machine", 6)
     assert share.tally.games == 24
     assert share.games_per_hour == pytest.approx(3600)  # two seconds a pair
     assert share.nodes_per_second == pytest.approx(2000 / 1.5)

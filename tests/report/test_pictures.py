@@ -95,7 +95,7 @@ def test_gain_results_validations_and_workers(told: RunHistory) -> None:
     assert "games-0" in found and "speed-0" in found and "games-1" not in found
     (match,) = told.validations
     assert any(text.endswith(f"({match.tally.games} games)") for text in said)
-    assert {"80", "3,600", "box-1", "1 of 1 workers"} <= set(said), "games, an hour, who"
+    assert {"80", "3,600", "machine-1", "1 of 1 workers"} <= set(said), "games, an hour, who"
 
 
 def test_many_iterations_become_few_bars(told: RunHistory) -> None:

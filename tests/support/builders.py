@@ -91,10 +91,16 @@ def new_validation(**over) -> NewIteration:
     )
 
 
-def new_worker(name: str = "box-1", **over) -> WorkerInfo:
-    """A worker of the machine "box", or of `host`; machines differ by their secrets."""
-    facts = {"host": "box", "platform": "Linux", "cores": 8, "concurrency": 4, "version": "0.1.0"}
-    secret = {"secret": f"of {over.get('host', 'box')}"}
+def new_worker(name: str = "machine-1", **over) -> WorkerInfo:
+    """A worker of the machine "machine", or of `host`; machines differ by their secrets."""
+    facts = {
+        "host": "machine",
+        "platform": "Linux",
+        "cores": 8,
+        "concurrency": 4,
+        "version": "0.1.0",
+    }
+    secret = {"secret": f"of {over.get('host', 'machine')}"}
     return WorkerInfo(name=name, **facts | secret | over)
 
 
@@ -179,7 +185,7 @@ class Stage:
 
 
 def stage(store: Store, **over) -> Stage:
-    """A started run (see `new_run`), its master "m1", and the worker "box-1"."""
+    """A started run (see `new_run`), its master "m1", and the worker "machine-1"."""
     run = store.create_run(new_run(**over))
     master = store.acquire_master_lease(run.id, "m1", LEASE)
     return Stage(store, run, master, store.register_worker(new_worker()))

@@ -48,7 +48,7 @@ _QUERIES = {
                                    WHERE b.iteration_id = i.id AND b.status = 'purged')
             OR i.struck_games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
                                    WHERE s.iteration_id = i.id AND NOT s.played_again)""",
-    "a purge says how much it struck": """
+    "a purge says how much it removed": """
         SELECT p.id FROM spsa_purge p
          WHERE p.games <> (SELECT COALESCE(SUM(s.games), 0) FROM spsa_struck s
                             WHERE s.purge_id = p.id)""",

@@ -35,7 +35,7 @@ from spsa.errors import (
 )
 
 ITERATIONS, IN_FLIGHT, ATTEMPTS = 4, 2, 3
-MACHINES = ("box", "box", "other", "third")  # of each worker
+MACHINES = ("machine", "machine", "other", "third")  # of each worker
 WORKERS = len(MACHINES)
 OPEN = ("pending", "in_progress")
 

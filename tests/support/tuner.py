@@ -182,7 +182,7 @@ class Tuner:
         self.processes.clear()
 
     def _look(self) -> Mapping[str, Any]:
-        """As `status`, without a process: one takes so long on a busy box that a run is over."""
+        """As `status`, without a process, which a busy machine starts too late to see a run."""
         try:
             with open_store(self.url) as store:
                 return dict(status_of(store, store.run(None)).to_json())

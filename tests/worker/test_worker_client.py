@@ -14,7 +14,7 @@ from worker.batches.backoff import BackoffTimes
 from worker.batches.database_client import DatabaseClient, PendingReport
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
-WORKER = new_worker("box-1")
+WORKER = new_worker("machine-1")
 
 
 class AskedTwice(CutStore):
@@ -285,14 +285,14 @@ def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monk
         now[0] += LEASE
         caplog.clear()
         client.renew([], None)
-        return caplog.text.count("workers release box`")
+        return caplog.text.count("workers release machine`")
 
     assert warnings() == 0
-    store.set_aside("box", "its engine crashes", "me")
+    store.set_aside("machine", "its engine crashes", "me")
     assert (warnings(), warnings()) == (1, 0)
-    store.release_machine("box", "me")
+    store.release_machine("machine", "me")
     assert warnings() == 0
-    store.set_aside("box", "its engine crashes", "me")
+    store.set_aside("machine", "its engine crashes", "me")
     assert warnings() == 1
 
 

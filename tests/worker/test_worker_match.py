@@ -338,13 +338,13 @@ def test_slots_get_physical_cores_before_their_siblings(tmp_path: Path) -> None:
 
 
 def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise() -> None:
-    box = machine.memory()
-    assert box is not None
+    whole = machine.memory()
+    assert whole is not None
 
     def allowed(**given: Any) -> EngineLimits:
         return engine_limits({"isolation": None, "orphan_reaper": None, "folders": None, **given})
 
-    assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, box // 4)
+    assert allowed(pin=False, engine_memory=None, concurrency=1).memory == max(2**28, whole // 4)
     assert allowed(pin=False, engine_memory=7, concurrency=1).memory == 7 * 2**20
     assert allowed(pin=False, engine_memory=None, concurrency=10**6).memory == 2**28
     assert allowed(pin=True, engine_memory=None, concurrency=1).cores == machine.pinning_order()

@@ -30,7 +30,7 @@ NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A box that has seen no book yet."""
+    """A machine that has seen no book yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
