@@ -107,10 +107,6 @@ class RunHistory:
     gain: EstimatedGain | None
     strength: Strength | None = None
 
-    @property
-    def iterations_per_point(self) -> int:
-        return self.ks[1] if len(self.ks) > 1 else 1
-
 
 def history(
     store: Store,
