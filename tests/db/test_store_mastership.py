@@ -58,7 +58,7 @@ def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, m
             store.acquire_master_lease(run.run.id, "m2", LEASE, watch.abandoned())
         watch.saw(refused.value.lease_end)
         time.sleep(0.1)
-    lease = master_session._acquired(store, run.run, threading.Event(), patience=60)
+    lease = master_session._acquired(store, run.run, threading.Event(), longest_wait=60)
     assert lease.epoch == run.master.epoch + 1
 
 

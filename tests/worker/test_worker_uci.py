@@ -270,11 +270,11 @@ def test_a_program_still_open_for_writing_is_tried_again(
 OWNER = """
 import sys, threading, time
 from engines.faulty import PATIENT, spec, started as begun
-from worker.uci.process import Alarm
+from worker.uci.process import StopSignal
 from pathlib import Path
 
 def own():
-    engine = begun(spec(Path(sys.argv[1])), Alarm(), PATIENT)
+    engine = begun(spec(Path(sys.argv[1])), StopSignal(), PATIENT)
     print(engine.pid, flush=True)
     time.sleep(60)
 
