@@ -108,7 +108,7 @@ def trial(
     Raises:
         BuildFailed: with the compiler's words.
         TuningError: the engines cannot play.
-        click.Abort: `stopping` was set meanwhile.
+        click.Abort: `stopping` was set before the end.
     """
     delivery, _ = delivery_of(config, space, delivery_settings(config), None)
     builds = 0.0

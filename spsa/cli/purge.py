@@ -172,9 +172,10 @@ def purge(
 
 def _refuse_unknown(store: Store, run: Run, conditions: Mapping[str, Any]) -> None:
     """Refuse names and numbers that do not exist: they may be misspelt."""
-    numbers = {it.iteration_number for it in store.iterations(run.id)}
-    workers = store.workers()
     wanted = {*conditions["iterations"], *(number for number, _ in conditions["batches"])}
+    lines = store.iteration_lines(run.id) if wanted else []
+    numbers = {line.iteration_number for line in lines}
+    workers = store.workers()
     unknown = [f"run {run.name} has no iteration {n}" for n in sorted(wanted - numbers)]
     for kind, names in (("worker", {w.name for w in workers}), ("host", {w.host for w in workers})):
         name = conditions[kind]

@@ -161,7 +161,7 @@ class _Validation:
         return kept, gone
 
     def _refuse_abandoned(self, run: Run, gone: Sequence[Iteration]) -> None:
-        """A round that was open and that somebody else has abandoned ends the match."""
+        """A round that was open and that another process has abandoned ends the match."""
         for one in gone:
             if one.iteration_number in self._seen_open:
                 raise TuningError(

@@ -1,4 +1,4 @@
-"""Watches the alarms of a run beside its master: records them as events, and tells somebody.
+"""Watches the alarms of a run beside its master: records them as events, and notifies the owner.
 
 A thread with a database connection of its own: whatever it waits for, the master's loop goes on.
 What has been told is in the events, so another master of the run does not tell it again.

@@ -29,7 +29,7 @@ LEVEL = 0.0003
 
 _TESTS = 3
 _FEWEST_PAIRS = 50
-_FEWEST_MACHINES = 3  # two differ from each other, and nobody can tell which one is sick
+_FEWEST_MACHINES = 3  # of two that differ, the sick one cannot be told from the other
 _DIFFERENCE = 0.1  # of the share of one of the three kinds of pairs
 _FEWEST_FAULTS = 5  # batches
 _FAULTS = 2.0  # times as often as in the others

@@ -52,7 +52,7 @@ class Compiler:
     def build(
         self, binary: str, crate: Path, target: Path, logs: Path, watch: Callable[[], None]
     ) -> tuple[Path, str | None]:
-        """Compile, calling `watch` meanwhile; BuildFailed has the compiler's own errors.
+        """Compile, and call `watch` while cargo runs; BuildFailed has the compiler's own errors.
 
         Returns the binary, and the target triple if it is not the host's.
         """

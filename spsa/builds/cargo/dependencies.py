@@ -35,7 +35,7 @@ class SharedDependencies:
     def for_build(
         self, work_copy: WorkCopy, target: Path, rewritten: Mapping[str, str], commands: Commands
     ) -> Iterator[Callable[[], None]]:
-        """Fill a new target folder if another build of the run can; yields what to call meanwhile.
+        """Fill a new target folder if another build of the run can; yields what cargo's run calls.
 
         `rewritten` are the files that hold values, by path in the tree.
         """
@@ -103,7 +103,7 @@ def _nothing() -> None:
 
 
 def _copy(source: Path, target: Path, *ignored: str) -> None:
-    """Copy a folder, dates included; what cargo removes meanwhile is left out."""
+    """Copy a folder, dates included; what cargo removes during the copy is left out."""
     with suppress(shutil.Error, FileNotFoundError):
         shutil.copytree(
             source,
@@ -121,7 +121,7 @@ def _date(first: Path, own: Path) -> None:
     """
     later = time.time_ns() + AHEAD_NS
     known: dict[str, Entry] = {}
-    with suppress(FileNotFoundError):  # it may be laid out anew meanwhile
+    with suppress(FileNotFoundError):  # another build may lay it out again at the same time
         known = tree_at(first)
     for name, entry in tree_at(own).items():
         if entry.link is not None:
@@ -131,7 +131,7 @@ def _date(first: Path, own: Path) -> None:
 
 
 def _date_of_equal(other: Entry | None, own: Entry) -> int | None:
-    """The date of a file of equal content, taken after that: one written meanwhile is younger."""
+    """The date of a file of equal content, taken after that: a later file is younger."""
     if other is None or other.link is not None:
         return None
     with suppress(FileNotFoundError):

@@ -68,7 +68,7 @@ class Commands:
     ) -> Output:
         """Run `argv` in `cwd` and return what it wrote, which is also left in `logs`.
 
-        `watch` is called twice a second meanwhile.
+        `watch` is called twice a second while the program runs.
 
         The output goes to files, so that a daemon which the program starts (a compiler cache)
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not

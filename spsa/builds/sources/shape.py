@@ -1,12 +1,15 @@
 """The values and types of constants as plain data, so that no syntax tree leaves this package."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tree_sitter import Node
 
 import spsa.builds.sources.literal as literal
 from spsa.builds.sources.literal import RUST, Literal, Notation
+
+Visited = TypeVar("Visited")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,18 @@ def literals(shape: Shape) -> Iterator[Literal]:
 
 
 _NO_CONTENT = COMMENTS | {"attribute_item", "mutable_specifier"}
+
+
+def preorder(first: Visited, inside: Callable[[Visited], Iterable[Visited]]) -> Iterator[Visited]:
+    """`first` and all below it, in the order of the text.
+
+    Without recursion, as sources may nest deeply.
+    """
+    waiting = [first]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(list(inside(current))))
 
 
 def content(node: Node) -> list[Node]:

@@ -23,6 +23,7 @@ from spsa.builds.sources.shape import (
     Shape,
     content,
     headings,
+    preorder,
     text_of,
 )
 from spsa.builds.sources.types import UNKNOWN, Named, ValueType
@@ -38,7 +39,7 @@ def parse(text: str, name: str = "the constants file") -> SourceFile:
     """Read a file, called `name` in messages; `broken` is always None."""
     language = _C if name.endswith(".c") else _CPP
     root = Parser(language).parse(text.encode("utf-8", "surrogatepass")).root_node
-    visits = list(_walk(root))
+    visits = list(preorder(_Visit(root, None), _inside))
     comments = [visit for visit in visits if visit.node.type in COMMENTS]
     return SourceFile(
         name=name,
@@ -61,15 +62,6 @@ class _Visit(NamedTuple):
     depth: int = 0
     condition: str = ""
     inside_function: bool = False
-
-
-def _walk(root: Node) -> Iterator[_Visit]:
-    """Every node, in the order of the text, without recursion (sources may nest deeply)."""
-    waiting = [_Visit(root, None)]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        waiting.extend(reversed(list(_inside(current))))
 
 
 def _inside(outer: _Visit) -> Iterator[_Visit]:

@@ -16,6 +16,7 @@ from spsa.builds.sources.shape import (
     content,
     number_at,
     opaque,
+    preorder,
     text_of,
 )
 from spsa.builds.sources.types import C_INTEGERS, REALS, ArrayOf, Named, ValueType
@@ -60,15 +61,8 @@ def numbers_in(node: Node) -> Group:
     Positions, parameters, cases and the heads of loops hold no strength and are left out, and so is
     all that has a name of its own.
     """
-    found: list[Shape] = []
-    waiting = [node]
-    while waiting:
-        current = waiting.pop()
-        if (number := _number(current)) is not None:
-            found.append(number)
-        elif current.type not in _WITHOUT_STRENGTH and not current.type.startswith("preproc"):
-            waiting.extend(reversed(_operands(current)))
-    return Group(tuple(found), tuple_=True, computed=True)
+    numbers = (_number(one) for one in preorder(node, _operands))
+    return Group(tuple(one for one in numbers if one is not None), tuple_=True, computed=True)
 
 
 _WITHOUT_STRENGTH = frozenset(
@@ -89,6 +83,12 @@ _WITHOUT_STRENGTH = frozenset(
 
 
 def _operands(node: Node) -> list[Node]:
+    if (
+        _number(node) is not None
+        or node.type in _WITHOUT_STRENGTH
+        or node.type.startswith("preproc")
+    ):
+        return []
     inner = content(node)
     match node.type:
         case "subscript_expression":

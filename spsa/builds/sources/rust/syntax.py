@@ -10,7 +10,7 @@ from tree_sitter import Language, Node, Parser
 from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
 from spsa.builds.sources.rust.macros import entries_of
 from spsa.builds.sources.rust.values import name_of_let, numbers_in, shape_of, struct_of, type_of
-from spsa.builds.sources.shape import COMMENTS, Opaque, Shape, content, headings, text_of
+from spsa.builds.sources.shape import COMMENTS, Opaque, Shape, content, headings, preorder, text_of
 from spsa.builds.sources.types import UNKNOWN, Named, ValueType
 from spsa.core.params import MOST_SCOPES
 
@@ -23,7 +23,7 @@ _DEEPEST = 100
 def parse(text: str, name: str = "the constants file") -> SourceFile:
     """Read a file, called `name` in messages. A text that is not Rust says so in `broken`."""
     root = Parser(_LANGUAGE).parse(text.encode("utf-8", "surrogatepass")).root_node
-    visits = list(_walk(root))
+    visits = list(preorder(_Visit(root, None, (), test_only=False, depth=0), _inside))
     comments = [visit for visit in visits if visit.node.type in COMMENTS]
     return SourceFile(
         name=name,
@@ -50,15 +50,6 @@ class _Visit(NamedTuple):
     depth: int
     condition: str = ""
     function: Kind | None = None  # of which kind the function around it is
-
-
-def _walk(root: Node) -> Iterator[_Visit]:
-    """Every node, in the order of the text, without recursion (sources may nest deeply)."""
-    waiting = [_Visit(root, None, (), test_only=False, depth=0)]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        waiting.extend(reversed(list(_inside(current))))
 
 
 def _inside(outer: _Visit) -> Iterator[_Visit]:

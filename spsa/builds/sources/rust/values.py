@@ -15,6 +15,7 @@ from spsa.builds.sources.shape import (
     literals,
     number_at,
     opaque,
+    preorder,
     text_of,
 )
 from spsa.builds.sources.types import (
@@ -48,15 +49,8 @@ def numbers_in(node: Node) -> Group:
     Positions, ranges, patterns, types and macros hold no strength and are left out, and so is all
     that has a name of its own.
     """
-    found: list[Shape] = []
-    waiting = [node]
-    while waiting:
-        current = waiting.pop()
-        if (number := _number(current)) is not None:
-            found.append(number)
-        elif current.type not in _WITHOUT_STRENGTH and not current.type.endswith("_pattern"):
-            waiting.extend(reversed(_operands(current)))
-    return Group(tuple(found), tuple_=True, computed=True)
+    numbers = (_number(one) for one in preorder(node, _operands))
+    return Group(tuple(one for one in numbers if one is not None), tuple_=True, computed=True)
 
 
 def name_of_let(node: Node) -> Node | None:
@@ -80,6 +74,12 @@ _WITHOUT_STRENGTH = frozenset(
 
 
 def _operands(node: Node) -> list[Node]:
+    if (
+        _number(node) is not None
+        or node.type in _WITHOUT_STRENGTH
+        or node.type.endswith("_pattern")
+    ):
+        return []
     inner = content(node)
     if node.type == "let_declaration" and name_of_let(node) is not None:
         return []
