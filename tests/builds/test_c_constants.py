@@ -1,7 +1,7 @@
 """Reading and rewriting C and C++: what is found, what is refused, and what stays as it is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spsa.builds.sources import ConstantRefused, element, elements, parse, path_of, rewrite
@@ -172,6 +172,7 @@ TOKENS = [*SOURCE.split(), *MARKS]
 
 
 @settings(max_examples=60, deadline=None)
+@example(["PARAMS_H", "PARAMS_H", "2,", "=", "200u;"], "a.c")
 @given(st.lists(st.sampled_from(TOKENS), max_size=60), st.sampled_from(["a.c", "a.h", "a.cpp"]))
 def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
     text = " ".join(tokens)

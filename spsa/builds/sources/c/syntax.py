@@ -44,7 +44,8 @@ def parse(text: str, name: str = "the constants file") -> SourceFile:
     return SourceFile(
         name=name,
         text=text,
-        constants=tuple(one for visit in visits for one in _constants(visit)),
+        # where the text is no C, the parser may insert a name that is empty
+        constants=tuple(one for visit in visits for one in _constants(visit) if one.name),
         aliases=dict(_aliases(visits)),
         comments=tuple(text_of(comment.node) for comment in comments),
         headings=tuple(headings((visit.node, visit.before) for visit in comments)),
