@@ -135,11 +135,14 @@ class Tuner:
         return dict(json.loads(found.stdout)) if found.returncode == 0 else {}
 
     def wait_until(self, reached: str, at_least: int, seconds: float = PATIENCE) -> None:
-        """Wait until a number of the status is large enough."""
+        """Wait until a number of the status is large enough, while any process is left."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
+            over = bool(self.processes) and all(one.poll() is not None for one in self.processes)
             if self._number(reached) >= at_least:
                 return
+            if over:
+                break
             time.sleep(0.05)
         raise AssertionError(f"{reached} never reached {at_least}\n{self.account()}")
 
