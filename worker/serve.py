@@ -1,20 +1,74 @@
-"""`compete --spsa` from its command line: the settings of a worker, and its start."""
+"""`compete --spsa` from its command line: the settings of a worker, and its start.
+
+The address of the database is from flags, the environment, or `[database] url` of config.toml.
+"""
 
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from spsa.db.database_url import command_line_warning, parsed, url_beside, url_in
+from spsa.db.tls import tls_warnings
+from spsa.errors import Fault, InvalidInput
 from spsa.output import echo
+from spsa.security.files import MOST_TEXT, content
 from spsa.security.keys import TrustKey
-from worker.address import database_url, warnings
 from worker.batches.loop import WorkerOptions
 from worker.batches.service import Service, serve
 from worker.logs import set_up
 from worker.options import engine_limits
 from worker.uci.isolation import hide_memory
+
+
+def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
+    """The URL to open. A relative SQLite path in config.toml starts at the folder of that file.
+
+    `flag` and `file` are --database-url and --database-url-file. InvalidInput when none of these
+    names a database.
+    """
+    if flag or file is not None:
+        return flag or url_in(Path(file or ""))
+    if found := environment.get("DATABASE_URL"):
+        return found
+    if found := environment.get("DATABASE_URL_FILE"):
+        return url_in(Path(found))
+    named = environment.get("SPSA_CONFIG")
+    config = Path(named or "config.toml")
+    if named is None and not config.exists():
+        raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
+    return url_beside(config.resolve().parent, _configured(config))
+
+
+def warnings(url: str, flag: str | None) -> list[str]:
+    """Warnings about the address before it is used; InvalidInput if it is no URL."""
+    remote = tls_warnings(parsed(url))
+    typed = command_line_warning(flag) if flag else None
+    return [*([typed] if typed else []), *remote]
+
+
+def _configured(config: Path) -> str | None:
+    """The `[database] url` of the file; None where it has none."""
+    try:
+        table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
+    except OSError as error:
+        raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets
+        raise _fault(str(config), f"it is not TOML: {error}") from None
+    url = table.get("url", None) if isinstance(table, dict) else table
+    if not isinstance(url, str | None):
+        raise _fault(str(config), "its [database] url is not a string")
+    return url
+
+
+def _fault(file: str, found: str) -> InvalidInput:
+    remedy = "name one, as in sqlite:///spsa.db or postgresql://user:password@host/database"
+    return InvalidInput(
+        [Fault(file=file, line=None, name="database.url", found=found, remedy=remedy)]
+    )
 
 
 def run_worker(given: Mapping[str, Any]) -> int:

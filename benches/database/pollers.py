@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benches.database.server import seconds_of_cpu
-from worker.batches.backoff import POLL
+from worker.batches.database_client import POLL
 
 CONNECTIONS = 250
 _POLL = """

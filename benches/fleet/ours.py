@@ -18,8 +18,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult, NewEngine, NewRun, Run, Store, WorkerInfo, open_store
 from spsa.master.delivery import Sides, Values
 from spsa.master.loop import Master
-from spsa.master.session import TICK_SECONDS
-from spsa.master.settings import AUTO, Auto, RunSettings
+from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
 
 _FIRST_RESULTS = 40
 _NOW = Scene(workers=1, games=2, builders=1, warm=0, seconds=0, haste=3000)

@@ -17,8 +17,7 @@ from benches.fleet.pool import NoEngines, SleepingPool
 from benches.fleet.scene import SLOTS, Scene, Span, overlap
 from spsa import __version__
 from spsa.db.store import WorkerInfo, open_store
-from worker.batches.backoff import POLL, RECONNECT
-from worker.batches.database_client import DatabaseClient
+from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts

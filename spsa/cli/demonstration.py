@@ -18,7 +18,6 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.sources import element, parse
-from spsa.cli.demo_size import chosen_size, write_size
 from spsa.cli.master_session import (
     HeldRun,
     held_run,
@@ -27,7 +26,7 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
-from spsa.cli.measuring import trial
+from spsa.cli.measuring import chosen_size, trial, write_size
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally

@@ -1,15 +1,17 @@
-"""`spsa-master grant`: logins that may do their part and nothing else."""
+"""`spsa-master grant` and `key`: logins with limited rights, and the keys that sign engines."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import FileToWrite, config_option, database_option, settings
 from spsa.core import limits
 from spsa.db.grants import CONNECTIONS, Grant, GrantQueries, Role
 from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
+from spsa.security.keys import SigningKey, public_file
 
 if TYPE_CHECKING:
     from spsa.db.grants import Grant
@@ -130,3 +132,33 @@ def _files_have_modes(where: str) -> InvalidInput:
     return InvalidInput(
         [Fault(file="DATABASE_URL", line=None, name="database.url", found=found, remedy=remedy)]
     )
+
+
+_FILE = FileToWrite()
+
+
+@click.group()
+def key() -> None:
+    """Make the key that signs what workers execute, or show its public half."""
+
+
+@key.command()
+@click.argument("file", type=_FILE)
+def new(file: Path) -> None:
+    """Write a new key to FILE and FILE.pub.
+
+    Prints the public half, which FILE.pub has too. Name FILE in config.toml as [trust]
+    signing_key, and start every worker with --trust-key and what was printed. FILE itself stays on
+    the master's machine.
+    """
+    made = SigningKey.new()
+    made.write(file)
+    echo(f"{file} signs; {public_file(file)} is for the workers' --trust-key:", err=True)
+    echo(str(made.public))
+
+
+@key.command()
+@click.argument("file", type=_FILE)
+def public(file: Path) -> None:
+    """Print the public half of the key in FILE."""
+    echo(str(SigningKey.read(file).public))

@@ -1,4 +1,4 @@
-"""`spsa-master report`: all that is known of a run, to show, to send and to compute with."""
+"""`spsa-master report` and `plot`: all that is known of a run, to show, send and compute with."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +9,11 @@ import click
 from spsa.cli.common import FileInFolder, config_option, database_option, opened, run_option
 from spsa.live_display import working
 from spsa.output import echo, echo_json
+from spsa.report.drawing import Kind
 from spsa.report.export_csv import csv_files
 from spsa.report.export_json import report as look
+from spsa.report.history import history
+from spsa.report.pictures import NoMatplotlib, can_draw, chosen, drawn
 from spsa.report.text import sentence, terminal
 from spsa.security.files import write_whole
 
@@ -78,3 +81,64 @@ def _exported(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
     for name, content in contents.items():
         write_whole(folder / name, content)
     return [folder / name for name in contents]
+
+
+ENDINGS = (".png", ".svg")
+
+
+class Picture(FileInFolder):
+    """A file of a format that can be drawn."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        path = Path(super().convert(value, param, ctx))
+        if path.suffix.lower() not in ENDINGS:
+            self.fail(f"{path.name!r} has to end with {' or '.join(ENDINGS)}", param, ctx)
+        return path
+
+
+@click.command()
+@config_option
+@database_option
+@run_option
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in Kind]),
+    multiple=True,
+    help="What to draw; may be given several times. Default: all of them.",
+)
+@click.option(
+    "--param", "names", metavar="NAME", multiple=True, help="Only this parameter; may be repeated."
+)
+@click.option("--group", metavar="NAME", help="Only the parameters of this group.")
+@click.option(
+    "--normalised", is_flag=True, help="Theta in steps from the start: (theta - start) / step."
+)
+@click.argument("out", type=Picture(), metavar="OUT.png|svg")
+def plot(
+    config: str | None,
+    database_url: str | None,
+    run: str | None,
+    kinds: tuple[str, ...],
+    names: tuple[str, ...],
+    group: str | None,
+    normalised: bool,
+    out: Path,
+) -> None:
+    """Draw a run to a PNG or SVG file; needs matplotlib.
+
+    Without --param and --group, a run of many parameters shows those that moved most.
+    """
+    if not can_draw():
+        raise NoMatplotlib
+    wanted = [kind for kind in Kind if not kinds or kind in kinds]
+    ending = out.suffix.lower().removeprefix(".")
+    with opened(config, database_url) as store, working("reading the run"):
+        found = history(store, store.run(run))
+    paths = chosen(found.parameters, names, group)
+    with working("drawing"):
+        picture = drawn(found, wanted, ending, paths=paths, normalised=normalised)
+    write_whole(out, picture)
+    echo(f"wrote {out}")

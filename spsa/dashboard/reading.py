@@ -13,9 +13,8 @@ from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerS
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import of_history, with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
-from spsa.report.history_alarms import of_history
 from spsa.report.machines import MachineReport
 from spsa.report.parameters import Tuned, parameters
 from spsa.report.status import Status, status

@@ -16,8 +16,7 @@ from spsa.core.params import PlayedValues, Space
 from spsa.db.store import Compared, NewIteration, Run, RunView, Store
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Sides
-from spsa.master.session import MasterSession
-from spsa.master.settings import RunSettings
+from spsa.master.session import MasterSession, RunSettings
 from spsa.master.validation import ValidationMatch, close_played, match_round
 
 log = logging.getLogger("spsa.master")

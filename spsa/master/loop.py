@@ -33,8 +33,15 @@ from spsa.master.decide import (
 from spsa.master.delivery import Delivery
 from spsa.master.machines import set_machines_aside
 from spsa.master.pacing import Pacer
-from spsa.master.session import LEASE_SECONDS, TICK_SECONDS, MasterSession, Watcher, log, notify
-from spsa.master.settings import RunSettings
+from spsa.master.session import (
+    LEASE_SECONDS,
+    TICK_SECONDS,
+    MasterSession,
+    RunSettings,
+    Watcher,
+    log,
+    notify,
+)
 from spsa.master.verdict import enough
 from spsa.security.signing import Sign
 

@@ -8,7 +8,7 @@ from spsa.lab.planning.games_needed import GamesNeeded, cut, depth_after, depth_
 from spsa.lab.planning.plan_inputs import USUAL_PLIES, game_seconds
 from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
-from spsa.master.settings import AUTO, RunSettings
+from spsa.master.session import AUTO, RunSettings
 from spsa.text import plural
 
 _ASSUMED_NPS = 1e6

@@ -35,7 +35,7 @@ from spsa.lab.planning.games_needed import depth_limit
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, delivery_settings, source_of
-from spsa.master.settings import AUTO, RunSettings
+from spsa.master.session import AUTO, RunSettings
 from spsa.security.keys import SigningKey
 from spsa.security.signing import Sign
 

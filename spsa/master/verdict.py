@@ -24,7 +24,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.store import Run
 from spsa.errors import UnusableState
 from spsa.master.gain import EstimatedGain, filters_of, gain_of
-from spsa.master.settings import RunSettings
+from spsa.master.session import RunSettings
 
 WORTHWHILE = 1.0
 """Elo: a run goes on as long as its games, doubled, are expected to bring as much as this.

@@ -18,9 +18,8 @@ from spsa.db.store import MasterLease, Run, Store, open_store
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarms import event_detail, of_disks, told_alarms, with_alarms
+from spsa.report.alarms import event_detail, of_disks, of_history, told_alarms, with_alarms
 from spsa.report.history import history
-from spsa.report.history_alarms import of_history
 from spsa.report.machines import MachineReport
 from spsa.report.status import status
 from spsa.text import FAILURE_LENGTH, printable

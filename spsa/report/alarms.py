@@ -1,4 +1,4 @@
-"""What is wrong with a run, from its rows: the alarms that are cheap enough for every look.
+"""What is wrong with a run: alarms cheap enough for every look, and those of its whole history.
 
 A level is set so that a sound run raises no alarm by chance in 99 of 100 cases (tests simulate it).
 """
@@ -7,17 +7,23 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from math import erfc, exp, fsum, sqrt
+from math import fsum
 from pathlib import Path
 
+import numpy as np
+
+from spsa.algorithms import Vector
 from spsa.core.params import Space
 from spsa.core.scoring import score
+from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
-from spsa.report.status import RATE_SECONDS, Status
+from spsa.report.history import RunHistory
+from spsa.report.machines import of_machines
+from spsa.report.status import RATE_SECONDS, Status, estimate
 from spsa.report.text import plural
 from spsa.report.trails import Trail
 
@@ -213,12 +219,48 @@ def _alarm(kind: AlarmKind, subject: str, found: str, advice: str) -> Alarm:
     return Alarm(kind=kind, subject=subject, found=found, advice=advice)
 
 
-def chi_square_tail(value: float, freedom: int) -> float:
-    """The chance that chi-square is larger; Wilson & Hilferty 1931 from three degrees on."""
-    if freedom == 1:
-        return erfc(sqrt(value / 2))
-    if freedom == 2:
-        return exp(-value / 2)
-    spread = 2 / (9 * freedom)
-    deviations = ((value / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5
-    return 0.5 * erfc(deviations / sqrt(2.0))
+_FEWEST_POINTS = 80
+_GROWTH = 2.0
+_CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
+
+
+def of_history(history: RunHistory) -> tuple[Alarm, ...]:
+    """The alarms of a run's history."""
+    return (
+        *_of_divergence(history),
+        *_of_validations(history),
+        *of_machines(history.machines),
+    )
+
+
+def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
+    """Steps shrink as gains decay; ones that grow say that gains are too large."""
+    if len(history.ks) < _FEWEST_POINTS or not history.parameters:
+        return
+    theta = np.array([path.normalised.theta for path in history.parameters])
+    steps = np.diff(theta, axis=1)[:, :-1]  # the last point may stand for fewer iterations
+    quarter = steps.shape[1] // 4
+    first, last = _size(steps[:, :quarter]), _size(steps[:, -quarter:])
+    if first > 0.0 and last > _GROWTH * first:
+        yield Alarm(
+            kind=AlarmKind.DIVERGING,
+            subject=history.run,
+            found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
+            advice="start again with smaller gains or steps",
+        )
+
+
+def _size(steps: Vector) -> float:
+    return float(np.sqrt(np.mean(steps**2)))
+
+
+def _of_validations(history: RunHistory) -> Iterator[Alarm]:
+    played = [match for match in history.validations if match.tally.pairs]
+    found = estimate(played[-1].tally) if played else None
+    if found is not None and found.value + _CERTAIN * found.error < 0.0:
+        yield Alarm(
+            kind=AlarmKind.WORSE,
+            subject=f"validation {played[-1].iteration_number}",
+            found=f"the tuned values are {found.value:+.1f} ± {found.error:.1f} Elo (95%) worse",
+            advice="do not use them; look for faults of engines or workers",
+        )

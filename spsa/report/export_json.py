@@ -8,11 +8,10 @@ from typing import Any
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
-from spsa.report.alarms import with_alarms
+from spsa.report.alarms import of_history, with_alarms
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, Strength, ValidationPoint, history
-from spsa.report.history_alarms import of_history
 from spsa.report.status import Status, finite, measured, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table

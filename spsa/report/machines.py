@@ -20,9 +20,9 @@ import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.scoring import Tally
+from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.history_rows import WorkerPart
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.alarms import chi_square_tail
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""

@@ -1,6 +1,6 @@
-"""The status of a run as one frozen value: progress, gain, workers."""
+"""The status of a run as one frozen value: progress, gain, workers, the verdict in sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
@@ -19,7 +19,35 @@ from spsa.report.alarm import Alarm
 from spsa.report.parameters import Tuned, parameters
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
-from spsa.report.verdict import verdict_json
+
+
+def verdict_lines(found: Verdict) -> Iterator[str]:
+    """The Elo gained with its interval, or why it is unknown; then what to do, and why."""
+    gained = found.gained
+    if gained is None:
+        yield f"gained: not known, because {found.unknown}; only a validation measures it"
+    else:
+        yield (
+            f"gained: {gained.elo:+.1f} Elo as the rule believes "
+            f"(95%: {gained.low:+.1f} to {gained.high:+.1f}); only a validation measures it"
+        )
+    yield f"verdict: {found.advice}; {found.reason}"
+
+
+def verdict_json(found: Verdict) -> dict[str, Any]:
+    """For programs; null for what is unknown."""
+    gained, more = found.gained, found.more
+    return {
+        "gained": None if gained is None else gained.elo,
+        "gained_low": None if gained is None else gained.low,
+        "gained_high": None if gained is None else gained.high,
+        "unknown": found.unknown or None,
+        "more_games": None if more is None else more.games,
+        "more_elo": None if more is None else more.elo,
+        "advice": found.advice,
+        "reason": found.reason,
+    }
+
 
 RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""

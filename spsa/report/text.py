@@ -13,10 +13,9 @@ from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
 from spsa.report.parameters import Tuned
 from spsa.report.runs import building, duration, standings_table
-from spsa.report.status import Status, estimate
+from spsa.report.status import Status, estimate, verdict_lines
 from spsa.report.table import Column, FittedTable
 from spsa.report.trails import Trail, gauge
-from spsa.report.verdict import verdict_lines
 from spsa.text import LINE_LENGTH, printable
 from spsa.text import plural as plural
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.builder import Builder, BuildSettings, Rendered, pin
-from spsa.builds.cargo.dependencies import dependencies_are_compiled
+from spsa.builds.cargo.recipe import dependencies_are_compiled
 from spsa.errors import InvalidInput
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")

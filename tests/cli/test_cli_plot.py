@@ -8,7 +8,7 @@ from console import PARAMS, write_project
 from tuned import space_from, tuned
 
 from spsa.cli import execute
-from spsa.cli import plot as command
+from spsa.cli import report as command
 from spsa.db.store import open_store
 
 

@@ -7,7 +7,7 @@ import pytest
 from spsa.config import DeliveryKind, Distribution, load_config, missing_files
 from spsa.core.game_settings import DrawRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
-from worker.address import database_url as worker_url
+from worker.serve import database_url as worker_url
 
 SEED = """
 [time_control]

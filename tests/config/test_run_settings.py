@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from spsa.core.game_settings import GameSettings, SideFile, TimeControl
-from spsa.master.settings import RunSettings
+from spsa.master.session import RunSettings
 
 SETTINGS = RunSettings(
     rule={"alpha": 0.6},

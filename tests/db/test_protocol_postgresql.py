@@ -28,7 +28,7 @@ from shell import Shell
 
 from spsa.db.connection import parse_url
 from spsa.db.migrate import upgrade
-from worker.batches.backoff import RECONNECT
+from worker.batches.database_client import RECONNECT
 
 RESTARTS = 50 if LONG else 2
 CRASHES = 40 if LONG else 2

@@ -15,7 +15,7 @@ from processes import LONG, SEED, Works, assert_undisturbed
 
 from spsa.db.store import Store, open_store
 from spsa.errors import DatabaseUnreachable
-from worker.batches.backoff import BackoffTimes
+from worker.batches.database_client import BackoffTimes
 
 CALLS = 10_000 if LONG else 600
 PART = 0.2

@@ -11,8 +11,7 @@ from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.store import open_store
 from spsa.errors import IllegalTransition, MasterLeaseLost
-from worker.batches.backoff import RECONNECT
-from worker.batches.database_client import DatabaseClient
+from worker.batches.database_client import RECONNECT, DatabaseClient
 
 WORKERS = 8
 BATCHES = 200

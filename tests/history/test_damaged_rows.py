@@ -20,7 +20,7 @@ from spsa.cli import execute
 from spsa.config import load_space
 from spsa.db.migrate import upgrade
 from spsa.db.store import open_store
-from spsa.master.settings import RunSettings
+from spsa.master.session import RunSettings
 
 Damage = Callable[[str, str, str], None]
 

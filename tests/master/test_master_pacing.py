@@ -15,7 +15,7 @@ from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master.build_queue import ASSUMED_SECONDS, BuildThreads
 from spsa.master.pacing import Pacer
-from spsa.master.settings import AUTO
+from spsa.master.session import AUTO
 
 LONG = 1000  # iterations planned: a run that bears ten in flight
 

@@ -18,11 +18,10 @@ from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
 from spsa.master.gain import EstimatedGain, Filters
-from spsa.master.settings import RunSettings
+from spsa.master.session import RunSettings
 from spsa.master.verdict import Advice, Gained, MoreGames, enough, gained, verdict
-from spsa.report.status import status
+from spsa.report.status import status, verdict_json, verdict_lines
 from spsa.report.text import headlines
-from spsa.report.verdict import verdict_json, verdict_lines
 
 TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = 400\nstep = 20\n"
 SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))

@@ -17,8 +17,7 @@ from protocol_stories import STORIES, tell
 from mutation.targets import Mutant, picked
 from spsa.db.connection import create_engine, parse_url
 from spsa.errors import DatabaseUnreachable
-from worker.batches.backoff import POLL
-from worker.batches.database_client import DatabaseClient, PendingReport
+from worker.batches.database_client import POLL, DatabaseClient, PendingReport
 
 STATEMENTS, FUNCTIONS = "worker_statements.sql", "worker_functions.sql"
 VOIDS = "claim fail:2 claim:2 report:1"

@@ -11,12 +11,12 @@ from shell import Shell
 from tuned import space_from, tuned, validated
 
 from spsa.core.scoring import Tally
+from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.store import BatchResult, Store
 from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
-from spsa.report.alarms import chi_square_tail, of_noise, with_alarms
+from spsa.report.alarms import of_history, of_noise, with_alarms
 from spsa.report.export_json import report
 from spsa.report.history import history
-from spsa.report.history_alarms import of_history
 from spsa.report.status import status
 from spsa.report.text import headlines
 from spsa.report.trails import Trail

@@ -23,8 +23,7 @@ from spsa.errors import InvalidInput, NotSigned, TuningError
 from spsa.lifecycle import Purpose
 from spsa.security.keys import SigningKey, TrustKey, public_file
 from spsa.security.signing import FIRST_LINE, SignedOrder, SignedSide
-from worker.batches.backoff import BackoffTimes
-from worker.batches.database_client import DatabaseClient
+from worker.batches.database_client import BackoffTimes, DatabaseClient
 from worker.batches.engine_cache import EngineCache
 from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts

@@ -30,8 +30,7 @@ from spsa.db import deadline
 from spsa.db.store import Claim, MasterLease, Run, Store, open_store
 from spsa.errors import DatabaseUnreachable, IllegalTransition, MasterLeaseLost
 from spsa.lifecycle import RunStatus
-from worker.batches.backoff import Backoff, BackoffTimes
-from worker.batches.database_client import DatabaseClient, PendingReport
+from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient, PendingReport
 
 NAME, SEED = "fleet", 2026
 GAMES, BATCH, IN_FLIGHT = 24, 4, 2

@@ -15,7 +15,7 @@ from spsa.core.params import Constant, Location, Parameter, Space
 from spsa.db.store import Store
 from spsa.master.delivery import Sides
 from spsa.master.loop import Master
-from spsa.master.settings import Auto, RunSettings
+from spsa.master.session import Auto, RunSettings
 
 GAMES, BATCH, ATTEMPTS = 8, 4, 2
 SEED = 11

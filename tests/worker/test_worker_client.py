@@ -10,8 +10,7 @@ from cutting import CutStore
 
 from spsa.db.store import BatchResult
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
-from worker.batches.backoff import BackoffTimes
-from worker.batches.database_client import DatabaseClient, PendingReport
+from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 WORKER = new_worker("machine-1")

@@ -41,8 +41,7 @@ from spsa.errors import (
 )
 from spsa.lifecycle import BatchStatus, RunStatus
 from worker.batches.active_batch import job_of
-from worker.batches.backoff import BackoffTimes
-from worker.batches.database_client import DatabaseClient, PendingReport, WorkerStore
+from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport, WorkerStore
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts

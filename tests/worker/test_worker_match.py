@@ -18,7 +18,7 @@ from trials import OneIteration
 
 from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
-from worker import address, machine
+from worker import machine, serve
 from worker.options import engine_limits
 from worker.runner.openings import permutation
 from worker.uci.spawning import EngineLimits
@@ -308,12 +308,12 @@ def test_the_database_is_named_by_flag_environment_or_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.toml").write_text('[database]\nurl = "sqlite:///data/spsa.db"\n')
-    assert address.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
-    assert address.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
-    assert address.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
+    assert serve.database_url("a://b", {"DATABASE_URL": "c://d"}) == "a://b"
+    assert serve.database_url(None, {"DATABASE_URL": "c://d"}) == "c://d"
+    assert serve.database_url(None, {}) == f"sqlite:///{tmp_path}/data/spsa.db"
     other = tmp_path / "other.toml"
     other.write_text('[database]\nurl = "postgresql://h/d"\n')
-    assert address.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
+    assert serve.database_url(None, {"SPSA_CONFIG": str(other)}) == "postgresql+psycopg2://h/d"
 
 
 def test_siblings_of_one_core_are_counted_once(tmp_path: Path) -> None:

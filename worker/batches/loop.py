@@ -18,8 +18,14 @@ from spsa.errors import (
 )
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
-from worker.batches.backoff import FAILURE, POLL, Backoff, BackoffTimes
-from worker.batches.database_client import DatabaseClient, PendingReport
+from worker.batches.database_client import (
+    FAILURE,
+    POLL,
+    Backoff,
+    BackoffTimes,
+    DatabaseClient,
+    PendingReport,
+)
 from worker.batches.engine_cache import EngineCache
 from worker.runner.count import Count
 from worker.runner.interrupts import Interrupts

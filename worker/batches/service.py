@@ -20,8 +20,7 @@ from spsa.security.files import private_folder
 from spsa.security.keys import TrustKey
 from spsa.text import NAME_LENGTH, printable
 from worker.batches.active_batch import View
-from worker.batches.backoff import RECONNECT, Backoff
-from worker.batches.database_client import DatabaseClient
+from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
 from worker.batches.loop import Worker, WorkerOptions
 from worker.machine import cache_folder, usable_cores

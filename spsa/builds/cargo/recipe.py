@@ -1,16 +1,143 @@
-"""How an engine is built by cargo: its inputs as one key, and one build in a work copy."""
+"""How an engine is built by cargo: the dependencies once for a run, each side in a work copy."""
 
-from collections.abc import Callable, Mapping
+import json
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
 from spsa.builds.cargo.compiler import Compiled, Compiler
-from spsa.builds.cargo.dependencies import SharedDependencies
 from spsa.builds.cargo.pinned import Pinned
 from spsa.builds.cargo.subprocesses import Commands
-from spsa.builds.cargo.tree import Entry, Tree
-from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.cargo.tree import Entry, Tree, tree_at
+from spsa.builds.cargo.work_copy import AHEAD_NS, WorkCopy
+
+_STARTED = re.compile(r"^\s*Compiling \S+ v\S+(?: \((?P<place>[^)]*)\))?", re.MULTILINE)
+_WAIT_SECONDS = 0.2
+
+
+class SharedDependencies:
+    """The target folder that new work copies of one run start from."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._first: tuple[WorkCopy, Path] | None = None
+        self._compiled = threading.Event()
+
+    @contextmanager
+    def for_build(
+        self, work_copy: WorkCopy, target: Path, rewritten: Mapping[str, str], commands: Commands
+    ) -> Iterator[Callable[[], None]]:
+        """Fill a new target folder if another build of the run can; yields what cargo's run calls.
+
+        `rewritten` are the files that hold values, by path in the tree.
+        """
+        if target.exists():
+            yield _nothing
+        elif self._is_first(work_copy, target):
+            try:
+                yield lambda: self._look(work_copy, rewritten)
+            finally:
+                self._compiled.set()
+        else:
+            while not self._compiled.is_set():
+                commands.wait(_WAIT_SECONDS)
+            self._take_over(work_copy, target)
+            yield _nothing
+
+    def _is_first(self, work_copy: WorkCopy, target: Path) -> bool:
+        with self._guard:
+            if self._first is not None and self._first[0] != work_copy:
+                return False
+            self._first = work_copy, target
+            return True
+
+    def _look(self, work_copy: WorkCopy, rewritten: Mapping[str, str]) -> None:
+        """Let the others go on when the dependencies are compiled."""
+        logs = work_copy.home / "log"
+        if not self._compiled.is_set() and dependencies_are_compiled(
+            (logs / "stdout.log").read_text(encoding="utf-8", errors="replace"),
+            (logs / "stderr.log").read_text(encoding="utf-8", errors="replace"),
+            [str(work_copy.tree / name) for name in rewritten],
+        ):
+            self._compiled.set()
+
+    def _take_over(self, work_copy: WorkCopy, target: Path) -> None:
+        """Copy what is compiled, and give equal files the dates by which cargo knows them."""
+        assert self._first is not None
+        first, compiled = self._first
+        for folder in sorted(compiled.rglob(".fingerprint")):
+            # first, because one that is there vouches for what it names
+            _copy(folder, target / folder.relative_to(compiled))
+        _copy(compiled, target, ".fingerprint")
+        _date(first.tree, work_copy.tree)
+
+
+def dependencies_are_compiled(stdout: str, stderr: str, rewritten: list[str]) -> bool:
+    """Whether cargo has begun with a crate that holds one of the files, and ended all others."""
+    places = [found["place"] or "" for found in _STARTED.finditer(stderr)]
+    own = [place for place in places if place and any(f.startswith(f"{place}/") for f in rewritten)]
+    return bool(own) and len(_finished(stdout)) >= len(places) - len(own)
+
+
+def _finished(stdout: str) -> set[str]:
+    """The packages with a library; of those with a build script, that alone does not count."""
+    finished = set()
+    for line in stdout.splitlines():
+        with suppress(ValueError):
+            message = json.loads(line) if line.startswith('{"reason":"compiler-artifact"') else {}
+            if message and "custom-build" not in message["target"]["kind"]:
+                finished.add(str(message["package_id"]))
+    return finished
+
+
+def _nothing() -> None:
+    pass
+
+
+def _copy(source: Path, target: Path, *ignored: str) -> None:
+    """Copy a folder, dates included; what cargo removes during the copy is left out."""
+    with suppress(shutil.Error, FileNotFoundError):
+        shutil.copytree(
+            source,
+            target,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(*ignored),
+            dirs_exist_ok=True,
+        )
+
+
+def _date(first: Path, own: Path) -> None:
+    """Date the files of a tree as those of another that are equal, and the others later than all.
+
+    A file with other content has to be younger than all that was compiled and copied.
+    """
+    later = time.time_ns() + AHEAD_NS
+    known: dict[str, Entry] = {}
+    with suppress(FileNotFoundError):  # another build may lay it out again at the same time
+        known = tree_at(first)
+    for name, entry in tree_at(own).items():
+        if entry.link is not None:
+            continue
+        date = _date_of_equal(known.get(name), entry) or later
+        os.utime(entry.path, ns=(date, date))
+
+
+def _date_of_equal(other: Entry | None, own: Entry) -> int | None:
+    """The date of a file of equal content, taken after that: a later file is younger."""
+    if other is None or other.link is not None:
+        return None
+    with suppress(FileNotFoundError):
+        if other.path.read_bytes() == own.path.read_bytes():
+            return other.path.stat().st_mtime_ns
+    return None
+
 
 Wait = Callable[[float], None]
 

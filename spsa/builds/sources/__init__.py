@@ -5,8 +5,7 @@ does not mistake comments or strings for constants. `rust` and `c` read a langua
 and how it is rewritten, is the same for all.
 """
 
-from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
-from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.literal import INTEGERS, Literal
 from spsa.builds.sources.lookup import (
     ConstantRefused,
     Element,
@@ -24,8 +23,16 @@ from spsa.builds.sources.rewriting import (
     sources_of,
     unified_patch,
 )
-from spsa.builds.sources.shape import Comment, Group, Opaque, Shape, literals
-from spsa.builds.sources.types import INTEGERS
+from spsa.builds.sources.shape import (
+    Comment,
+    Group,
+    Kind,
+    Opaque,
+    Shape,
+    SourceConstant,
+    SourceFile,
+    literals,
+)
 
 __all__ = [
     "INTEGERS",

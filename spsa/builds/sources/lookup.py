@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
 
-from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
-from spsa.builds.sources.literal import Literal
-from spsa.builds.sources.shape import Group, Opaque, Shape
-from spsa.builds.sources.types import (
+from spsa.builds.sources.literal import (
     INTEGERS,
     LARGEST_F32,
     REALS,
     UNKNOWN,
+    Literal,
     Named,
     ValueType,
     as_stored,
@@ -20,6 +18,7 @@ from spsa.builds.sources.types import (
     inside,
     resolve,
 )
+from spsa.builds.sources.shape import Group, Kind, Opaque, Shape, SourceConstant, SourceFile
 from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 

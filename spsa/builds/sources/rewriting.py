@@ -5,10 +5,9 @@ from difflib import unified_diff
 
 import spsa.builds.sources.literal as literal
 from spsa.builds.sources.c import parse as parse_c
-from spsa.builds.sources.file import SourceConstant, SourceFile
 from spsa.builds.sources.lookup import Element, element, elements
 from spsa.builds.sources.rust import parse as parse_rust
-from spsa.builds.sources.shape import Opaque, literals
+from spsa.builds.sources.shape import Opaque, SourceConstant, SourceFile, literals
 from spsa.core.params import SOURCE_SUFFIXES, Location, Number, Space, assignments, target
 from spsa.errors import TuningError
 

@@ -1,7 +1,13 @@
 """Formats of other tuners, read into spaces and written from them."""
 
 from spsa.config.formats.lines import COLUMNS, write_lines, write_uci
-from spsa.config.formats.objects import write_weather_factory
+from spsa.config.formats.objects import (
+    params_csv,
+    params_file,
+    params_json,
+    peer_parameters,
+    write_weather_factory,
+)
 from spsa.config.formats.peer import (
     USUAL_R_END,
     PeerParameter,
@@ -10,7 +16,6 @@ from spsa.config.formats.peer import (
     mapping_notes,
 )
 from spsa.config.formats.reading import FORMATS, Imported, gains_file, read_file
-from spsa.config.formats.tables import params_csv, params_file, params_json, peer_parameters
 
 __all__ = [
     "COLUMNS",

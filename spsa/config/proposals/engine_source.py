@@ -1,19 +1,82 @@
 """The files of an engine: of its crate or the workspace around that, or of a folder of C or C++."""
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from spsa.config.proposals.command import find_command
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import Fault, InvalidInput
 from spsa.security.files import content
 
-_MOST_BYTES = 2**19
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_FOLDERS = (".", "src", "Source", "source")
+_MOST_BYTES_OF_SOURCE = 2**20
+_PROGRAM = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
+_NAME = re.compile(rf"^[ \t]*({'|'.join(_PROGRAM)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
+_EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
+_PROJECT = re.compile(r"project\s*\(\s*([\w.+-]+)")
+_CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCommand:
+    """What to run in the folder of the source, and the path of the binary that it makes."""
+
+    command: tuple[str, ...]
+    binary: str
+
+
+def find_command(root: Path, sources: Sequence[str]) -> BuildCommand:
+    """From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`."""
+    return _make(root) or _cmake(root) or _compiler(sources)
+
+
+def _make(root: Path) -> BuildCommand | None:
+    for folder in _FOLDERS:
+        for name in _MAKEFILES:
+            if (text := _text(root / folder / name)) is not None:
+                inside = PurePosixPath(folder)
+                where = () if folder == "." else ("-C", folder)
+                return BuildCommand(("make", *where), str(inside / _made_by(text)))
+    return None
+
+
+def _made_by(makefile: str) -> str:
+    """What a Makefile calls its program; with EXE, as test frameworks have it, first."""
+    named = [one for one in _NAME.findall(makefile) if not one[1].endswith((")", ".exe"))]
+    found = dict(reversed(named))
+    return next((found[name] for name in _PROGRAM if name in found), "engine")
+
+
+def _cmake(root: Path) -> BuildCommand | None:
+    text = _text(root / "CMakeLists.txt")
+    if text is None:
+        return None
+    project = _PROJECT.search(text)
+    found = _EXECUTABLE.search(text) or project
+    return BuildCommand(("sh", "-c", _CMAKE), f"build/{found[1] if found else 'engine'}")
+
+
+def _compiler(sources: Sequence[str]) -> BuildCommand:
+    units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
+    plain = all(name.endswith(".c") for name in units)
+    compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
+    return BuildCommand((*compiler, "-o", "engine", *units, "-pthread", "-lm"), "engine")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return content(path, _MOST_BYTES_OF_SOURCE).decode("utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+_MOST_BYTES_OF_MAKEFILE = 2**19
 """Bytes of one file: a person does not write a longer one, and its tree takes seconds."""
 
 _MOST_FILES = 2000
@@ -92,7 +155,7 @@ def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[s
         try:
             if len(texts) == _MOST_FILES:
                 raise OSError(0, f"there are more than {_MOST_FILES:,} files")
-            texts[name] = content(path, _MOST_BYTES).decode("utf-8")
+            texts[name] = content(path, _MOST_BYTES_OF_MAKEFILE).decode("utf-8")
         except OSError as error:
             unread[name] = error.strerror or str(error)
         except UnicodeDecodeError:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from spsa.builds.sources import Kind, Opaque, SourceFile, parse
-from spsa.builds.sources.types import ValueType
+from spsa.builds.sources.literal import ValueType
 from spsa.config.proposals.constants import Source, propose_from
 from spsa.config.proposals.ranges import Proposed
 from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name

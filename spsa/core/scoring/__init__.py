@@ -6,9 +6,12 @@ starts without it.
 
 from spsa.core.scoring.elo import (
     ELO_PER_SCORE,
+    NO_PAIRS,
     PRIOR_VARIANCE,
     PRIOR_WEIGHT,
     Estimate,
+    Pentanomial,
+    Tally,
     elo,
     elo_of_score,
     los,
@@ -21,7 +24,6 @@ from spsa.core.scoring.elo import (
     standard_error,
 )
 from spsa.core.scoring.sprt import Model, Sprt, sprt
-from spsa.core.scoring.tally import NO_PAIRS, Pentanomial, Tally
 
 __all__ = [
     "ELO_PER_SCORE",

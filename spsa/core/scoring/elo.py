@@ -1,4 +1,4 @@
-"""Elo of plus over minus from a tally, with an error that counts pairs, not games.
+"""Tallies of game pairs, and Elo from a tally, with an error that counts pairs, not games.
 
 A pair gives w = wins - losses of plus, -2..2. The two games of a pair share their opening, so the
 variance tau^2 of w decides the error of a score.
@@ -11,10 +11,82 @@ some hundred ordinary pairs:
   equal results do not have an error of 0.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atanh, copysign, erf, fsum, inf, log, sqrt, tanh
+from math import atanh, copysign, erf, erfc, exp, fsum, inf, log, sqrt, tanh
+from typing import Self
 
-from spsa.core.scoring.tally import Tally
+Pentanomial = tuple[int, int, int, int, int]
+
+NO_PAIRS: Pentanomial = (0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of whole game pairs, from plus's side.
+
+    `pentanomial[i]` is the number of pairs in which plus scored i half points (LL, LD, WL or DD,
+    WD, WW). wins + losses + draws = 2 * sum(pentanomial).
+    """
+
+    wins: int = 0
+    losses: int = 0
+    draws: int = 0
+    pentanomial: Pentanomial = NO_PAIRS
+
+    @classmethod
+    def of_pair(cls, first: int, second: int) -> Self:
+        """The tally of one pair from plus's half points (0, 1 or 2) in its two games."""
+        games = (first, second)
+        counts = [0] * 5
+        counts[first + second] = 1
+        return cls(games.count(2), games.count(0), games.count(1), _five(counts))
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.losses + self.draws
+
+    @property
+    def pairs(self) -> int:
+        return sum(self.pentanomial)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the two ways of counting the same games agree."""
+        half_points = sum(i * n for i, n in enumerate(self.pentanomial))
+        return (
+            min(self.wins, self.losses, self.draws, *self.pentanomial) >= 0
+            and self.games == 2 * self.pairs
+            and half_points == 2 * self.wins + self.draws
+        )
+
+    def __add__(self, other: "Tally") -> "Tally":
+        counts = [a + b for a, b in zip(self.pentanomial, other.pentanomial, strict=True)]
+        return Tally(
+            self.wins + other.wins,
+            self.losses + other.losses,
+            self.draws + other.draws,
+            _five(counts),
+        )
+
+    def without(self, part: "Tally") -> "Tally":
+        """The tally without a part of its games."""
+        counts = [a - b for a, b in zip(self.pentanomial, part.pentanomial, strict=True)]
+        return Tally(
+            self.wins - part.wins,
+            self.losses - part.losses,
+            self.draws - part.draws,
+            _five(counts),
+        )
+
+    def __neg__(self) -> "Tally":
+        return Tally(self.losses, self.wins, self.draws, _five(self.pentanomial[::-1]))
+
+
+def _five(counts: Sequence[int]) -> Pentanomial:
+    ll, ld, even, wd, ww = counts
+    return ll, ld, even, wd, ww
+
 
 ELO_PER_SCORE = 800 / log(10)
 """Elo for a unit of score difference between equals: C of van den Bergh's (2.1)."""
@@ -119,3 +191,14 @@ def _error(variance: float, result: float, pairs: int) -> float:
     if not pairs:
         return inf
     return ELO_PER_SCORE * sqrt(variance / pairs) / (2 * (1 - result**2))
+
+
+def chi_square_tail(value: float, freedom: int) -> float:
+    """The chance that chi-square is larger; Wilson & Hilferty 1931 from three degrees on."""
+    if freedom == 1:
+        return erfc(sqrt(value / 2))
+    if freedom == 2:
+        return exp(-value / 2)
+    spread = 2 / (9 * freedom)
+    deviations = ((value / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5
+    return 0.5 * erfc(deviations / sqrt(2.0))

@@ -11,8 +11,7 @@ from spsa.db.store import Run, Store
 from spsa.history.doctor.games import counts, numbering, plan, purges, shortened, whole_pairs
 from spsa.history.doctor.replay import replay
 from spsa.history.doctor.run_rows import RunRows, Violation, read
-from spsa.history.doctor.state import engines, statuses
-from spsa.history.doctor.theta import chain, changes, log, masters
+from spsa.history.doctor.theta import chain, changes, engines, log, masters, statuses
 
 CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     counts,

@@ -11,8 +11,7 @@ from spsa.core.game_settings import Book
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.security.files import MOST_BOOK, content, private_folder
 from worker.machine import cache_folder
-from worker.runner.openings.positions import MOST_OPENINGS, Opening, Positions
-from worker.runner.openings.seeding import opening_number
+from worker.runner.openings.positions import MOST_OPENINGS, Opening, Positions, opening_number
 
 BUILTIN = "builtin"
 _BUILTIN_FILE = "balanced.epd"

@@ -14,19 +14,20 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
 from spsa.builds.sources.c.values import moved, numbers_in, shape_of, type_of, value_of
-from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
-from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.literal import UNKNOWN, Literal, Named, ValueType
 from spsa.builds.sources.shape import (
     COMMENTS,
     Group,
+    Kind,
     Opaque,
     Shape,
+    SourceConstant,
+    SourceFile,
     content,
     headings,
     preorder,
     text_of,
 )
-from spsa.builds.sources.types import UNKNOWN, Named, ValueType
 from spsa.core.params import MOST_SCOPES
 
 _C = Language(tree_sitter_c.language())

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tree_sitter import Node
 
-from spsa.builds.sources.literal import C, Literal
+from spsa.builds.sources.literal import C_INTEGERS, REALS, ArrayOf, C, Literal, Named, ValueType
 from spsa.builds.sources.shape import (
     DEEPEST,
     NUMBERS,
@@ -19,7 +19,6 @@ from spsa.builds.sources.shape import (
     preorder,
     text_of,
 )
-from spsa.builds.sources.types import C_INTEGERS, REALS, ArrayOf, Named, ValueType
 
 
 def shape_of(node: Node, depth: int = 0) -> Shape:

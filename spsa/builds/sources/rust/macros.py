@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from spsa.builds.sources.literal import REALS, RUST_INTEGERS, UNKNOWN, Named, ValueType
 from spsa.builds.sources.rust.values import shape_of_tokens, split
 from spsa.builds.sources.shape import DEEPEST, Opaque, Shape, text_of
-from spsa.builds.sources.types import REALS, RUST_INTEGERS, UNKNOWN, Named, ValueType
 
 _NAMES = ("identifier", "type_identifier")
 _MARKS = ("=", ":", ",", "=>")

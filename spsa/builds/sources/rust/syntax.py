@@ -7,11 +7,21 @@ from typing import NamedTuple
 import tree_sitter_rust
 from tree_sitter import Language, Node, Parser
 
-from spsa.builds.sources.file import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.literal import UNKNOWN, Named, ValueType
 from spsa.builds.sources.rust.macros import entries_of
 from spsa.builds.sources.rust.values import name_of_let, numbers_in, shape_of, struct_of, type_of
-from spsa.builds.sources.shape import COMMENTS, Opaque, Shape, content, headings, preorder, text_of
-from spsa.builds.sources.types import UNKNOWN, Named, ValueType
+from spsa.builds.sources.shape import (
+    COMMENTS,
+    Kind,
+    Opaque,
+    Shape,
+    SourceConstant,
+    SourceFile,
+    content,
+    headings,
+    preorder,
+    text_of,
+)
 from spsa.core.params import MOST_SCOPES
 
 _LANGUAGE = Language(tree_sitter_rust.language())

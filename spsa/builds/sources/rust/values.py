@@ -2,7 +2,15 @@
 
 from tree_sitter import Node
 
-from spsa.builds.sources.literal import Literal
+from spsa.builds.sources.literal import (
+    RUST_INTEGERS,
+    ArrayOf,
+    Literal,
+    Named,
+    StructOf,
+    TupleOf,
+    ValueType,
+)
 from spsa.builds.sources.shape import (
     COMMENTS,
     DEEPEST,
@@ -17,14 +25,6 @@ from spsa.builds.sources.shape import (
     opaque,
     preorder,
     text_of,
-)
-from spsa.builds.sources.types import (
-    RUST_INTEGERS,
-    ArrayOf,
-    Named,
-    StructOf,
-    TupleOf,
-    ValueType,
 )
 
 _BRACKETS = {"parenthesized_expression", "reference_expression"}
