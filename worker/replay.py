@@ -91,7 +91,7 @@ def replay(given: Mapping[str, Any]) -> int:
 
 def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
     engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
-    job = JobMaker(engines, service.timeouts).job(claim)
+    job = JobMaker(engines, service.timeouts, service.options.syzygy).job(claim)
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

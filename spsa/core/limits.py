@@ -9,6 +9,7 @@ it has to be.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
@@ -22,7 +23,8 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
         "concurrency": (1, 100_000),
-        "nps": (0, 10**12),
+        "nps": (0, MOST_NPS),
+        "scale": (0, MOST_SCALE),
     },
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
@@ -32,6 +34,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
         **dict.fromkeys(("seconds", "think_seconds"), SECONDS),
         "slot": (0, 100_000),
+        "scale": (0, MOST_SCALE),
     },
 }
 """Table -> column -> the least and the greatest number; NULL is not checked."""

@@ -26,7 +26,7 @@ _LINE = (
 _BATCH_LINE = (
     *("seq", "games", "attempt", "failures", "slot", "void_games", "voids"),
     *("first_pair", "seed", "plus_nodes", "minus_nodes", "moves"),
-    *("plus_time_losses", "minus_time_losses", "think_seconds"),
+    *("plus_time_losses", "minus_time_losses", "think_seconds", "scale"),
     *("seconds", "leased_at", "reported_at", "last_error"),
 )
 

@@ -36,7 +36,7 @@ class BatchResult:
     """A worker's report of one batch: the counts, and what the games cost.
 
     `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
-    worker's slot, from 0.
+    worker's slot, from 0; `scale` is by what times were multiplied.
     """
 
     tally: Tally
@@ -49,6 +49,7 @@ class BatchResult:
     seconds: float = 0.0
     think_seconds: float = 0.0
     slot: int | None = None
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

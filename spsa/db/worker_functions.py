@@ -47,8 +47,9 @@ class WorkerFunctions(WorkerQueries):
             row = connection.execute(_REGISTER, values).one()
             return row.worker_id, row.machine
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
-        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, nps))
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
+        known = (facts["nps"], facts["scale"])
+        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, *known))
         return reason
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:

@@ -67,13 +67,16 @@ class WorkerQueries(Database):
             )
         return RegisteredWorker(id=worker_id, machine=machine, secret=info.secret)
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None = None) -> str | None:
-        """Record that the worker is alive, and an engine's nodes per second on it.
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
+    ) -> str | None:
+        """Record that the worker is alive, an engine's nodes per second on it, and its scale.
 
         Returns why its machine gets no batches; None if it does.
         """
-        limits.check_values("spsa_worker", {"nps": nps})
-        return self._touch(worker, nps)
+        facts = {"nps": nps, "scale": scale}
+        limits.check_values("spsa_worker", facts)
+        return self._touch(worker, facts)
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         """Lease one ready batch; None when there is no work now.
@@ -172,10 +175,10 @@ class WorkerQueries(Database):
                 machine = connection.scalar(_OWNER, values)
             return worker_id, str(machine)
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
         with self._write() as connection:
             machine = _machine_of(connection, worker)
-            values = {"worker_id": worker.id, "nps": nps, "machine": machine}
+            values = {"worker_id": worker.id, **facts, "machine": machine}
             connection.execute(_TOUCH, values)
             reason: str | None = connection.scalar(_SET_ASIDE, values)
             return reason
@@ -226,7 +229,7 @@ def columns_of(result: BatchResult) -> dict[str, Any]:
 
 COSTS = (
     *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    *("seconds", "think_seconds", "slot"),
+    *("seconds", "think_seconds", "slot", "scale"),
 )
 """The columns of a batch for what its games cost."""
 

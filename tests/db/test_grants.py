@@ -294,7 +294,12 @@ OUTSIDE = {
     "spsa_worker_confinement": [_registered(confinement=LONG_TEXT)],
     "spsa_worker_cores": [_registered(cores=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_concurrency": [_registered(concurrency=odd) for odd in (*ODD_INTEGERS, "0")],
-    "spsa_worker_nps": [f"SELECT spsa_touch_worker(:me, 'mine', {odd})" for odd in ODD_DOUBLES],
+    "spsa_worker_nps": [
+        f"SELECT spsa_touch_worker(:me, 'mine', {odd}, NULL)" for odd in ODD_DOUBLES
+    ],
+    "spsa_worker_scale": [
+        f"SELECT spsa_touch_worker(:me, 'mine', NULL, {odd})" for odd in ODD_DOUBLES
+    ],
     "spsa_batch_claim_id": [
         f"SELECT * FROM spsa_claim(:me, 'mine', {odd}, 0, 60)"  # noqa: S608
         for odd in (LONG_TEXT, "''")
@@ -334,6 +339,7 @@ OUTSIDE = {
             "slot": ODD_INTEGERS,
             "seconds": ODD_DOUBLES,
             "think_seconds": ODD_DOUBLES,
+            "scale": ODD_DOUBLES,
         }.items()
     },
     "spsa_batch_last_error": [f"SELECT spsa_fail({HELD}, 'held', NULL, {LONG_TEXT}, 0)"],

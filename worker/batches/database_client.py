@@ -74,7 +74,9 @@ class WorkerStore(Protocol):
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None) -> str | None: ...
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None, scale: float | None
+    ) -> str | None: ...
 
     def claim(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
@@ -160,15 +162,17 @@ class DatabaseClient:
         """Keep a report until it is delivered."""
         self._reports.append(report)
 
-    def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
+    def renew(
+        self, claim_ids: Collection[str], nps: float | None, scale: float | None = None
+    ) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
 
-        `nps` is nodes a second of one engine.
+        `nps` is nodes a second of one engine, `scale` by what times are multiplied here.
         """
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps))
+        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
         held = self._store.renew(list(claim_ids), self._lease)
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held

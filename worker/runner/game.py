@@ -14,7 +14,7 @@ from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
 from spsa.text import FAILURE_LENGTH, printable
-from worker.runner.adjudication import Adjudicator
+from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
 from worker.runner.openings import Opening
 from worker.runner.position import Ending, Position, Termination, won_by
@@ -48,11 +48,12 @@ class VoidGame(EngineFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The settings of all games of a job."""
+    """The settings of all games of a job, and the tables that its adjudication asks."""
 
     time_control: TimeControl
     adjudication: Adjudication
     timeouts: UciTimeouts
+    tables: Tables | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
     clock = game_clock(conditions.time_control, pairing.time, conditions.timeouts)
-    adjudicator = Adjudicator(conditions.adjudication)
+    adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
     try:

@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
+from worker.machine import room_objection
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 from worker.uci.engine import EngineSpec, UciTimeouts
@@ -54,6 +55,24 @@ class Job:
     pairings: tuple[Pairing, ...]
     conditions: Conditions
     max_void: int = 3
+
+    @property
+    def slots(self) -> int:
+        """How many slots it takes: one for each thread of an engine, as one engine thinks."""
+        return max(self.plus.threads, self.minus.threads)
+
+    @property
+    def hash_mebibytes(self) -> int:
+        """Of both engines."""
+        return self.plus.hash_mebibytes + self.minus.hash_mebibytes
+
+
+def objection_to(job: Job, slots: int, limits: EngineLimits) -> str | None:
+    """Why this machine has no room for such jobs in its `slots`; None if it has."""
+    if limits.cores and job.slots > 1:
+        return f"Threads = {job.slots} does not go with --pin, which gives an engine one core"
+    memory = limits.of_threads(job.slots).memory
+    return room_objection(job.slots, slots, job.hash_mebibytes, memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Of the output of a search only the `bestmove` line and the last line with a scor
 wait has a deadline, and every line a maximum length.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ UNREAD_CAP = 16_384
 """Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
 
 _BESTMOVE = b"\nbestmove"
+_WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,20 @@ class EngineSpec:
     options: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 
+    @property
+    def threads(self) -> int:
+        """How many cores it uses: its option `Threads`, 1 where that is not set."""
+        return max(1, self._number("threads"))
+
+    @property
+    def hash_mebibytes(self) -> int:
+        """Its option `Hash`, 0 where that is not set."""
+        return self._number("hash")
+
+    def _number(self, option: str) -> int:
+        found = [value for name, value in self.options.items() if name.lower() == option]
+        return int(found[-1]) if found and _WHOLE.fullmatch(found[-1]) else 0
+
 
 class Limit(NamedTuple):
     """The limit of one move: the `go` line, seconds to wait, then seconds to obey `stop`."""
@@ -72,6 +88,7 @@ class UciEngine:
         self._timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self._declared = Declarations()
+        limits = limits.of_threads(spec.threads)
         self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
         try:
             self._process.write(b"uci\n")

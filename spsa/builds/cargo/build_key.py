@@ -23,7 +23,7 @@ class BuildSettings:
     each engine. `bench` says whether the engine must have a `bench` command with a node count
     (True), may have one (None), or is not asked for one (False). `at_once` pairs of engines are
     built at a time, each in its own work copies. `smoke` limits the smoke test, in which the engine
-    has to obey `first_search`.
+    has to obey `first_search` and to accept `options`.
     """
 
     source_path: Path
@@ -37,6 +37,7 @@ class BuildSettings:
     smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
     first_search: FirstSearch | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,16 +55,18 @@ BEGIN
     END IF;
 END $$;
 
--- Records that a worker is alive. Without a speed the last one stays. Returns why its machine gets no
--- batches, or NULL.
+-- Records that a worker is alive. Without a speed or a scale the last one stays. Returns why its
+-- machine gets no batches, or NULL.
 CREATE OR REPLACE FUNCTION spsa_touch_worker(
-    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION
+    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION, p_scale DOUBLE PRECISION
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE spsa_worker SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps)
+    UPDATE spsa_worker
+       SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps),
+           scale = coalesce(p_scale, scale)
      WHERE id = p_worker_id AND v_machine IS NOT NULL;
     RETURN (SELECT min(reason) FROM spsa_set_aside
              WHERE machine = v_machine AND sha256 IS NULL);
@@ -122,7 +124,8 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_ptnml_0 INTEGER, p_ptnml_1 INTEGER, p_ptnml_2 INTEGER, p_ptnml_3 INTEGER, p_ptnml_4 INTEGER,
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
-    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER
+    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
+    p_scale DOUBLE PRECISION
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -137,7 +140,8 @@ BEGIN
            void_games = void_games + p_void_games, voids = p_voids,
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
-           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot
+           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
+           scale = p_scale
      WHERE b.id = p_batch_id AND b.claim_id = p_claim_id AND b.status = 'leased'
        AND EXISTS (SELECT 1 FROM spsa_iteration i
                     WHERE i.id = b.iteration_id AND i.status = 'in_progress');

@@ -42,7 +42,8 @@ SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
 
 -- name: touch_worker
 UPDATE spsa_worker
-   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps)
+   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps),
+       scale = coalesce(:scale, scale)
  WHERE id = :worker_id AND host = :machine;
 
 -- name: touch_worker.set_aside
@@ -144,7 +145,8 @@ UPDATE spsa_batch
        void_games = void_games + :void_games, voids = :voids,
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
        plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
-       seconds = :seconds, think_seconds = :think_seconds, slot = :slot
+       seconds = :seconds, think_seconds = :think_seconds, slot = :slot,
+       scale = :scale
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = iteration_id AND i.status = 'in_progress')
