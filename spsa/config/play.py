@@ -210,6 +210,8 @@ def _syzygy(section: Section, folder: Path) -> TablebaseRule | None:
     if section.get("syzygy") in (None, False):
         return None
     rule = section.section("syzygy")
+    if not rule.sound:
+        return None
     tables = TablebaseRule(
         pieces=rule.whole("pieces", least=LEAST_PIECES, most=MOST_PIECES),
         fifty_moves=rule.flag("fifty_moves", True),

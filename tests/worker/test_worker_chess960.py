@@ -4,10 +4,12 @@ from pathlib import Path
 
 import chess.pgn
 import pytest
+from builders import NODES, published, stage
 from console import compete
 from engines.faulty import engine
 
-from spsa.core.game_settings import Book
+from spsa.core.game_settings import Adjudication, Book, GameSettings
+from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from worker.runner.openings import Opening, load
 from worker.runner.position import Position
@@ -74,6 +76,33 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
     assert [game.headers["FEN"] for game in games] == [DOUBLE] * 2 + [BESIDE.fen] * 2
     assert next(iter(games[2].mainline_moves())) == chess.Move.from_uci("f1g1")
     assert games[2].next().board().king(chess.WHITE) == chess.G1
+
+
+@pytest.mark.slow
+def test_a_batch_of_chess960_is_played_and_played_again(sqlite_url: str, tmp_path: Path) -> None:
+    options = {"UCI_Chess960": "true"}
+    plus, minus = (published(engine(tmp_path, s, chess960=True)) for s in ("plus", "minus"))
+    with open_store(sqlite_url, durable=False) as store:
+        stage(store).open(
+            plus=plus,
+            minus=minus,
+            plus_options={},
+            minus_options={},
+            batch_games=2,
+            terms=GameSettings(
+                time_control=NODES,
+                adjudication=Adjudication(max_moves=15),
+                book=book(tmp_path, DOUBLE),
+                engine_options=options,
+            ),
+        )
+    words = ("-c", 1, "--engines-cache", tmp_path / "cache")
+    done = compete("--spsa", "--max-batches", 1, *words, DATABASE_URL=sqlite_url)
+    assert done.returncode == 0, done.stderr
+    pgn = tmp_path / "out.pgn"
+    done = compete("--replay", "1.0", "--pgn", pgn, *words, DATABASE_URL=sqlite_url)
+    assert done.returncode == 0 and "as it was reported" in done.stdout, done.stderr
+    assert pgn.read_text().count('[Variant "Chess960"]') == 2
 
 
 def test_an_engine_without_the_option_is_refused(tmp_path: Path) -> None:
