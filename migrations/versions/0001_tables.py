@@ -476,6 +476,7 @@ def upgrade() -> None:
         sa.Column("ptnml_4", sa.Integer(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("voids", Json, nullable=True),
+        sa.Column("void_log", Json, nullable=True),
         sa.Column("plus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("minus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("moves", sa.BigInteger(), server_default="0", nullable=False),
@@ -511,6 +512,9 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint(
             "length(CAST(voids AS TEXT)) <= 50000", name=op.f("ck_spsa_batch_voids")
+        ),
+        sa.CheckConstraint(
+            "length(CAST(void_log AS TEXT)) <= 30000", name=op.f("ck_spsa_batch_void_log")
         ),
         sa.CheckConstraint(
             "minus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")

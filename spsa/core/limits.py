@@ -47,7 +47,12 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "version": (0, NAME_LENGTH),
         "confinement": (0, NAME_LENGTH),
     },
-    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 50_000), "last_error": (0, FAILURE_LENGTH)},
+    "spsa_batch": {
+        "claim_id": (1, 64),
+        "voids": (0, 50_000),
+        "void_log": (0, 30_000),
+        "last_error": (0, FAILURE_LENGTH),
+    },
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }

@@ -75,6 +75,7 @@ batches = Table(
     Column("lease_expires_at", UtcTime),
     *counts(),
     Column("voids", Json),
+    Column("void_log", Json),  # the last void games, see KeptVoid
     Column("plus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("minus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("moves", sa.BigInteger, nullable=False, server_default="0"),

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
+from spsa.db.row_values import COSTS
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
-    COSTS,
     Outcome,
     WorkerQueries,
     random_fraction,
@@ -22,7 +22,7 @@ from spsa.db.worker_queries import (
 _CLAIM = sa.text(
     "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :draw, :lease_seconds)"
 ).columns(**CLAIMED_TYPES)
-_REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
+_REPORTED = (*COUNTS, "void_games", "voids", "void_log", *COSTS)
 
 
 class WorkerFunctions(WorkerQueries):
@@ -82,6 +82,7 @@ class WorkerFunctions(WorkerQueries):
                 values["sha256"],
                 values["reason"],
                 values["void_games"],
+                sa.cast(sa.cast(values["void_log"], sa.Text), sa.JSON),
             )
         )
 

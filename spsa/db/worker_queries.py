@@ -6,7 +6,6 @@ sends is compared with `limits` first; the database checks the same limits.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Literal
@@ -14,9 +13,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from spsa.core import limits
-from spsa.db.database import Database, counts_of
-from spsa.db.entries import BatchResult, WorkerInfo
-from spsa.db.row_values import claim_of
+from spsa.db.database import Database
+from spsa.db.entries import BatchResult, KeptVoid, WorkerInfo
+from spsa.db.row_values import claim_of, result_columns, void_log
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -113,7 +112,7 @@ class WorkerQueries(Database):
             ReportConflict: this claim was already reported with other counts.
             OutOfRange: a number of the result is outside its limits.
         """
-        columns = columns_of(result)
+        columns = result_columns(result)
         limits.check_values("spsa_batch", columns)
         for games in result.voids.values():
             limits.check_values("spsa_batch", {"void_games": games})
@@ -132,18 +131,24 @@ class WorkerQueries(Database):
             connection.execute(_RELEASE, _ids(claim))
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None:
-        """Return a batch that this machine cannot play, with the reason.
+        """Return a batch that this machine cannot play, with the reason and some void games.
 
         Other machines may try it. The master decides when it was tried often enough.
 
         Args:
             sha256: the binary that failed, where that is known.
         """
-        limits.check_values("spsa_batch", {"last_error": reason, "void_games": void_games})
+        values = {"void_games": void_games, "void_log": void_log(kept_voids)}
+        limits.check_values("spsa_batch", {"last_error": reason, **values})
         limits.check_values("spsa_failure", {"sha256": sha256})
-        self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
+        self._fail(claim, {"reason": reason, "sha256": sha256, **values})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
         """The bytes of a binary in the database; None if it holds only their path."""
@@ -216,22 +221,6 @@ class WorkerQueries(Database):
             if worker_id is not None:
                 _record_failure(connection, {**values, "worker_id": worker_id})
 
-
-def columns_of(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch for its result; void games are added to earlier ones."""
-    return {
-        **counts_of(result.tally),
-        "void_games": sum(result.voids.values()),
-        "voids": json.dumps(dict(result.voids)),
-        **{name: getattr(result, name) for name in COSTS},
-    }
-
-
-COSTS = (
-    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    *("seconds", "think_seconds", "slot", "scale"),
-)
-"""The columns of a batch for what its games cost."""
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
 _KNOWN = statement("register_worker.known")

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from spsa.core.game_settings import Book, TablebaseRule
+from spsa.db.entries import MOST_KEPT_VOIDS, KeptVoid
 from spsa.db.store import BatchResult, Claim
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
@@ -16,8 +17,10 @@ from worker.runner.adjudication import Tables, open_tables
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pairing
 from worker.runner.openings import OpeningBook, drawn_time, load
-from worker.runner.pool import Ended, Job, JobDone, JobFailed
+from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
 from worker.uci.engine import EngineSpec, UciTimeouts
+
+_MOST_DETAIL = 500  # characters
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class ActiveBatch:
     slots: int = 0
     scale: float = 1.0
     culprit: str = ""  # "plus" or "minus": the engine that made the last pair void
+    kept_voids: list[KeptVoid] = field(default_factory=list)
 
     @property
     def on_last_pair(self) -> bool:
@@ -51,11 +55,28 @@ class ActiveBatch:
                 failure=printable(end.reason, FAILURE_LENGTH),
                 void_games=self.count.voids.total(),
                 sha256=engine.sha256 if engine else None,
+                kept_voids=self.kept_voids,
             )
         return PendingReport(claim=self.claim)
 
     def _result(self, seconds: float) -> BatchResult:
-        return replace(result_of(self.count, seconds, self.slot), scale=self.scale)
+        result = result_of(self.count, seconds, self.slot)
+        return replace(result, scale=self.scale, kept_voids=self.kept_voids)
+
+    def add_void(self, void: PairVoid) -> None:
+        """Count a void game, and keep what there is to know about the first few."""
+        self.culprit = void.culprit
+        self.count.add_void(void.reason)
+        if len(self.kept_voids) < MOST_KEPT_VOIDS:
+            kept = KeptVoid(
+                pair=void.pairing.number,
+                culprit=void.culprit,
+                white=void.white,
+                detail=printable(void.detail, _MOST_DETAIL),
+                position=void.position,
+                output=void.output,
+            )
+            self.kept_voids.append(kept)
 
     def __str__(self) -> str:
         claim = self.claim

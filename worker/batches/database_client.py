@@ -15,6 +15,7 @@ from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
 
+from spsa.db.entries import KeptVoid
 from spsa.db.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.errors import (
     DatabaseUnreachable,
@@ -89,7 +90,12 @@ class WorkerStore(Protocol):
     def release(self, claim: Claim) -> None: ...
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None: ...
 
     def work_left(self) -> bool: ...
@@ -108,6 +114,7 @@ class PendingReport:
     failure: str | None = None
     void_games: int = 0
     sha256: str | None = None
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 class DatabaseClient:
@@ -235,7 +242,8 @@ class DatabaseClient:
         if report.result is not None:
             self._report(claim, report.result)
         elif report.failure is not None:
-            self._store.fail(claim, report.failure, report.void_games, report.sha256)
+            blame = (report.void_games, report.sha256, report.kept_voids)
+            self._store.fail(claim, report.failure, *blame)
         else:
             self._store.release(claim)
 

@@ -250,9 +250,8 @@ class Worker:
                 batch.count.add(pair)
                 self._played.add(pair)
                 batch.slot = slot
-            case PairVoid(detail=detail, culprit=culprit):
-                batch.culprit = culprit
-                batch.count.add_void(event.reason)
+            case PairVoid(detail=detail):
+                batch.add_void(event)
                 self._played.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
             case _:

@@ -86,13 +86,19 @@ class PairPlayed:
 
 @dataclass(frozen=True, slots=True)
 class PairVoid:
-    """A pair that does not count; `detail` names the engine and its fault."""
+    """A pair that does not count; `detail` names the engine and its fault.
+
+    `output` is what this engine has written last; `position` and `white` are those of VoidGame.
+    """
 
     key: str
     pairing: Pairing
     culprit: str
     reason: str
     detail: str
+    position: str = ""
+    white: str = ""
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +191,9 @@ class Slot:
                 self._pool.events.put(PairPlayed(job.key, pair, self._number))
                 return None
             except VoidGame as error:
-                void = error
+                void, output = error, engines.last_lines(error.culprit)
                 engines.close(at_once=True)
-                self._pool.events.put(
-                    PairVoid(job.key, pairing, error.culprit, error.reason, str(error))
-                )
+                self._pool.events.put(_void(job.key, pairing, error, output))
                 if error.reason in PERMANENT:
                     return f"pair {pairing.number} is void and would be void again: {void}"
         return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
@@ -201,6 +205,11 @@ class Slot:
 
         plus, minus = engines.engines(job.plus, job.minus)
         return play_pair(plus, minus, pairing, job.conditions, start_next)
+
+
+def _void(key: str, pairing: Pairing, error: VoidGame, output: str) -> PairVoid:
+    what = (error.culprit, error.reason, str(error), error.position, error.white)
+    return PairVoid(key, pairing, *what, output)
 
 
 class Pool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from spsa.core.game_settings import Declarations
 from spsa.errors import EngineFault
+from spsa.text import printable
 from worker.uci.process import EngineProcess, Overdue, StopSignal
 from worker.uci.search_reply import SearchReply, last_info
 from worker.uci.spawning import EngineLimits
@@ -22,6 +23,7 @@ UNREAD_CAP = 16_384
 """Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
 
 _BESTMOVE = b"\nbestmove"
+_LAST_LINES, _MOST_LINE = 12, 160  # lines, and characters of one
 _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
@@ -99,6 +101,13 @@ class UciEngine:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def last_lines(self) -> str:
+        """The last lines that it has written, each on one line and of a limited length."""
+        text = self._process.last_output.decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        return "\n".join(printable(line, _MOST_LINE) for line in lines)
 
     def introduce(self, spec: EngineSpec) -> None:
         """Wait for `uciok`, then send the options of `spec`."""

@@ -125,7 +125,7 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
     p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
-    p_scale DOUBLE PRECISION
+    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -138,6 +138,7 @@ BEGIN
            ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
            void_games = void_games + p_void_games, voids = p_voids,
+           void_log = coalesce(p_void_log, void_log),
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
            seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
@@ -170,7 +171,8 @@ END $$;
 -- Returns a batch that this machine cannot play. Other machines may try it; the run's master decides
 -- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
-    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT
+    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
+    p_void_log JSON DEFAULT NULL
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_worker_id BIGINT;
@@ -180,7 +182,7 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = void_games + p_void_games
+           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log)
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
