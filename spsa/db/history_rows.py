@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared, Values
+from spsa.db.entries import Compared, KeptVoid, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 
@@ -163,6 +163,18 @@ class BatchLine:
         """Of one engine; None where no time is known."""
         nodes = self.plus_nodes + self.minus_nodes
         return nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoidGame:
+    """A void game of a batch, with the values of the engine at fault and its binary."""
+
+    iteration_number: int
+    seq: int
+    kept: KeptVoid
+    values: Values
+    options: Mapping[str, str]
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
