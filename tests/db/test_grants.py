@@ -16,10 +16,10 @@ from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
+from spsa.db.row_values import COSTS
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
-from spsa.db.worker_queries import COSTS
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 
 YES = "allowed"
@@ -305,6 +305,10 @@ OUTSIDE = {
         for odd in (LONG_TEXT, "''")
     ],
     "spsa_batch_voids": [told(HELD, "held", voids=f"json_build_object({LONG_TEXT}, 0)")],
+    "spsa_batch_void_log": [
+        told(HELD, "held", void_log=f"json_build_array({LONG_TEXT})"),
+        f"SELECT spsa_fail({HELD}, 'held', NULL, 'why', 0, json_build_array({LONG_TEXT}))",
+    ],
     "voids do not add up": [
         told(HELD, "held", void_games=void_games, voids=f"'{voids}'")
         for void_games, voids in (
