@@ -106,9 +106,11 @@ def test_a_slow_machine_gets_more_time_and_says_so(
     assert 3.0 <= scales[0] < 4.0
     in_games = [time for time in times_asked(tmp_path) if time != 250]
     assert set(in_games) == {round(1000 * 0.2 * scales[0])}
-    assert said().count("nodes a second here") == 1
-    (share,) = staged.store.worker_shares(staged.run.id) or [None]
-    assert share is None or share.most_scale == scales[0]
+    assert said().count("nodes a second here, so times are multiplied by 3.") == 1
+    (share,) = staged.store.worker_shares(staged.run.id)
+    assert (share.least_scale, share.most_scale) == (scales[0], scales[0])
+    (row,) = [row for row in staged.store.workers() if row.name == "me"]
+    assert row.scale in (None, scales[0]), "sent with the next sign of life"
 
 
 def test_a_machine_outside_the_limits_does_not_play(
@@ -169,7 +171,7 @@ def test_a_game_takes_a_slot_for_each_thread(
     [
         ({"Threads": "3"}, EngineLimits(), "Threads = 3 needs as many slots, and there are 2"),
         ({"Threads": "2"}, EngineLimits(cores=(0,)), "does not go with --pin"),
-        ({"Hash": "9"}, EngineLimits(memory=2**23), "Hash = 9 is more than the 8 MiB"),
+        ({"Hash": "8"}, EngineLimits(memory=2**23), "Hash = 8 takes all of the 8 MiB"),
         ({"Hash": "40000000"}, EngineLimits(), "Hash of 4 engines is 160000000 MiB"),
     ],
 )

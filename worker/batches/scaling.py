@@ -99,7 +99,11 @@ class MeasuredSpeeds:
     def _keep(self, claim: Claim, speed: Speed) -> None:
         before = self._by_run.get(claim.run_id)
         self._by_run[claim.run_id] = speed
-        log.info("%s: an engine searches %.0f nodes a second here", claim.run_name, speed.nps)
+        scale = (claim.terms.scale.target_nps if claim.terms.scale else speed.nps) / speed.nps
+        log.info(
+            "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
+            *(claim.run_name, speed.nps, scale),
+        )
         if before is not None and abs(speed.nps / before.nps - 1) > DRIFT:
             log.warning("%s: it was %.0f before", claim.run_name, before.nps)
 
