@@ -15,11 +15,12 @@ from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, Time
 from spsa.db.store import Store, open_store
 from worker import machine
 from worker.batches import scaling
-from worker.batches.active_batch import Activity
+from worker.batches.active_batch import Activity, job_of
 from worker.batches.database_client import DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
+from worker.runner.openings import load
 from worker.runner.pool import Pool
 from worker.uci.spawning import EngineLimits
 
@@ -146,6 +147,25 @@ def test_a_speed_is_measured_again_and_a_change_is_told(
     assert work(staged.store, tmp_path, slots=1, max_batches=2)[0] == 0
     assert said().count("nodes a second here") == 2
     assert "first: it was " in said()
+
+
+def test_a_speed_that_changes_in_games_is_measured_again(
+    staged: Stage, offer: Callable[..., int]
+) -> None:
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(NPS)))
+    claim = staged.claim("c")
+    assert claim is not None
+    with Pool(1, PATIENT) as pool:
+        speeds = scaling.MeasuredSpeeds(pool, lambda: False)
+        assert speeds.is_due(claim)
+        binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
+        speeds.measure(claim, job_of(claim, binaries, load(claim.terms.book), PATIENT))
+    for nps in (*[1000.0] * 8, *[850.0] * 8):
+        speeds.played(claim, nps)
+    assert not speeds.is_due(claim)
+    for _ in range(5):
+        speeds.played(claim, 700.0)
+    assert speeds.is_due(claim)
 
 
 def test_games_at_fixed_nodes_need_no_scale(

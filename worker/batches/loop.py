@@ -270,6 +270,7 @@ class Worker:
         if isinstance(event, JobDone):
             self._done += 1
             self._failures.reset()
+            self._waiting.ended(batch)
             self._nps = batch.count.nps()
             self._scale = batch.scale if batch.claim.terms.scale else self._scale
             log.info("%s: %s", batch, batch.count)
