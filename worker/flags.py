@@ -239,7 +239,7 @@ MATCH = (
         "--sprt",
         type=(_NELO, _NELO),
         metavar="ELO0 ELO1",
-        help="End when a test of these two, in normalised Elo, is decided (5 % errors).",
+        help="Stop by SPRT with bounds ELO0 and ELO1 in normalised Elo, alpha = beta = 0.05.",
     ),
     click.option(
         "--pgn", type=_Path(dir_okay=False, path_type=Path), help="File to append the games to."

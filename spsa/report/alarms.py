@@ -63,7 +63,7 @@ def _of_run(status: Status, age_seconds: float) -> Iterator[Alarm]:
     run = status.run
     if run.status is RunStatus.PAUSED:
         reason = f"it is paused: {run.reason}" if run.reason else "it is paused"
-        yield _alarm(AlarmKind.PAUSED, run.name, reason, "`spsa-master resume` goes on")
+        yield _alarm(AlarmKind.PAUSED, run.name, reason, "continue it with `spsa-master resume`")
     elif run.status is RunStatus.RUNNING:
         yield from _of_standstill(status, age_seconds)
 
@@ -95,7 +95,12 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
         if p.active and p.bound:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
-            yield _alarm(AlarmKind.AT_BOUND, p.name, found, "a wider bound may be better")
+            yield _alarm(
+                AlarmKind.AT_BOUND,
+                p.name,
+                found,
+                "widen the bound if the engine plays well beyond it",
+            )
     if recent and recent[-1].c_k is not None:
         for warning in space_warnings(space, recent[-1].c_k):
             yield _alarm(AlarmKind.STEP, warning.name, warning.found, warning.remedy)
@@ -137,7 +142,7 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
             f"last {len(recent)}"
         )
-        advice = "smaller steps, or an engine that some values break"
+        advice = "use smaller steps, and check that the engine works with these values"
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
 
 
@@ -161,7 +166,7 @@ def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
         yield _alarm(AlarmKind.VOID_GAMES, worker.name, found, advice)
     if _too_many(worker.time_losses, worker.games):
         found = f"{worker.time_losses} of {worker.games} games were lost on time"
-        advice = "fewer slots on that machine, or a larger margin of the time control"
+        advice = "start fewer slots on that machine (-c), or raise the margin of [time_control]"
         yield _alarm(AlarmKind.TIME_LOSSES, worker.name, found, advice)
 
 

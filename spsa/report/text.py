@@ -86,7 +86,7 @@ def headlines(status: Status) -> Iterator[str]:
     if status.noted + status.purged.emptied < run.applied:
         yield (
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
-            "the run was begun by a program that kept none"
+            "an older version of this program started the run"
         )
     if _is_unsure(status):
         yield (
