@@ -3,7 +3,6 @@
 import pytest
 from builders import LEASE, new_engine, new_iteration, new_run, new_worker, result_of
 
-from spsa.db.store import WorkLeft
 from spsa.errors import OutOfRange
 
 
@@ -121,10 +120,7 @@ def test_what_is_left_is_told_with_what_it_requires(runs):
     runs.open("b")
     runs.store.create_run(new_run(name="c"))
     runs.store.stop("b", "me", "enough")
-    assert sorted(runs.store.work_left(), key=lambda left: left.run) == [
-        WorkLeft(run="a", requires=("linux", "x86-64-v4")),
-        WorkLeft(run="c", requires=()),
-    ]
+    assert sorted(runs.store.work_left()) == [("a", ("linux", "x86-64-v4")), ("c", ())]
 
 
 @pytest.mark.parametrize("column", ["provides", "only_runs", "not_runs"])

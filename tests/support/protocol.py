@@ -285,7 +285,8 @@ class Protocol(RuleBasedStateMachine):
         if batch is None:
             return Plan(lambda got: got is None)
         return Plan(
-            lambda got: _is(got, batch, batch.attempt + 1), lambda: batch.taken(claim_id, MACHINES[i])
+            lambda got: _is(got, batch, batch.attempt + 1),
+            lambda: batch.taken(claim_id, MACHINES[i]),
         )
 
     def _claim(self, claim_id: str, pick: int, cut: str | None) -> None:

@@ -35,7 +35,8 @@ STORIES = {
     " claim",
     "only those that may play it are waited for": "move claim claim:1 a_machine_falls_silent:2"
     " claim fail claim:3 claim fail claim fail look claim",
-    "all that may play it break it": "move claim claim:1 claim fail claim:2 fail claim:3 look claim",
+    "all that may play it break it": "move claim claim:1 claim fail claim:2 fail claim:3"
+    " look claim",
     "a worker leaves the run": "a_worker_leaves_or_takes_the_run claim claim:1 fail claim:1"
     " a_worker_leaves_or_takes_the_run:2 a_worker_leaves_or_takes_the_run:3 claim:2 claim:1"
     " a_worker_leaves_or_takes_the_run claim report",

@@ -364,7 +364,7 @@ def test_another_book_is_refused(
 
 def test_the_store_is_what_a_worker_asks(store: Store) -> None:
     asked: WorkerStore = store
-    assert asked.work_left() is False
+    assert asked.work_left() == []
 
 
 def test_one_batch_that_cannot_be_played_leaves_the_others(

@@ -201,9 +201,9 @@ $$;
 
 -- The runs that may still need games, even if no batch is free now, with what their open iterations
 -- require. A finished run whose master lease is live may still open a validation.
-CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS TABLE (run TEXT, requires TEXT)
+CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS TABLE (run TEXT, requires JSON)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT DISTINCT r.name, CAST(p.requires AS TEXT)
+    SELECT DISTINCT ON (r.name, CAST(p.requires AS TEXT)) r.name, p.requires
       FROM spsa_run r LEFT JOIN spsa_playable p ON p.run_id = r.id
      WHERE r.status = 'running' OR p.id IS NOT NULL
         OR (r.status = 'finished' AND r.lease_expires_at > statement_timestamp())

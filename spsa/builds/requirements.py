@@ -70,7 +70,9 @@ def own_level() -> str | None:
 def level_for(features: Iterable[str]) -> str:
     """The lowest level that has these features of rustc, as far as any level has them."""
     needed = {_KERNEL_NAMES.get(feature, feature) for feature in features}
-    return max((level for level in LEVELS if needed & set(_ADDED[level].split())), default=LEVELS[0])
+    return max(
+        (level for level in LEVELS if needed & set(_ADDED[level].split())), default=LEVELS[0]
+    )
 
 
 def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
@@ -82,9 +84,8 @@ def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
         head = file.read(20)
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
         return ()
-    order = "little" if head[5] == 1 else "big"
-    system = _ELF_SYSTEMS.get(head[7])
-    architecture = _ELF_MACHINES.get(int.from_bytes(head[18:20], order))
+    machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    system, architecture = _ELF_SYSTEMS.get(head[7]), _ELF_MACHINES.get(machine)
     if architecture == LEVELS[0] and level is not None:
         architecture = level
     return tuple(word for word in (system, architecture) if word is not None)
