@@ -76,14 +76,14 @@ def level_for(features: Iterable[str]) -> str:
 
 
 def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
-    """The words that a machine has to provide to run this file; none for a script.
+    """The words that a machine has to provide to run this file; those of a script are not known.
 
     `level` is the level of x86-64 that it was built for.
     """
     with binary.open("rb") as file:
         head = file.read(20)
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
-        return ()
+        return () if level is None else (level,)
     machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     system, architecture = _ELF_SYSTEMS.get(head[7]), _ELF_MACHINES.get(machine)
     if architecture == LEVELS[0] and level is not None:

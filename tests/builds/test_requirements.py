@@ -1,15 +1,16 @@
 """What a machine provides and what a binary requires; binaries for several levels of x86-64."""
 
-import os
 import platform
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from engines.faulty import WINNER, engine
 from test_build import PLAIN, Bench, rendered
 
 from spsa.builds import requirements
+from spsa.builds.builder import Builder, BuildSettings, BuiltEngine, Rendered, pin
 from spsa.builds.requirements import LEVELS, lacking, level_for, provided, required
 
 V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
@@ -78,7 +79,8 @@ def test_a_file_requires_what_its_header_says(name: str, tmp_path: Path) -> None
     (tmp_path / "engine").write_bytes(content)
     assert required(tmp_path / "engine") == words
     raised = tuple("x86-64-v3" if word == "x86-64" else word for word in words)
-    assert required(tmp_path / "engine", "x86-64-v3") == raised
+    is_elf = content.startswith(b"\x7fELF") and len(content) >= 20
+    assert required(tmp_path / "engine", "x86-64-v3") == (raised if is_elf else ("x86-64-v3",))
 
 
 def test_this_machine_runs_this_python() -> None:
@@ -131,11 +133,32 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
     ]
 
 
-@pytest.mark.skipif(not os.access("/bin/sh", os.X_OK), reason="no shell")
-def test_an_adopted_engine_requires_what_its_header_says(tmp_path: Path) -> None:
-    from engines.faulty import WINNER, engine
+def copied(folder: Path, makefile: str, *command: str, level: str | None = None) -> BuiltEngine:
+    """An engine that is "built" by copying a script."""
+    source = folder / "source"
+    source.mkdir(exist_ok=True)
+    engine(source, "engine", moves=WINNER)
+    (source / "Makefile").write_text(makefile)
+    settings = BuildSettings(
+        source_path=source,
+        command=("cp", "engine", "built", *command),
+        binary="built",
+        level=level,
+        bench=False,
+    )
+    pinned = pin(source, folder / "work", cargo=False)
+    builder = Builder(pinned, settings, folder / "work", folder / "engines", PLAIN)
+    return builder.build_one("plus", Rendered({}, {"margin": 1}))
 
-    from spsa.builds.builder import adopt
 
-    path = engine(tmp_path, "scripted", moves=WINNER)
-    assert adopt(path, tmp_path / "engines").requires == ()
+@pytest.mark.parametrize("word", ["-march=native", "-mcpu=native"])
+def test_a_command_for_this_processor_requires_its_level(word: str, tmp_path: Path) -> None:
+    usual = tuple(word for word in (requirements.own_level(),) if word is not None)
+    assert copied(tmp_path, f"CXXFLAGS = -O3 {word}\n").requires == usual
+    (tmp_path / "other").mkdir()
+    assert copied(tmp_path / "other", "CXXFLAGS = -O3 -mtune=native\n").requires == ()
+
+
+def test_a_command_builds_for_the_level_that_is_declared(tmp_path: Path) -> None:
+    built = copied(tmp_path, "CXXFLAGS = -march=native\n", level="x86-64-v2")
+    assert built.requires == ("x86-64-v2",)

@@ -138,7 +138,7 @@ class BuildEnvironment:
         tables = [_configured(text) for text in (*self._surroundings(), *self._own())]
         for_all = environment.get("CARGO_BUILD_RUSTFLAGS", "").split()
         for_all += [word for table in tables for word in _rustflags(table.get("build"))]
-        targets = (each for table in tables for each in dict(table.get("target", {})).values())
+        targets = (each for table in tables for each in _tables(table.get("target")))
         by_target = any(map(_TARGET_FLAGS.fullmatch, environment)) or any(map(_rustflags, targets))
         # of the targets that fit, cargo takes the flags of the last name last
         words = json.dumps([*([] if by_target else for_all), flag])
@@ -178,6 +178,10 @@ def _configured(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except ValueError:
         return {}
+
+
+def _tables(table: Any) -> list[Any]:
+    return list(table.values()) if isinstance(table, dict) else []
 
 
 def _rustflags(table: Any) -> list[str]:
