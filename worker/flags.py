@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings.numbers import (
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
@@ -57,6 +58,33 @@ def _name(_context: click.Context, option: click.Parameter, text: str | None) ->
             f"'{said}' is not a text of 1 to {NAME_LENGTH} printable characters", param=option
         )
     return text
+
+
+def _names(
+    context: click.Context, option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names of runs, each once."""
+    for name in names:
+        _name(context, option, name)
+    return tuple(dict.fromkeys(names))
+
+
+def _labels(
+    _context: click.Context, option: click.Parameter, labels: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Labels, each once; none claims what the machine may lack."""
+    for label in labels:
+        if not WORD.fullmatch(label):
+            raise click.BadParameter(
+                f"'{printable(label, 80)}' is not a word of at most 40 letters, digits, `.`, `_` "
+                "and `-`",
+                param=option,
+            )
+        if label in MACHINE_WORDS:
+            raise click.BadParameter(
+                f"{label} says what a machine is; the worker knows that by itself", param=option
+            )
+    return tuple(dict.fromkeys(labels))
 
 
 FILE = _Path(exists=True, dir_okay=False, path_type=Path)
@@ -110,6 +138,30 @@ WORKER = (
         help="File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", callback=_name, help="Name of this worker.  [default: host-pid-random]"),
+    click.option(
+        "--run",
+        "only_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Play only this run; repeatable.  [default: all runs]",
+    ),
+    click.option(
+        "--not",
+        "not_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Do not play this run; repeatable.",
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        callback=_labels,
+        metavar="WORD",
+        help="Play also runs that require this word ([fleet] require); repeatable.",
+    ),
     click.option(
         "--once", is_flag=True, help="Exit when no work is left, with code 3 if there was none."
     ),

@@ -14,10 +14,22 @@ Utc = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 
 VIEWS = {
     "spsa_playable": """
-SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
+SELECT i.id, i.status, i.run_id, i.requires, r.name AS run, r.priority, r.share
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.status IN ('pending', 'in_progress')
    AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
+""",
+    "spsa_suited": """
+SELECT i.id AS iteration_id, w.id AS worker_id, w.host AS machine, w.last_seen_at
+  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id CROSS JOIN spsa_worker w
+ WHERE i.status IN ('pending', 'in_progress')
+   AND NOT EXISTS (SELECT 1 FROM json_each(i.requires) AS q
+                    WHERE NOT EXISTS (SELECT 1 FROM json_each(w.provides) AS h WHERE h.key = q.key))
+   AND (w.only_runs IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = r.name))
+   AND NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = r.name)
+   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                      AND (a.sha256 IS NULL OR a.sha256 IN (i.plus_sha256, i.minus_sha256)))
 """,
     "spsa_miscounted": """
 SELECT i.id AS iteration_id
@@ -39,7 +51,7 @@ HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
 SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
        i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
        i.plus_sha256, i.plus_engine_path, i.plus_options,
-       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options, i.variants,
        r.id AS run_id, r.name AS run_name, r.seed AS run_seed
   FROM spsa_batch b
   JOIN spsa_iteration i ON i.id = b.iteration_id
@@ -281,6 +293,8 @@ def upgrade() -> None:
         sa.Column("struck_games", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_purges", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_changes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("requires", Json, nullable=True),
+        sa.Column("variants", Json, nullable=True),
         sa.Column("match_number", sa.Integer(), nullable=True),
         sa.Column("compared", Json, nullable=True),
         sa.CheckConstraint(
@@ -423,6 +437,9 @@ def upgrade() -> None:
         ),
         sa.Column("last_seen_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.Column("confinement", sa.Text(), nullable=True),
+        sa.Column("provides", Json, nullable=True),
+        sa.Column("only_runs", Json, nullable=True),
+        sa.Column("not_runs", Json, nullable=True),
         sa.Column("batches", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
@@ -434,6 +451,15 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "length(CAST(confinement AS TEXT)) <= 200",
             name=op.f("ck_spsa_worker_confinement"),
+        ),
+        sa.CheckConstraint(
+            "length(CAST(provides AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_provides")
+        ),
+        sa.CheckConstraint(
+            "length(CAST(only_runs AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_only_runs")
+        ),
+        sa.CheckConstraint(
+            "length(CAST(not_runs AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_not_runs")
         ),
         sa.CheckConstraint(
             "length(CAST(name AS TEXT)) BETWEEN 1 AND 200", name=op.f("ck_spsa_worker_name")

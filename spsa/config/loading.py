@@ -19,8 +19,8 @@ from spsa.config.tuning import (
     read_algorithm,
     read_build,
     read_delivery,
+    read_fleet,
     read_games,
-    read_sets_aside,
     read_settings,
     read_validation,
 )
@@ -104,6 +104,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     )
     engine.close()
     delivery = read_delivery(root.section("delivery"), folder)
+    sets_aside, require = read_fleet(root.section("fleet"))
     needs_source = delivery.kind is DeliveryKind.BUILD
     config = Config(
         path=document.path,
@@ -123,7 +124,8 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         delivery=delivery,
         validation=read_validation(root.section("validation")),
         alarms=read_alarms(root.section("alarms")),
-        sets_aside=read_sets_aside(root.section("fleet")),
+        sets_aside=sets_aside,
+        require=require,
         signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):

@@ -48,6 +48,10 @@ workers = Table(
     now("first_seen_at"),
     now("last_seen_at"),
     Column("confinement", sa.Text),  # the sandbox of its engines
+    # lists, as the keys of JSON objects: what it has, and the runs that it takes and leaves
+    Column("provides", Json),
+    Column("only_runs", Json),
+    Column("not_runs", Json),
     # sums over complete iterations
     Column("batches", sa.BigInteger, nullable=False, server_default="0"),
     Column("games", sa.BigInteger, nullable=False, server_default="0"),

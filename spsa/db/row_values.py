@@ -1,5 +1,6 @@
 """Turns rows of the tables into the values of `rows`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
@@ -65,9 +66,24 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
         minus=Engine(
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
+        variants={level: _variant(row, sides) for level, sides in (row.variants or {}).items()},
         terms=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
+
+
+def _variant(row: Any, sides: Mapping[str, Mapping[str, str]]) -> tuple[Engine, Engine]:
+    """Plus and minus for another level, with the options of the row."""
+    plus, minus = sides["plus"], sides["minus"]
+    return (
+        Engine(sha256=plus["sha256"], path=plus["path"], options=row.plus_options),
+        Engine(sha256=minus["sha256"], path=minus["path"], options=row.minus_options),
+    )
+
+
+def words_of(listed: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The words of a list, which the database has as the keys of a JSON object."""
+    return tuple(listed or ())
 
 
 def step_of(row: Any) -> Step:

@@ -41,6 +41,7 @@ class Claim:
     seed: int
     plus: Engine
     minus: Engine
+    variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
     terms: GameSettings
     lease_seconds: float
 

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
+from spsa.db.database import COSTS
 from spsa.db.rows import Claim, RegisteredWorker
+from spsa.db.schema import Json
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
-    COSTS,
     Outcome,
     WorkerQueries,
     random_fraction,
@@ -37,9 +38,10 @@ class WorkerFunctions(WorkerQueries):
         content: Any = self._scalar(func.spsa_engine_bytes(sha256))
         return None if content is None else bytes(content)
 
-    def work_left(self) -> bool:
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
         """As in WorkerQueries."""
-        return bool(self._scalar(func.spsa_work_left()))
+        with self._call() as connection:
+            return self._work_left(connection, _WORK_LEFT)
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}
@@ -97,6 +99,10 @@ def _called(function: str, names: Sequence[str]) -> sa.TextClause:
 
 _REGISTER = _called(
     "spsa_register_worker",
-    ("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+    (
+        *("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+        *("provides", "only_runs", "not_runs"),
+    ),
 )
+_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()").columns(requires=Json)
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from spsa.core import limits
-from spsa.db.database import Database, counts_of
+from spsa.db.database import Database, columns_of
 from spsa.db.entries import BatchResult, WorkerInfo
-from spsa.db.row_values import claim_of
+from spsa.db.row_values import claim_of, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -26,7 +26,7 @@ from spsa.lifecycle import BatchStatus
 Outcome = Literal["accepted", "already", "conflict", "lost"]
 """The response to a report; worker_functions.sql defines the words."""
 
-CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options"), Json)
+CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options", "variants"), Json)
 """The columns of `spsa_claimed` that hold JSON."""
 
 
@@ -56,8 +56,12 @@ class WorkerQueries(Database):
             NameTaken: a worker of another machine has this name.
             OutOfRange: a number or a text is outside its limits.
         """
-        facts = {name: getattr(info, name) for name in _FACTS}
+        facts: dict[str, Any] = {name: getattr(info, name) for name in _FACTS}
+        lists = {name: getattr(info, name) for name in _LISTS}
         limits.check_values("spsa_worker", facts)
+        for name, words in lists.items():
+            limits.check_words("spsa_worker", name, words)
+            facts[name] = json.dumps(dict.fromkeys(words, True)) if words else None
         limits.check_values("spsa_machine", {"name": info.host})
         worker_id, machine = self._register({**facts, "host": info.host}, info.secret)
         if worker_id is None:
@@ -148,10 +152,18 @@ class WorkerQueries(Database):
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content
 
-    def work_left(self) -> bool:
-        """Whether any run may still need games, even if no batch is ready now."""
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The runs that may still need games, even if no batch is ready now.
+
+        A run is there once for each list of words that its open iterations require of a worker.
+        """
         with self._read() as connection:
-            return bool(connection.scalar(_WORK_LEFT))
+            return self._work_left(connection, _WORK_LEFT)
+
+    def _work_left(
+        self, connection: sa.Connection, query: sa.Executable
+    ) -> list[tuple[str, tuple[str, ...]]]:
+        return [(row.run, words_of(row.requires)) for row in connection.execute(query)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         hashed = _hashed(secret)
@@ -214,23 +226,8 @@ class WorkerQueries(Database):
                 _record_failure(connection, {**values, "worker_id": worker_id})
 
 
-def columns_of(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch for its result; void games are added to earlier ones."""
-    return {
-        **counts_of(result.tally),
-        "void_games": sum(result.voids.values()),
-        "voids": json.dumps(dict(result.voids)),
-        **{name: getattr(result, name) for name in COSTS},
-    }
-
-
-COSTS = (
-    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    *("seconds", "think_seconds", "slot"),
-)
-"""The columns of a batch for what its games cost."""
-
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
+_LISTS = ("provides", "only_runs", "not_runs")
 _KNOWN = statement("register_worker.known")
 _REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
@@ -252,7 +249,7 @@ _RELEASE = statement("release")
 _FAIL = statement("fail")
 _NOTE_FAILURE, _FAILED_BY = statement("note_failure"), statement("note_failure.machines")
 _ENGINE_BYTES = statement("engine_bytes")
-_WORK_LEFT = statement("work_left")
+_WORK_LEFT = statement("work_left", requires=Json)
 
 
 def _hashed(secret: str) -> str:
@@ -273,9 +270,9 @@ def _lease_batch(
     connection: sa.Connection, claim_id: str, machine: str, worker_id: int, lease_seconds: float
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
-    several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"draw": random_fraction(claim_id)}) if several else None
-    playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
+    asked = {"worker_id": worker_id, "draw": random_fraction(claim_id)}
+    run_id = connection.scalar(_NEXT_RUN, asked) if connection.scalar(_SEVERAL_RUNS) else None
+    playable = connection.scalars(_ITERATIONS, {"worker_id": worker_id, "run_id": run_id}).all()
     for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}
         free = connection.execute(_FREE, where).one_or_none()

@@ -5,7 +5,7 @@ this machine.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from spsa.builds.builder import (
     pin,
     resume,
 )
+from spsa.builds.requirements import lacking, provided
 from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
@@ -33,10 +34,16 @@ WORK = ".tuning"
 
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
+    require = {"require": list(config.require)}
     if config.delivery.kind is DeliveryKind.UCI:
-        return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
+        return {
+            "kind": DeliveryKind.UCI.value,
+            "engine": str(config.delivery.engine),
+            **require,
+        }
     build = config.build
     return {
+        **require,
         "kind": DeliveryKind.BUILD.value,
         "constants_file": build.constants_file,
         "command": list(build.command),
@@ -44,6 +51,7 @@ def delivery_settings(config: Config) -> dict[str, Any]:
         "binary": build.binary,
         "flags": list(build.flags),
         "target": build.target,
+        "levels": list(build.levels),
     }
 
 
@@ -84,18 +92,16 @@ def delivery_of(
             arguments=config.terms.engine_arguments,
             first_search=FirstSearch.of(config.terms.time_control),
         )
-        return UciDelivery(space, engine, keep_bytes), ()
+        return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
+    _refuse_untestable(config, wanted.get("levels", ()))
     pinned, notes = _pinned(config, wanted, source_sha256)
-    builder = Builder(
-        pinned,
-        _build_settings(config, wanted),
-        _work(config),
-        config.build.engines_path,
-        os.environ,
-    )
+    builders = _builders(config, wanted, pinned)
+    lowest = next(iter(builders))
     delivery = BuildDelivery(
         space=space,
-        builder=builder,
+        builder=builders.pop(lowest),
+        higher=dict(reversed(builders.items())),
+        require=tuple(wanted.get("require", ())),
         source_sha256=pinned.sha256,
         sources=read_sources(space, pinned.crate, wanted["constants_file"]),
         constants_file=wanted["constants_file"],
@@ -126,20 +132,43 @@ def _pinned(
     )
 
 
+def _refuse_untestable(config: Config, levels: Sequence[str]) -> None:
+    """Refuse levels that this machine does not have: it tests what it builds."""
+    here = provided()
+    if missing := lacking(levels, here):
+        found = f"this machine, which tests the binaries, has only {', '.join(here)}"
+        remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
+        name = "build.levels"
+        fault = Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)
+        raise InvalidInput([fault])
+
+
+def _builders(config: Config, wanted: Mapping[str, Any], pinned: Pinned) -> dict[str, Builder]:
+    """A builder for each level, the lowest first; one of no level where none is named."""
+    engines, work = config.build.engines_path, _work(config)
+    return {
+        level: Builder(
+            pinned, _build_settings(config, wanted, level), work / level, engines, os.environ
+        )
+        for level in wanted.get("levels") or [""]
+    }
+
+
 def _work(config: Config) -> Path:
     return config.path.resolve().parent / WORK
 
 
-def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
+def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
-        command=tuple(wanted.get("command", ())),
+        command=tuple(word.replace("{level}", level) for word in wanted.get("command", ())),
+        level=level or None,
         package=wanted.get("package"),
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],
         timeout=config.build.timeout,
-        bench=config.build.bench,
+        bench=True if len(wanted.get("levels", ())) > 1 else config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.terms.time_control),
