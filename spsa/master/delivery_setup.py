@@ -5,7 +5,10 @@ this machine.
 """
 
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +105,16 @@ def delivery_of(
         keep_bytes=keep_bytes,
     )
     return delivery, notes
+
+
+@contextmanager
+def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
+    """A delivery whose engines are in a folder of their own, which is removed at the end."""
+    work = _work(config)
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
+        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        yield delivery_of(own, space, delivery_settings(own), None)[0]
 
 
 def _pinned(

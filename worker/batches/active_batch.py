@@ -8,12 +8,13 @@ from typing import Protocol
 
 from spsa.core.game_settings import Book
 from spsa.db.store import BatchResult, Claim
+from spsa.openings.book import OpeningBook, load
+from spsa.openings.positions import drawn_time
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import OpeningBook, drawn_time, load
 from worker.runner.pool import Ended, Job, JobDone, JobFailed
 from worker.uci.engine import EngineSpec, UciTimeouts
 

@@ -13,8 +13,8 @@ from spsa.core.game_settings import SideFile
 from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
+from spsa.security.files import cache_folder
 from spsa.security.keys import TrustKey
-from worker.machine import cache_folder
 
 _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""
