@@ -186,7 +186,9 @@ UPDATE spsa_batch
  WHERE id = :batch_id;
 
 -- name: engine_bytes
-SELECT bytes FROM spsa_engine WHERE sha256 = :sha256;
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
+UNION ALL
+SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: work_left
 SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')
