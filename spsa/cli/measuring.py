@@ -21,7 +21,7 @@ import tomlkit
 
 from spsa.config import Config
 from spsa.core.builds import Builds
-from spsa.core.game_settings import DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings import Book, DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_MOVES
 from spsa.core.params import Space
 from spsa.db.store import Costs, Run, Store, open_store
@@ -42,12 +42,13 @@ _RUNS = 20  # the youngest of a database, which are looked at
 class Measured:
     """What past runs tell, None where they tell nothing.
 
-    `costs` are those of games with the same time control, `plies` those of a game with any;
+    `costs` are those of games with the same time control, from `book`, `plies` those of any game;
     `nps` are a slot's nodes a second, `builds` the seconds of an iteration's builds by the same
     command.
     """
 
     costs: Costs | None = None
+    book: Book | None = None
     plies: float | None = None
     nps: float | None = None
     builds: float | None = None
@@ -68,11 +69,12 @@ def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
     costs = [(run, store.costs(run.id)) for run in runs]
     enough = [(run, cost) for run, cost in costs if cost.games >= FEWEST_GAMES]
-    alike = (cost for run, cost in enough if _plays_alike(run, config))
+    alike = next(((run, cost) for run, cost in enough if _plays_alike(run, config)), None)
     speeds = [worker.nps for worker in store.workers() if worker.nps]
     builds = (_usual(run) for run in runs if _builds_alike(run, config))
     return Measured(
-        costs=next(alike, None),
+        costs=None if alike is None else alike[1],
+        book=None if alike is None else alike[0].terms.book,
         plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
