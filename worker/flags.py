@@ -226,7 +226,7 @@ MATCH = (
         "--book",
         default="builtin",
         show_default=True,
-        help="Opening book: an EPD, FEN or PGN file.",
+        help="Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.",
     ),
     click.option(
         "--plies",

@@ -163,6 +163,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_engine")),
     )
     op.create_table(
+        "spsa_file",
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_spsa_file_sha256")),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_file")),
+    )
+    op.create_table(
         "spsa_machine",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("login", sa.Text(), server_default="", nullable=False),

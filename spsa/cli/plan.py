@@ -23,6 +23,7 @@ from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
     Capacity,
+    Openings,
     PlanInputs,
     Shape,
     game_seconds,
@@ -122,6 +123,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             capacity=capacity,
             seconds=seconds,
             draw_rate=draws,
+            openings=_openings(config, assumed, past),
             elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
             replicas=replicas,
             seed=seed,
@@ -245,6 +247,16 @@ def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
         return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
     draws = _draw_rate(costs.tally)
     return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+
+
+def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
+    """What the draw rate says of the run's book; None if no games were played from it."""
+    if assumed.draws is not None:
+        return Openings.of(assumed.draws)
+    if past.costs is None or past.book != config.terms.book:
+        return None
+    tally = past.costs.tally
+    return Openings.of(tally.draws / tally.games, null_variance(tally))
 
 
 def _draw_rate(tally: Tally) -> float:

@@ -28,6 +28,7 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.db.database_url import anchored, parsed, url_beside
 from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.openings import NAME_A_BOOK, builtin_book
 
 PRIORITIES = 1000
 """Priorities lie between minus this and this; the default is 0."""
@@ -144,7 +145,7 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
     needed: list[tuple[str, Path | None, str]] = [
         ("trust.signing_key", config.signing_key, "`spsa-master key new FILE` makes one"),
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
-        ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
+        ("games.book", None if builtin_book(book) else Path(book), NAME_A_BOOK),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
         *(
             ("engine.files", Path(file.path), f"name the file that {option} takes")

@@ -31,7 +31,7 @@ timehigh = 1.0
 {per_iteration:<32}# even: games come in pairs with colours swapped
 {batch:<32}# games a slot claims at a time, at most
 iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
-book = "builtin"                # or the path of an EPD or PGN file
+book = "builtin"                # or "builtin:unbalanced", or the path of an EPD or PGN file
 
 [spsa]
 algorithm = {algorithm}           # finds its own gains; others: {others}

@@ -89,6 +89,7 @@ class NewRun:
     """A run to be created; priority, share and length can be changed later, its space by events.
 
     `known` is what the rule of a fork knows at the start; None for a rule that starts afresh.
+    `files` are the contents of its book and side files by hash, if workers get them from here.
     """
 
     name: str
@@ -104,6 +105,7 @@ class NewRun:
     known: Mapping[str, Any] | None = None
     priority: int = 0
     share: float = 1.0
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

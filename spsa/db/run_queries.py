@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, text, update
 
 from spsa.db.database import Database, may_become
 from spsa.db.entries import NewChange, NewRun
@@ -177,8 +177,15 @@ def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any
         share=new.share,
         lease_expires_at=seconds_from_now(lease_seconds),
     )
-    return connection.execute(inserting.returning(*runs.c)).one()
+    row = connection.execute(inserting.returning(*runs.c)).one()
+    for sha256, content in new.files.items():
+        connection.execute(_KEEP_FILE, {"sha256": sha256, "bytes": content})
+    return row
 
+
+_KEEP_FILE = text(
+    "INSERT INTO spsa_file (sha256, bytes) VALUES (:sha256, :bytes) ON CONFLICT (sha256) DO NOTHING"
+)
 
 _CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
 

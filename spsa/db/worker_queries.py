@@ -147,7 +147,7 @@ class WorkerQueries(Database):
         self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
-        """The bytes of a binary in the database; None if it holds only their path."""
+        """The bytes of a binary, a book or a side file; None if the database does not hold them."""
         with self._read() as connection:
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content

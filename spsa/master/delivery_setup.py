@@ -5,10 +5,14 @@ this machine.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spsa.builds.artifacts import FILES, MOST_BYTES, publish, verify
 from spsa.builds.builder import (
     Builder,
     BuildSettings,
@@ -24,6 +28,8 @@ from spsa.config import Config, DeliveryKind, Distribution, read_sources
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.openings import builtin_book
+from spsa.security.files import content
 
 MOST_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -108,6 +114,38 @@ def delivery_of(
         keep_bytes=keep_bytes,
     )
     return delivery, notes
+
+
+@contextmanager
+def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
+    """A delivery whose engines are in a folder of their own, which is removed at the end."""
+    work = _work(config)
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
+        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        yield delivery_of(own, space, delivery_settings(own), None)[0]
+
+
+def shared_files(config: Config) -> dict[str, bytes]:
+    """Make the book and the side files of a new run available where its binaries will be.
+
+    Those for the database are returned by their hashes; others are copied to `engines_path`.
+
+    Raises:
+        TuningError: a file is gone, or has changed since config.toml was read.
+    """
+    terms = config.terms
+    wanted = {file.sha256: Path(file.path) for file in terms.engine_files.values()}
+    if builtin_book(terms.book.name) is None:
+        wanted[terms.book.sha256] = Path(terms.book.name)
+    contents = {}
+    for sha256, path in wanted.items():
+        verify(path.resolve(), sha256)
+        if config.build.distribute is Distribution.DATABASE:
+            contents[sha256] = content(path, MOST_BYTES)
+        else:
+            publish(path.resolve(), config.build.engines_path / FILES, sha256)
+    return contents
 
 
 def _pinned(

@@ -34,7 +34,12 @@ from spsa.errors import (
 from spsa.lab.planning.games_needed import depth_limit
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of, delivery_settings, source_of
+from spsa.master.delivery_setup import (
+    delivery_of,
+    delivery_settings,
+    shared_files,
+    source_of,
+)
 from spsa.master.session import AUTO, RunSettings
 from spsa.security.keys import SigningKey
 from spsa.security.signing import Sign
@@ -257,6 +262,7 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
         known=None if rules.begun is None else state,
         priority=config.priority,
         share=config.share,
+        files=shared_files(config),
     )
 
 

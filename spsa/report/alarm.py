@@ -26,6 +26,7 @@ class AlarmKind(StrEnum):
     DIVERGING = "diverging"
     WORSE = "worse"
     ONE_SIDED = "one_sided"
+    DRAWS = "draws"
     TIME_LOSSES = "time_losses"
     VOID_GAMES = "void_games"
     WORKER_RESULTS = "worker_results"

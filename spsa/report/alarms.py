@@ -7,19 +7,20 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from math import fsum
+from math import fsum, sqrt
 from pathlib import Path
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.params import Space
-from spsa.core.scoring import score
+from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.openings import UNBALANCED
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
@@ -33,6 +34,7 @@ RECENT = 30
 _FEWEST_SAME = 10
 _FEWEST_GAMES = 20
 _ONE_SIDED = 0.9
+_FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
 _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
@@ -53,6 +55,7 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_parameters(status, recent),
         *of_noise(status.run, [status.trails[p.name] for p in status.parameters if p.active]),
         *_of_results(status.run.name, recent),
+        *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_faults(status),
         *_told_by_the_master(store, status.run),
     )
@@ -144,6 +147,20 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
         )
         advice = "use smaller steps, and check that the engine works with these values"
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
+
+
+def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
+    """Draws that are clearly more than 90% of the recent games."""
+    if recent.games < _FEWEST_DRAWN:
+        return
+    by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / recent.games)
+    if recent.draws / recent.games > _DRAWN + by_chance:
+        kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
+        if run.terms.book.name == UNBALANCED:
+            kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
+        found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
+        advice = f"{kind} would teach more: `spsa-master fork` with {book}"
+        yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
 
 
 def _is_one_sided(iteration: Iteration) -> bool:

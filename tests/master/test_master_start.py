@@ -7,6 +7,7 @@ import pytest
 from console import CONFIG, write_project
 from shell import Shell
 
+from spsa.builds.artifacts import FILES
 from spsa.cli import execute
 from spsa.config import load_config
 from spsa.db.migrate import upgrade
@@ -99,3 +100,19 @@ def test_a_run_of_an_unknown_rule_is_said(
         tuning_of(store.run())
     assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
     assert "another version of this program started run small" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("distribute", ["path", "database"])
+def test_a_new_run_shares_its_book_as_it_shares_its_engines(
+    distribute: str, project: Path, store: Store
+) -> None:
+    (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
+    write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
+    config = load_config(project / "config.toml", {})
+    book = prepare(config, store).run.terms.book
+    (project / "mine.epd").unlink()
+    shared = config.build.engines_path / FILES / book.sha256
+    assert shared.exists() == (distribute == "path")
+    content = shared.read_bytes() if distribute == "path" else store.engine_bytes(book.sha256)
+    assert content is not None and content.startswith(b"rnbqkbnr")

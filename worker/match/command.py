@@ -10,6 +10,7 @@ from typing import Any, Self, TextIO
 import click
 
 from spsa.core.game_settings import Book, TimeControl
+from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import printable
 from worker.logs import set_up
@@ -26,7 +27,6 @@ from worker.options import (
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.openings import BookOrder, load
 from worker.runner.pool import PairVoid, Pool, tune_interpreter
 from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.spawning import EngineLimits

@@ -193,10 +193,12 @@ BEGIN
     END IF;
 END $$;
 
--- The bytes of a binary in the database; NULL if it holds only their path.
+-- The bytes of a binary, a book or a side file in the database; NULL if it does not hold them.
 CREATE OR REPLACE FUNCTION spsa_engine_bytes(p_sha256 TEXT) RETURNS BYTEA
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT bytes FROM spsa_engine WHERE sha256 = p_sha256
+    UNION ALL
+    SELECT bytes FROM spsa_file WHERE sha256 = p_sha256
 $$;
 
 -- The runs that may still need games, even if no batch is free now, with what their open iterations

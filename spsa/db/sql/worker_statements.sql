@@ -185,7 +185,9 @@ UPDATE spsa_batch
  WHERE id = :batch_id;
 
 -- name: engine_bytes
-SELECT bytes FROM spsa_engine WHERE sha256 = :sha256;
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
+UNION ALL
+SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: work_left
 SELECT DISTINCT r.name AS run, CAST(p.requires AS TEXT) AS requires

@@ -65,6 +65,13 @@ class Opening:
     fen: str
     moves: tuple[str, ...] = ()
 
+    def board(self) -> chess.Board:
+        """The position after these moves."""
+        board = chess.Board(self.fen)
+        for move in self.moves:
+            board.push_uci(move)
+        return board
+
 
 class Positions(Sequence[Opening]):
     """The openings of an EPD or FEN text, one a line, without blank lines and `#` lines.
