@@ -193,7 +193,8 @@ class Builder:
 
     def _examine(self, binary: Path) -> int | None:
         settings = self._settings
-        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
+        first, options = settings.first_search, settings.options
+        return examine(binary, settings.bench, settings.smoke, first_search=first, options=options)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}

@@ -9,6 +9,7 @@ from spsa.config.play import (
     read_book,
     read_files,
     read_options,
+    read_scale,
     read_time_control,
 )
 from spsa.config.section import Faults, Section
@@ -94,11 +95,13 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
-    options = read_options(engine.section("options"))
+    book, time_control = read_book(games, folder), read_time_control(root.section("time_control"))
+    options = read_options(engine.section("options"), chess960=book.chess960)
     terms = GameSettings(
-        time_control=read_time_control(root.section("time_control")),
-        adjudication=read_adjudication(root.section("adjudication")),
-        book=read_book(games, folder),
+        time_control=time_control,
+        adjudication=read_adjudication(root.section("adjudication"), folder),
+        book=book,
+        scale=read_scale(games, time_control),
         engine_options=options,
         engine_arguments=engine.texts("arguments"),
         engine_files=read_files(engine.section("files"), folder, options),

@@ -249,6 +249,7 @@ class WorkerRow:
     cores: int
     concurrency: int
     nps: float | None
+    scale: float | None
     version: str
     confinement: str | None
     seconds_since_seen: float

@@ -210,6 +210,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> Bu
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.terms.time_control),
+        options=config.terms.engine_options,
     )
 
 

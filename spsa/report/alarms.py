@@ -38,6 +38,7 @@ _FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: on
 _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
+_SCALES_APART = 1.2
 
 _FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 _MOST_EVENTS = 100_000
@@ -252,6 +253,7 @@ def of_history(history: RunHistory) -> tuple[Alarm, ...]:
         *_of_divergence(history),
         *_of_validations(history),
         *of_machines(history.machines),
+        *_of_scales(history),
     )
 
 
@@ -270,6 +272,18 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
             found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
             advice="start again with smaller gains or steps",
         )
+
+
+def _of_scales(history: RunHistory) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in history.workers:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
 
 
 def _size(steps: Vector) -> float:
