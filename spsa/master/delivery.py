@@ -1,11 +1,12 @@
 """How values get into engines: by rewriting and building a source, or over UCI into one binary."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
+from spsa.config import read_sources
 from spsa.core.params import Space
 from spsa.db.store import NewEngine
 
@@ -32,6 +33,14 @@ class Delivery(Protocol):
 
         Raises:
             BuildFailed: with the output of the compiler or the engine, and the values.
+        """
+        ...
+
+    def on(self, space: Space) -> Self:
+        """The same delivery for a changed space of the run; builds that run go on.
+
+        Raises:
+            InvalidInput: the source cannot be read.
         """
         ...
 
@@ -83,6 +92,10 @@ class BuildDelivery:
         first, second = (self._published(engine) for engine in built)
         return Sides(plus=first, minus=second)
 
+    def on(self, space: Space) -> Self:
+        sources = read_sources(space, self.builder.crate, self.constants_file)
+        return replace(self, space=space, sources=sources)
+
     def cancel(self) -> None:
         self.builder.cancel()
 
@@ -125,6 +138,9 @@ class UciDelivery:
             plus_options=self._options(plus),
             minus_options=self._options(minus),
         )
+
+    def on(self, space: Space) -> Self:
+        return replace(self, space=space)
 
     def cancel(self) -> None:
         """Do nothing: no build runs."""
