@@ -88,6 +88,11 @@ class Builder:
         return self._settings.at_once
 
     @property
+    def crate(self) -> Path:
+        """The folder of the engine in the pinned source."""
+        return self._pinned.crate
+
+    @property
     def sides(self) -> tuple[str, ...]:
         """The sides that are being built."""
         return tuple(sorted(set(self._building)))[::-1]

@@ -92,8 +92,9 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     space = Space.from_json(status.run.space)
-    for name in _dead(space, recent):
-        found = f"plus and minus played the same value in the last {len(recent)} iterations"
+    perturbed = [it for it in recent if it.opened_changes == status.run.changes]
+    for name in _dead(space, perturbed):
+        found = f"plus and minus played the same value in the last {len(perturbed)} iterations"
         yield _alarm(AlarmKind.DEAD, name, found, "use a larger step, or freeze it")
     for p in status.parameters:
         if p.active and p.bound:
