@@ -18,7 +18,8 @@ from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from spsa.history.steering import Edit, change_space
-from spsa.master.start import checked_space, tuning_of
+from spsa.master.session import tuning_of
+from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
 from spsa.report.plan import space_table
 from spsa.report.text import terminal

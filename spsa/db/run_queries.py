@@ -30,10 +30,17 @@ STARTING_SECONDS = 10.0
 class RunQueries(Database):
     """What a person may do with a run."""
 
-    def create_run(self, new: NewRun, *, replacing: int | None = None) -> Run:
+    def create_run(
+        self,
+        new: NewRun,
+        *,
+        replacing: int | None = None,
+        prior: Mapping[str, Any] | None = None,
+    ) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
         Both happen in one transaction, so that a worker always sees a run and waits for its work.
+        `prior` says in an event what the run starts from.
 
         Raises:
             IllegalTransition: a run of this name exists.
@@ -43,6 +50,8 @@ class RunQueries(Database):
                 _delete_unopened(connection, replacing)
             row = _insert(connection, new, lease_seconds=STARTING_SECONDS)
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
+            if prior is not None:
+                write_event(connection, row.id, "prior", "master", prior)
             return run_of(row)
 
     def fork_run(self, new: NewRun, actor: str, detail: Mapping[str, Any]) -> Run:

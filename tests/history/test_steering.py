@@ -12,7 +12,7 @@ from spsa.history.doctor import check_run
 from spsa.history.purge import carry_out, plan, theta_at
 from spsa.history.steering import Edit, change_space, plan_change
 from spsa.lifecycle import RunStatus
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 
 EDITS = {
     2: (Edit(name="margin", maximum=60), Edit(name="ratio", active=False)),

@@ -18,7 +18,13 @@ from spsa.algorithms.carrying import Carry
 from spsa.algorithms.rule import State
 from spsa.core.seeds import derived_seed
 from spsa.lab.simulation.random_losses import quadratic
-from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
+from spsa.lab.simulation.simulated_run import (
+    Engine,
+    Quadratic,
+    SimulatedGames,
+    SimulatedRun,
+    final,
+)
 
 EVERYTHING = "everything"
 CHANGES: Mapping[str, float | None] = MappingProxyType(
@@ -123,7 +129,7 @@ class Retuning:
         return np.random.default_rng(derived_seed(self.seed, "retuning", *names))
 
 
-def _run(problem: Problem, engine: Quadratic) -> SimulatedRun:
+def _run(problem: Problem, engine: Engine) -> SimulatedRun:
     return SimulatedRun(problem=problem, engine=engine, games=SimulatedGames(_DRAW_RATE))
 
 
