@@ -7,9 +7,8 @@ of the run without its knowledge, or the theta with its knowledge and a doubt.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import log
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,24 +31,11 @@ CHANGES: Mapping[str, float | None] = MappingProxyType(
 )
 """The standard deviation of the drift of every optimum, in steps; None: a new engine."""
 
-OLD_START, THETA = "first values", "theta alone"
+FIRST_VALUES, THETA = "first values", "theta alone"
 
 _LEAST_ELO, _MOST_ELO = 3.0, 60.0  # to gain on a new engine
 _DRAW_RATE = 0.6
 _RULE = "mixture"
-
-
-class Saving(NamedTuple):
-    """How much sooner a run is as strong as a reference is after all its games.
-
-    `games` is the part of the reference's games that it does not need. `ahead` is the Elo that it
-    has more after two thirds of the games than the reference after all; `error` is its standard
-    error.
-    """
-
-    games: float
-    ahead: float
-    error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +96,7 @@ class Retuning:
     ) -> Iterator[tuple[str, Problem, State | None]]:
         first = replace(before, iterations=self.later // (2 * self.pairs))
         if self.change != EVERYTHING:  # the first values belong to another engine
-            yield OLD_START, first, None
+            yield FIRST_VALUES, first, None
         now = replace(first, start=theta)
         yield THETA, now, None
         n = self.parameters
@@ -133,13 +119,10 @@ def _run(problem: Problem, engine: Engine) -> SimulatedRun:
     return SimulatedRun(problem=problem, engine=engine, games=SimulatedGames(_DRAW_RATE))
 
 
-def saving(lost: Vector, reference: Vector) -> Saving:
-    """Of one start against another; `Retuning.lost` gives both. nan for games never enough."""
-    results = len(reference)
+def saving(lost: Vector, reference: Vector) -> float | None:
+    """The part of the reference's games that a start does not need to be as strong as that is.
+
+    Both are of `Retuning.lost`, by their means over the runs. None if all games are not enough.
+    """
     enough = np.flatnonzero(lost.mean(axis=1) <= reference[-1].mean())
-    ahead = reference[-1] - lost[round(results * 2 / 3) - 1]
-    return Saving(
-        games=1 - (enough[0] + 1) / results if enough.size else float("nan"),
-        ahead=float(ahead.mean()),
-        error=float(ahead.std(ddof=1)) / sqrt(ahead.size),
-    )
+    return 1 - (int(enough[0]) + 1) / len(reference) if enough.size else None
