@@ -147,19 +147,19 @@ def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     assert found.run.theta == {"margin": bound, "breadth": 3}
     (note,) = found.notes
     assert note == (
-        "starts from what run small learned in 4 iterations, with doubt 5: theta, and knowledge of "
+        "starts from what run small learned in 4 iterations, with doubt 7: theta, and knowledge of "
         "1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
         "moved into new bounds: margin"
     )
     (event,) = [e for e in store.events(found.run.id) if e.kind == "prior"]
-    assert event.detail == {"of": "small", "at": 4, "doubt": 5.0}
+    assert event.detail == {"of": "small", "at": 4, "doubt": 7.0}
     store.release_master_lease(store.acquire_master_lease(found.run.id, "left it unbegun", 30))
     again = next_run(project, store, params=PARAMS)  # unopened: the files are right now
     assert again.run.theta == parent.theta
     tuned(store, again)
     shown = status(store, store.run("next"))
-    assert "  it started from what run small learned, with doubt 5" in headlines(shown)
-    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 5)
+    assert "  it started from what run small learned, with doubt 7" in headlines(shown)
+    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 7)
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 

@@ -20,7 +20,7 @@ from spsa.lab.planning.plan_warnings import (
     side_warnings,
     space_warnings,
 )
-from spsa.lab.planning.recovery import Recovery
+from spsa.lab.planning.recovery import Recovery, coarser
 from spsa.text import plural
 
 _WORTH_IT = 0.5  # a run that recovers less than half needs another budget
@@ -103,7 +103,9 @@ def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     if design.settings or fit.games > _SMALLER * shape.games:
         return
     problem = replace(design.problem, iterations=fit.iterations, pairs=fit.games // 2)
-    smaller = replace(design, problem=problem, depth=fit.depth, grows=True)
+    simulated, merged = coarser(problem)
+    depth = max(1, round(fit.depth / merged))
+    smaller = replace(design, problem=simulated, depth=depth, grows=True)
     better, error = inputs.recovery(smaller, inputs.elo_to_gain).better_than(usual)
     if better > max(_WORTH_A_CHANGE, 2 * error):
         elo, by = better * inputs.elo_to_gain, 1.96 * error * inputs.elo_to_gain
