@@ -26,7 +26,8 @@ from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
-from spsa.master.start import Prepared, reopened, signer
+from spsa.master.new_run import Prepared
+from spsa.master.start import reopened, signer
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress

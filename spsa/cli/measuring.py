@@ -19,11 +19,15 @@ from typing import Any
 import click
 import tomlkit
 
+from spsa.cli.common import actor
 from spsa.config import Config
 from spsa.core.builds import Builds
 from spsa.core.game_settings import Book, DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_MOVES
 from spsa.core.params import Space
+from spsa.core.stored_json import as_written
+from spsa.db import migrate
+from spsa.db.run_status import MEASURED
 from spsa.db.store import Costs, Run, Store, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
@@ -36,15 +40,26 @@ FEWEST_GAMES = 50
 """Below, assumptions are better than what was measured."""
 
 _RUNS = 20  # the youngest of a database, which are looked at
+_TRIALS = 100
+_SECONDS = ("build_seconds", "game_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Seconds that the two engines of an iteration take to build, and one game of a slot."""
+
+    builds: float
+    game: float
+    source: str = "measured now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What past runs tell, None where they tell nothing.
+    """What past runs and trials tell, None where they tell nothing.
 
     `costs` are those of games with the same time control, from `book`, `plies` those of any game;
     `nps` are a slot's nodes a second, `builds` the seconds of an iteration's builds by the same
-    command.
+    command. `trial` is the last one with the same command and time control.
     """
 
     costs: Costs | None = None
@@ -52,6 +67,7 @@ class Measured:
     plies: float | None = None
     nps: float | None = None
     builds: float | None = None
+    trial: Speed | None = None
 
 
 def measured(config: Config) -> Measured:
@@ -78,6 +94,7 @@ def _of_runs(store: Store, config: Config) -> Measured:
         plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
+        trial=next(_trials(store, config), None),
     )
 
 
@@ -89,16 +106,34 @@ def _builds_alike(run: Run, config: Config) -> bool:
     return run.settings.get("delivery") == delivery_settings(config)
 
 
+def _trials(store: Store, config: Config) -> Iterator[Speed]:
+    """The stored trials with the same builds and time control, the last one first."""
+    alike = _conditions(config)
+    for event in reversed(store.events(None, _TRIALS, kinds=(MEASURED,))):
+        with as_written("a column `detail`"):
+            if all(event.detail[name] == value for name, value in alike.items()):
+                builds, game = (float(event.detail[name]) for name in _SECONDS)
+                source = f"measured by `plan --measure` on {event.at:%Y-%m-%d}"
+                yield Speed(builds=builds, game=game, source=source)
+
+
+def _conditions(config: Config) -> dict[str, Any]:
+    return {
+        "delivery": delivery_settings(config),
+        "time_control": config.terms.to_json()["time_control"],
+    }
+
+
+def store_trial(config: Config, speed: Speed, slots: int) -> None:
+    """Store a trial for later plans, in a database that is made if there is none."""
+    seconds = dict(zip(_SECONDS, (speed.builds, speed.game), strict=True))
+    migrate.upgrade(config.database_url)
+    with open_store(config.database_url) as store:
+        store.add_measurement(actor(), {**_conditions(config), **seconds, "slots": slots})
+
+
 def _usual(run: Run) -> float | None:
     return Builds.from_json(run.builds).usual
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """Seconds that the two engines of an iteration take to build, and one game of a slot."""
-
-    builds: float
-    game: float
 
 
 def trial(

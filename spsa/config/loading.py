@@ -22,6 +22,7 @@ from spsa.config.tuning import (
     read_delivery,
     read_fleet,
     read_games,
+    read_prior,
     read_settings,
     read_validation,
 )
@@ -37,7 +38,7 @@ PRIORITIES = 1000
 LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
 MOST_ITERATIONS = 10_000_000
 
-_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
+_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when", "prior", "prior_doubt")
 _MOST_ELO = 1000.0
 
 
@@ -123,6 +124,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
         stop_when=_stop_when(rule),
+        prior=read_prior(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,

@@ -22,28 +22,19 @@ from spsa.builds.builder import (
     Pinned,
     SmokeTimeouts,
     adopt,
-    declared,
     pin,
     resume,
 )
 from spsa.builds.requirements import lacking, provided
-from spsa.builds.sources import render
 from spsa.config import (
     Config,
     DeliveryKind,
     Distribution,
-    check_against_engine,
-    check_against_source,
     read_sources,
-    readable_params,
 )
-from spsa.config.section import suggestion
-from spsa.core.params import Parameter, Space
-from spsa.db.store import Run
+from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
-from spsa.history.steering import Addition
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
-from spsa.master.session import RunSettings
 from spsa.openings import builtin_book
 from spsa.security.files import content
 
@@ -116,7 +107,7 @@ def delivery_of(
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
     _refuse_untestable(config, wanted.get("levels", ()))
-    pinned, notes = _pinned(config, wanted, source_sha256)
+    pinned, notes = pinned_source(config, wanted, source_sha256)
     builders = _builders(config, wanted, pinned)
     lowest = next(iter(builders))
     delivery = BuildDelivery(
@@ -164,7 +155,7 @@ def shared_files(config: Config) -> dict[str, bytes]:
     return contents
 
 
-def _pinned(
+def pinned_source(
     config: Config, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
@@ -233,75 +224,3 @@ def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> Bu
 def usual_builds() -> int:
     """How many iterations this machine builds at a time by default."""
     return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)
-
-
-def addition_of(config: Config, run: Run, name: str) -> Addition:
-    """The parameter `name` of params.toml, checked against the engine of a run that lacks it.
-
-    Raises:
-        InvalidInput: the file is wrong, or the parameter does not fit the engine, or its value is
-            not the one that the engine has played with so far.
-        NothingToDo: the run has this parameter.
-    """
-    file, faults = readable_params(config)
-    if faults:
-        raise InvalidInput(faults)
-    found = {p.name: p for p in file.parameters}
-    if name not in found:
-        raise _missing(config, name, found.keys() - run.theta.keys())
-    names = {*run.theta, name}
-    naming = (c for c in file.constraints if name in {c.less, c.greater} <= names)
-    addition, space = Addition(found[name], tuple(naming)), Space.from_json(run.space)
-    after = addition.on(run, space)
-    wanted = RunSettings.from_json(run.settings, run.terms).delivery
-    if wanted["kind"] == DeliveryKind.UCI:
-        faults = _option_faults(config, run, Path(wanted["engine"]), after, found[name])
-    else:
-        faults = _constant_faults(config, run, wanted, space, after)
-    if faults:
-        raise InvalidInput(faults)
-    return addition
-
-
-def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
-    remedy = suggestion(name, new) if new else "write its table: value, min, max, step"
-    file = str(config.params_path)
-    return InvalidInput([Fault(file=file, line=None, name=name, found="is missing", remedy=remedy)])
-
-
-def _option_faults(
-    config: Config, run: Run, engine: Path, after: Space, new: Parameter
-) -> tuple[Fault, ...]:
-    declarations = declared(engine, arguments=run.terms.engine_arguments)
-    if faults := check_against_engine(after, declarations, config):
-        return faults
-    set_by_run = {name.lower(): value for name, value in run.terms.engine_options.items()}
-    option = new.option.lower()
-    own = set_by_run.get(option, str(declarations.by_name[option].default))
-    if str(new.to_engine(new.value)) == own:
-        return ()
-    return (_other_value(config, new, f"the games so far were played with {new.option} = {own}"),)
-
-
-def _constant_faults(
-    config: Config, run: Run, wanted: Mapping[str, Any], before: Space, after: Space
-) -> tuple[Fault, ...]:
-    pinned, _ = _pinned(config, wanted, run.source_sha256)
-    constants, new = wanted["constants_file"], after.parameters[-1]
-    texts = read_sources(after, pinned.crate, constants)
-    if faults := check_against_source(after, texts, constants, str(config.params_path)):
-        return faults
-    values = {p.name: p.nearest(p.value) for p in after.parameters}
-    if render(after, values, texts, constants) == render(before, values, texts, constants):
-        return ()
-    return (_other_value(config, new, "the source of the run has another one"),)
-
-
-def _other_value(config: Config, new: Parameter, found: str) -> Fault:
-    return Fault(
-        file=str(config.params_path),
-        line=new.line,
-        name=new.name,
-        found=f"value is {new.value:g}; {found}",
-        remedy="write that value, or start another run with `spsa-master fork`",
-    )

@@ -68,6 +68,8 @@ def headlines(status: Status) -> Iterator[str]:
     )
     if run.reason:
         yield f"  because: {run.reason}"
+    if status.prior:
+        yield f"  {status.prior}"
     yield f"  {_strength(status)}"
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:

@@ -17,6 +17,7 @@ from spsa.lab.planning.plan_inputs import (
     PlanInputs,
     Shape,
     depth_without_idling,
+    fitted,
     game_seconds,
     noise,
     pace,
@@ -143,6 +144,37 @@ def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() ->
     )
     assert one == one_grown
     assert many != many_grown
+
+
+@pytest.mark.parametrize(
+    ("games", "capacity", "seconds", "size"),
+    [
+        (30_000, Capacity(concurrency=8, build_seconds=30, builders=2), 60.0, (30, 1000)),
+        (2_000, Capacity(concurrency=8, build_seconds=0), 60.0, (8, 250)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), 1.0, (160, 469)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), None, (80, 938)),
+        (300, Capacity(concurrency=8, build_seconds=30), 1.0, (8, 38)),
+    ],
+)
+def test_iterations_are_as_small_as_builds_and_slots_let_them(
+    games: int, capacity: Capacity, seconds: float | None, size: tuple[int, int]
+) -> None:
+    found = fitted(games, capacity, seconds, 100)
+    assert (found.games, found.iterations) == size
+    if seconds and games > 1000:
+        larger = replace(found, games=4 * found.games, iterations=found.iterations // 4)
+        assert pace(found, capacity, seconds).run < 1.05 * pace(larger, capacity, seconds).run
+
+
+def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
+    few = design(problem=problem(n=16, iterations=13, pairs=75))
+    shape = Shape(iterations=13, games=150, batch_games=10, depth=1, adapts=True)
+    asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
+    told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
+    assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
+    enough = replace(shape, iterations=244, games=8)
+    kept = replace(asked, design=design(problem=problem(16, 244, 4)), shape=enough)
+    assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:

@@ -34,11 +34,14 @@ def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         yield from _start_warnings(parameter)
 
 
-def side_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
-    """The warnings about plus and minus that do not lie on both sides of the start."""
+def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
+    """The warnings about plus and minus that do not lie on both sides of the start.
+
+    `c_first` is the first perturbation, in steps: the one that is played about the start.
+    """
     for parameter in space.active:
-        yield from _reach_warnings(parameter, c_last)
-    yield from _constraint_warnings(space, c_last)
+        yield from _reach_warnings(parameter, c_first)
+    yield from _constraint_warnings(space, c_first)
 
 
 def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
@@ -91,10 +94,10 @@ def _unit_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]
         )
 
 
-def _reach_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
+def _reach_warnings(parameter: Parameter, c_first: float) -> Iterator[PlanWarning]:
     """A start at a bound has a warning of its own."""
     value, low, high = parameter.value, parameter.minimum, parameter.maximum
-    reach = max(c_last * parameter.step, parameter.unit / 2)
+    reach = max(c_first * parameter.step, parameter.unit / 2)
     if low < value < high and not low <= value - reach < value + reach <= high:
         yield PlanWarning(
             name=parameter.name,
@@ -105,7 +108,7 @@ def _reach_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning
         )
 
 
-def _constraint_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
+def _constraint_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
     """Parameters that a constraint keeps from being played on both sides of the start."""
     bound = {name for rule in space.constraints for name in (rule.less, rule.greater)}
     start = space.rounded(space.start())
@@ -113,7 +116,7 @@ def _constraint_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         if parameter.name not in bound:
             continue
         offset = np.zeros(len(space.active))
-        offset[index] = c_last
+        offset[index] = c_first
         played = space.realise(space.start(), offset, np.full(len(space.active), 0.5))
         plus, minus = played.plus[parameter.name], played.minus[parameter.name]
         here = start[parameter.name]
