@@ -46,7 +46,6 @@ _AS_WRITTEN = (  # what PostgreSQL writes in another way than the files do
     (re.compile(r'(?<=FUNCTION )(?:\w+|"[^"]+")\.'), ""),
     (re.compile(r"RETURNS record\s"), ""),
     (re.compile(r"(?<=search_path )TO [^\n]*"), "FROM CURRENT"),
-    (re.compile(r"(?<=DEFAULT NULL)::\w+"), ""),
     (re.compile(r"\$function\$"), "$$"),
 )
 _CONDITION = re.compile(r"(?<=WHEN )\(.*\)\s+(?=EXECUTE FUNCTION)", re.DOTALL)  # of a trigger
