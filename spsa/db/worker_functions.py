@@ -12,7 +12,6 @@ from sqlalchemy import func
 from spsa.core.limits import COUNTS
 from spsa.db.database import COSTS
 from spsa.db.rows import Claim, RegisteredWorker
-from spsa.db.schema import Json
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
     Outcome,
@@ -104,5 +103,5 @@ _REGISTER = _called(
         *("provides", "only_runs", "not_runs"),
     ),
 )
-_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()").columns(requires=Json)
+_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()")
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from spsa.core import limits
 from spsa.db.database import Database, columns_of
 from spsa.db.entries import BatchResult, WorkerInfo
-from spsa.db.row_values import claim_of, words_of
+from spsa.db.row_values import claim_of, provided_text, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -57,11 +57,12 @@ class WorkerQueries(Database):
             OutOfRange: a number or a text is outside its limits.
         """
         facts: dict[str, Any] = {name: getattr(info, name) for name in _FACTS}
-        lists = {name: getattr(info, name) for name in _LISTS}
+        facts["provides"] = provided_text(info.provides)
         limits.check_values("spsa_worker", facts)
-        for name, words in lists.items():
-            limits.check_words("spsa_worker", name, words)
-            facts[name] = json.dumps(dict.fromkeys(words, True)) if words else None
+        for column in ("only_runs", "not_runs"):
+            names: tuple[str, ...] = getattr(info, column)
+            limits.check_names("spsa_worker", column, names)
+            facts[column] = json.dumps(dict.fromkeys(names, True)) if names else None
         limits.check_values("spsa_machine", {"name": info.host})
         worker_id, machine = self._register({**facts, "host": info.host}, info.secret)
         if worker_id is None:
@@ -227,7 +228,6 @@ class WorkerQueries(Database):
 
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
-_LISTS = ("provides", "only_runs", "not_runs")
 _KNOWN = statement("register_worker.known")
 _REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
@@ -249,7 +249,7 @@ _RELEASE = statement("release")
 _FAIL = statement("fail")
 _NOTE_FAILURE, _FAILED_BY = statement("note_failure"), statement("note_failure.machines")
 _ENGINE_BYTES = statement("engine_bytes")
-_WORK_LEFT = statement("work_left", requires=Json)
+_WORK_LEFT = statement("work_left")
 
 
 def _hashed(secret: str) -> str:

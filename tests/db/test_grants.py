@@ -15,11 +15,11 @@ from spsa.cli import execute
 from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
+from spsa.db.database import COSTS
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
-from spsa.db.worker_queries import COSTS
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 
 YES = "allowed"
@@ -295,8 +295,9 @@ OUTSIDE = {
     "spsa_worker_confinement": [_registered(confinement=LONG_TEXT)],
     **{
         f"spsa_worker_{name}": [_registered(**{name: f"json_build_object({LONG_TEXT}, 1)"})]
-        for name in ("provides", "only_runs", "not_runs")
+        for name in ("only_runs", "not_runs")
     },
+    "spsa_worker_provides": [_registered(provides=LONG_TEXT)],
     "spsa_worker_cores": [_registered(cores=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_concurrency": [_registered(concurrency=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_nps": [f"SELECT spsa_touch_worker(:me, 'mine', {odd})" for odd in ODD_DOUBLES],
