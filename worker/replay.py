@@ -89,7 +89,9 @@ def replay(given: Mapping[str, Any]) -> int:
 
 
 def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
-    job = JobMaker(engine_cache(service, store), service.timeouts).job(claim)
+    job = JobMaker(engine_cache(service, store), service.timeouts, service.options.syzygy).job(
+        claim
+    )
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

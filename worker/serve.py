@@ -81,7 +81,7 @@ def run_worker(given: Mapping[str, Any]) -> int:
 def service_of(given: Mapping[str, Any]) -> Service:
     """The settings of a worker; the URL of the database leaves the environment."""
     options = WorkerOptions(
-        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
+        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches", "syzygy")}
     )
     return Service(
         database_url=private_url(given["database_url"], given["database_url_file"]),

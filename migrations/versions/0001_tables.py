@@ -165,6 +165,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_engine")),
     )
     op.create_table(
+        "spsa_file",
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_spsa_file_sha256")),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_file")),
+    )
+    op.create_table(
         "spsa_machine",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("login", sa.Text(), server_default="", nullable=False),
@@ -433,6 +441,7 @@ def upgrade() -> None:
         sa.Column("cores", sa.Integer(), nullable=False),
         sa.Column("concurrency", sa.Integer(), nullable=False),
         sa.Column("nps", sa.Double(), nullable=True),
+        sa.Column("scale", sa.Double(), nullable=True),
         sa.Column("version", sa.Text(), nullable=False),
         sa.Column(
             "first_seen_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False
@@ -473,6 +482,7 @@ def upgrade() -> None:
             "length(CAST(version AS TEXT)) <= 200", name=op.f("ck_spsa_worker_version")
         ),
         sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
+        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_worker_scale")),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_worker")),
         sa.UniqueConstraint("name", name=op.f("uq_spsa_worker_name")),
@@ -502,6 +512,7 @@ def upgrade() -> None:
         sa.Column("ptnml_4", sa.Integer(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("voids", Json, nullable=True),
+        sa.Column("void_log", Json, nullable=True),
         sa.Column("plus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("minus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("moves", sa.BigInteger(), server_default="0", nullable=False),
@@ -512,6 +523,7 @@ def upgrade() -> None:
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("slot", sa.Integer(), nullable=True),
         sa.Column("think_seconds", sa.Double(), server_default="0", nullable=False),
+        sa.Column("scale", sa.Double(), server_default="1", nullable=False),
         sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
         sa.CheckConstraint(
             "CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND (plus_wins + minus_wins + draws) = games AND 2 * (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = games AND plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1) ELSE (plus_wins + minus_wins + draws) + (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = 0 END AND (plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0",
@@ -538,6 +550,9 @@ def upgrade() -> None:
             "length(CAST(voids AS TEXT)) <= 50000", name=op.f("ck_spsa_batch_voids")
         ),
         sa.CheckConstraint(
+            "length(CAST(void_log AS TEXT)) <= 30000", name=op.f("ck_spsa_batch_void_log")
+        ),
+        sa.CheckConstraint(
             "minus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")
         ),
         sa.CheckConstraint(
@@ -552,6 +567,7 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
         sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
+        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_batch_scale")),
         sa.CheckConstraint(
             "think_seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_think_seconds")
         ),

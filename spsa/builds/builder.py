@@ -88,6 +88,11 @@ class Builder:
         return self._settings.at_once
 
     @property
+    def crate(self) -> Path:
+        """The folder of the engine in the pinned source."""
+        return self._pinned.crate
+
+    @property
     def sides(self) -> tuple[str, ...]:
         """The sides that are being built."""
         return tuple(sorted(set(self._building)))[::-1]
@@ -193,7 +198,8 @@ class Builder:
 
     def _examine(self, binary: Path) -> int | None:
         settings = self._settings
-        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
+        first, options = settings.first_search, settings.options
+        return examine(binary, settings.bench, settings.smoke, first_search=first, options=options)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}

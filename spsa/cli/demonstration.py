@@ -35,7 +35,8 @@ from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
-from spsa.master.start import Prepared, checked_space, prepare
+from spsa.master.new_run import Prepared
+from spsa.master.start import checked_space, prepare
 from spsa.report.drawing import Kind
 from spsa.report.export_html import WITHOUT_PICTURES, page
 from spsa.report.export_json import report

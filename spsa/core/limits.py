@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
@@ -26,7 +27,8 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
         "concurrency": (1, 100_000),
-        "nps": (0, 10**12),
+        "nps": (0, MOST_NPS),
+        "scale": (0, MOST_SCALE),
     },
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
@@ -36,6 +38,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
         **dict.fromkeys(("seconds", "think_seconds"), SECONDS),
         "slot": (0, 100_000),
+        "scale": (0, MOST_SCALE),
     },
 }
 """Table -> column -> the least and the greatest number; NULL is not checked."""
@@ -49,7 +52,12 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "confinement": (0, NAME_LENGTH),
         **dict.fromkeys(("provides", "only_runs", "not_runs"), (0, LIST_LENGTH)),
     },
-    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 50_000), "last_error": (0, FAILURE_LENGTH)},
+    "spsa_batch": {
+        "claim_id": (1, 64),
+        "voids": (0, 50_000),
+        "void_log": (0, 30_000),
+        "last_error": (0, FAILURE_LENGTH),
+    },
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }

@@ -1,6 +1,5 @@
 """One database, opened: transactions, the schema check, and the guard of every lifecycle."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -13,7 +12,6 @@ from spsa.core.scoring import Tally
 from spsa.db import migrate
 from spsa.db.connection import create_engine, never, parse_url, translated
 from spsa.db.database_url import displayed
-from spsa.db.entries import BatchResult
 from spsa.lifecycle import sources
 
 Status = TypeVar("Status", bound=StrEnum)
@@ -92,23 +90,6 @@ def tally_of(row: Any) -> Tally:
     """The counts of an iteration's or a batch's row."""
     pentanomial = (row.ptnml_0, row.ptnml_1, row.ptnml_2, row.ptnml_3, row.ptnml_4)
     return Tally(row.plus_wins, row.minus_wins, row.draws, pentanomial)
-
-
-COSTS = (
-    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    *("seconds", "think_seconds", "slot"),
-)
-"""The columns of a batch for what its games cost."""
-
-
-def columns_of(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch for its result; void games are added to earlier ones."""
-    return {
-        **counts_of(result.tally),
-        "void_games": sum(result.voids.values()),
-        "voids": json.dumps(dict(result.voids)),
-        **{name: getattr(result, name) for name in COSTS},
-    }
 
 
 def counts_of(tally: Tally) -> dict[str, int]:

@@ -36,12 +36,32 @@ class WorkerInfo:
     secret: str = field(default="", repr=False)
 
 
+MOST_KEPT_VOIDS = 3
+"""Void games of one attempt at a batch that are kept with what the engine wrote last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVoid:
+    """A void game as its worker saw it; `pair` is its number in the run, `white` had White.
+
+    `culprit` ("plus" or "minus") is the engine at fault, `output` what it wrote last. `position` is
+    the UCI command for the game so far. It and `white` are empty if the game had not begun.
+    """
+
+    pair: int
+    culprit: str
+    white: str
+    detail: str
+    position: str
+    output: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
     """A worker's report of one batch: the counts, and what the games cost.
 
     `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
-    worker's slot, from 0.
+    worker's slot, from 0; `scale` is by what times were multiplied.
     """
 
     tally: Tally
@@ -54,6 +74,8 @@ class BatchResult:
     seconds: float = 0.0
     think_seconds: float = 0.0
     slot: int | None = None
+    scale: float = 1.0
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +111,7 @@ class NewRun:
     """A run to be created; priority, share and length can be changed later, its space by events.
 
     `known` is what the rule of a fork knows at the start; None for a rule that starts afresh.
+    `files` are the contents of its book and side files by hash, if workers get them from here.
     """
 
     name: str
@@ -104,6 +127,7 @@ class NewRun:
     known: Mapping[str, Any] | None = None
     priority: int = 0
     share: float = 1.0
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

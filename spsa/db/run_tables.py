@@ -84,6 +84,16 @@ engines = Table(
     CheckConstraint("length(sha256) = 64", name="sha256"),
 )
 
+# books and side files of runs whose workers get their binaries from here
+files = Table(
+    "spsa_file",
+    metadata,
+    Column("sha256", sa.Text, primary_key=True),
+    Column("bytes", sa.LargeBinary, nullable=False),
+    created_at(),
+    CheckConstraint("length(sha256) = 64", name="sha256"),
+)
+
 iterations = Table(
     "spsa_iteration",
     metadata,

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
-from spsa.db.database import COSTS
+from spsa.db.row_values import COSTS
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
@@ -22,7 +22,7 @@ from spsa.db.worker_queries import (
 _CLAIM = sa.text(
     "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :draw, :lease_seconds)"
 ).columns(**CLAIMED_TYPES)
-_REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
+_REPORTED = (*COUNTS, "void_games", "voids", "void_log", *COSTS)
 
 
 class WorkerFunctions(WorkerQueries):
@@ -48,8 +48,9 @@ class WorkerFunctions(WorkerQueries):
             row = connection.execute(_REGISTER, values).one()
             return row.worker_id, row.machine
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
-        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, nps))
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
+        known = (facts["nps"], facts["scale"])
+        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, *known))
         return reason
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
@@ -82,6 +83,7 @@ class WorkerFunctions(WorkerQueries):
                 values["sha256"],
                 values["reason"],
                 values["void_games"],
+                sa.cast(sa.cast(values["void_log"], sa.Text), sa.JSON),
             )
         )
 

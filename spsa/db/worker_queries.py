@@ -14,9 +14,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from spsa.core import limits
-from spsa.db.database import Database, columns_of
-from spsa.db.entries import BatchResult, WorkerInfo
-from spsa.db.row_values import claim_of, provided_text, words_of
+from spsa.db.database import Database
+from spsa.db.entries import BatchResult, KeptVoid, WorkerInfo
+from spsa.db.row_values import claim_of, provided_text, result_columns, void_log, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -72,13 +72,16 @@ class WorkerQueries(Database):
             )
         return RegisteredWorker(id=worker_id, machine=machine, secret=info.secret)
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None = None) -> str | None:
-        """Record that the worker is alive, and an engine's nodes per second on it.
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
+    ) -> str | None:
+        """Record that the worker is alive, an engine's nodes per second on it, and its scale.
 
         Returns why its machine gets no batches; None if it does.
         """
-        limits.check_values("spsa_worker", {"nps": nps})
-        return self._touch(worker, nps)
+        facts = {"nps": nps, "scale": scale}
+        limits.check_values("spsa_worker", facts)
+        return self._touch(worker, facts)
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         """Lease one ready batch; None when there is no work now.
@@ -115,7 +118,7 @@ class WorkerQueries(Database):
             ReportConflict: this claim was already reported with other counts.
             OutOfRange: a number of the result is outside its limits.
         """
-        columns = columns_of(result)
+        columns = result_columns(result)
         limits.check_values("spsa_batch", columns)
         for games in result.voids.values():
             limits.check_values("spsa_batch", {"void_games": games})
@@ -134,21 +137,27 @@ class WorkerQueries(Database):
             connection.execute(_RELEASE, _ids(claim))
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None:
-        """Return a batch that this machine cannot play, with the reason.
+        """Return a batch that this machine cannot play, with the reason and some void games.
 
         Other machines may try it. The master decides when it was tried often enough.
 
         Args:
             sha256: the binary that failed, where that is known.
         """
-        limits.check_values("spsa_batch", {"last_error": reason, "void_games": void_games})
+        values = {"void_games": void_games, "void_log": void_log(kept_voids)}
+        limits.check_values("spsa_batch", {"last_error": reason, **values})
         limits.check_values("spsa_failure", {"sha256": sha256})
-        self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
+        self._fail(claim, {"reason": reason, "sha256": sha256, **values})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
-        """The bytes of a binary in the database; None if it holds only their path."""
+        """The bytes of a binary, a book or a side file; None if the database does not hold them."""
         with self._read() as connection:
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content
@@ -185,10 +194,10 @@ class WorkerQueries(Database):
                 machine = connection.scalar(_OWNER, values)
             return worker_id, str(machine)
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
         with self._write() as connection:
             machine = _machine_of(connection, worker)
-            values = {"worker_id": worker.id, "nps": nps, "machine": machine}
+            values = {"worker_id": worker.id, **facts, "machine": machine}
             connection.execute(_TOUCH, values)
             reason: str | None = connection.scalar(_SET_ASIDE, values)
             return reason

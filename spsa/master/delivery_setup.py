@@ -1,14 +1,20 @@
 """Creates the delivery of a run: a pinned source and a builder, or one binary with UCI options.
 
+A parameter that is added to a run has to fit its engine, and to start at the value that this has.
+
 The settings that decide what is built are stored with the run; folders and timeouts are those of
 this machine.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spsa.builds.artifacts import FILES, MOST_BYTES, publish, verify
 from spsa.builds.builder import (
     Builder,
     BuildSettings,
@@ -20,10 +26,17 @@ from spsa.builds.builder import (
     resume,
 )
 from spsa.builds.requirements import lacking, provided
-from spsa.config import Config, DeliveryKind, Distribution, read_sources
+from spsa.config import (
+    Config,
+    DeliveryKind,
+    Distribution,
+    read_sources,
+)
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.openings import builtin_book
+from spsa.security.files import content
 
 MOST_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -94,7 +107,7 @@ def delivery_of(
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
     _refuse_untestable(config, wanted.get("levels", ()))
-    pinned, notes = _pinned(config, wanted, source_sha256)
+    pinned, notes = pinned_source(config, wanted, source_sha256)
     builders = _builders(config, wanted, pinned)
     lowest = next(iter(builders))
     delivery = BuildDelivery(
@@ -110,7 +123,39 @@ def delivery_of(
     return delivery, notes
 
 
-def _pinned(
+@contextmanager
+def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
+    """A delivery whose engines are in a folder of their own, which is removed at the end."""
+    work = _work(config)
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
+        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        yield delivery_of(own, space, delivery_settings(own), None)[0]
+
+
+def shared_files(config: Config) -> dict[str, bytes]:
+    """Make the book and the side files of a new run available where its binaries will be.
+
+    Those for the database are returned by their hashes; others are copied to `engines_path`.
+
+    Raises:
+        TuningError: a file is gone, or has changed since config.toml was read.
+    """
+    terms = config.terms
+    wanted = {file.sha256: Path(file.path) for file in terms.engine_files.values()}
+    if builtin_book(terms.book.name) is None:
+        wanted[terms.book.sha256] = Path(terms.book.name)
+    contents = {}
+    for sha256, path in wanted.items():
+        verify(path.resolve(), sha256)
+        if config.build.distribute is Distribution.DATABASE:
+            contents[sha256] = content(path, MOST_BYTES)
+        else:
+            publish(path.resolve(), config.build.engines_path / FILES, sha256)
+    return contents
+
+
+def pinned_source(
     config: Config, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
@@ -172,6 +217,7 @@ def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> Bu
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.terms.time_control),
+        options=config.terms.engine_options,
     )
 
 

@@ -23,9 +23,9 @@ class AskedTwice(CutStore):
         super().__init__(url)
         self.asked = []
 
-    def touch_worker(self, worker, nps=None):
+    def touch_worker(self, worker, nps=None, scale=None):
         self.asked.append("touch")
-        return super().touch_worker(worker, nps)
+        return super().touch_worker(worker, nps, scale)
 
     def renew(self, claim_ids, lease_seconds):
         self.asked.append(lease_seconds)

@@ -40,12 +40,13 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.openings.book import load
+from spsa.openings.positions import drawn_time
 from worker.batches.active_batch import job_of
 from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport, WorkerStore
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
-from worker.runner.openings import drawn_time, load
 from worker.runner.pool import Pool
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)

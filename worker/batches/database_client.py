@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 from uuid import uuid4
 
 from spsa.builds.requirements import lacking
+from spsa.db.entries import KeptVoid
 from spsa.db.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.errors import (
     DatabaseUnreachable,
@@ -75,7 +76,9 @@ class WorkerStore(Protocol):
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None) -> str | None: ...
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None, scale: float | None
+    ) -> str | None: ...
 
     def claim(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
@@ -88,7 +91,12 @@ class WorkerStore(Protocol):
     def release(self, claim: Claim) -> None: ...
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None: ...
 
     def work_left(self) -> list[tuple[str, tuple[str, ...]]]: ...
@@ -107,6 +115,7 @@ class PendingReport:
     failure: str | None = None
     void_games: int = 0
     sha256: str | None = None
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 class DatabaseClient:
@@ -162,15 +171,17 @@ class DatabaseClient:
         """Keep a report until it is delivered."""
         self._reports.append(report)
 
-    def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
+    def renew(
+        self, claim_ids: Collection[str], nps: float | None, scale: float | None = None
+    ) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
 
-        `nps` is nodes a second of one engine.
+        `nps` is nodes a second of one engine, `scale` by what times are multiplied here.
         """
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps))
+        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
         if not claim_ids:
             self._warn_of_obstacles()
         held = self._store.renew(list(claim_ids), self._lease)
@@ -256,7 +267,8 @@ class DatabaseClient:
         if report.result is not None:
             self._report(claim, report.result)
         elif report.failure is not None:
-            self._store.fail(claim, report.failure, report.void_games, report.sha256)
+            blame = (report.void_games, report.sha256, report.kept_voids)
+            self._store.fail(claim, report.failure, *blame)
         else:
             self._store.release(claim)
 

@@ -17,14 +17,14 @@ from spsa import __version__
 from spsa.builds.requirements import provided
 from spsa.db.store import Store, WorkerInfo, open_store
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
-from spsa.security.files import private_folder
+from spsa.security.files import cache_folder, private_folder
 from spsa.security.keys import TrustKey
 from spsa.text import NAME_LENGTH, printable
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
 from worker.batches.loop import Worker, WorkerOptions
-from worker.machine import cache_folder, usable_cores
+from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.uci.engine import UciTimeouts

@@ -27,7 +27,7 @@ class BuildSettings:
     (True), may have one (None), or is not asked for one (False). `at_once` pairs of engines are
     built at a time, each in its own work copies. `level` is the level of x86-64 to build for; with
     a command, the one that the command builds for. `smoke` limits the smoke test, in which the
-    engine has to obey `first_search`.
+    engine has to obey `first_search` and to accept `options`.
     """
 
     source_path: Path
@@ -42,6 +42,7 @@ class BuildSettings:
     smoke: SmokeTimeouts = field(default_factory=SmokeTimeouts)
     at_once: int = 1
     first_search: FirstSearch | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

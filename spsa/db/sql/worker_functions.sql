@@ -63,16 +63,18 @@ BEGIN
     END IF;
 END $$;
 
--- Records that a worker is alive. Without a speed the last one stays. Returns why its machine gets no
--- batches, or NULL.
+-- Records that a worker is alive. Without a speed or a scale the last one stays. Returns why its
+-- machine gets no batches, or NULL.
 CREATE OR REPLACE FUNCTION spsa_touch_worker(
-    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION
+    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION, p_scale DOUBLE PRECISION
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE spsa_worker SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps)
+    UPDATE spsa_worker
+       SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps),
+           scale = coalesce(p_scale, scale)
      WHERE id = p_worker_id AND v_machine IS NOT NULL;
     RETURN (SELECT min(reason) FROM spsa_set_aside
              WHERE machine = v_machine AND sha256 IS NULL);
@@ -130,7 +132,8 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_ptnml_0 INTEGER, p_ptnml_1 INTEGER, p_ptnml_2 INTEGER, p_ptnml_3 INTEGER, p_ptnml_4 INTEGER,
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
-    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER
+    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
+    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -143,9 +146,11 @@ BEGIN
            ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
            void_games = void_games + p_void_games, voids = p_voids,
+           void_log = coalesce(p_void_log, void_log),
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
-           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot
+           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
+           scale = p_scale
      WHERE b.id = p_batch_id AND b.claim_id = p_claim_id AND b.status = 'leased'
        AND EXISTS (SELECT 1 FROM spsa_iteration i
                     WHERE i.id = b.iteration_id AND i.status = 'in_progress');
@@ -174,7 +179,8 @@ END $$;
 -- Returns a batch that this machine cannot play. Other machines may try it; the run's master decides
 -- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
-    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT
+    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
+    p_void_log JSON DEFAULT NULL
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_worker_id BIGINT;
@@ -184,7 +190,7 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = void_games + p_void_games
+           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log)
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
@@ -192,10 +198,12 @@ BEGIN
     END IF;
 END $$;
 
--- The bytes of a binary in the database; NULL if it holds only their path.
+-- The bytes of a binary, a book or a side file in the database; NULL if it does not hold them.
 CREATE OR REPLACE FUNCTION spsa_engine_bytes(p_sha256 TEXT) RETURNS BYTEA
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT bytes FROM spsa_engine WHERE sha256 = p_sha256
+    UNION ALL
+    SELECT bytes FROM spsa_file WHERE sha256 = p_sha256
 $$;
 
 -- The runs that may still need games, even if no batch is free now, with what their open iterations

@@ -44,7 +44,8 @@ SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
 
 -- name: touch_worker
 UPDATE spsa_worker
-   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps)
+   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps),
+       scale = coalesce(:scale, scale)
  WHERE id = :worker_id AND host = :machine;
 
 -- name: touch_worker.set_aside
@@ -139,9 +140,11 @@ UPDATE spsa_batch
        ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
        ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
        void_games = void_games + :void_games, voids = :voids,
+       void_log = coalesce(:void_log, void_log),
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
        plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
-       seconds = :seconds, think_seconds = :think_seconds, slot = :slot
+       seconds = :seconds, think_seconds = :think_seconds, slot = :slot,
+       scale = :scale
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = iteration_id AND i.status = 'in_progress')
@@ -162,7 +165,7 @@ UPDATE spsa_batch
 -- name: fail
 UPDATE spsa_batch
    SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = :reason,
-       void_games = void_games + :void_games
+       void_games = void_games + :void_games, void_log = coalesce(:void_log, void_log)
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
 RETURNING worker_id;
 
@@ -183,7 +186,9 @@ UPDATE spsa_batch
  WHERE id = :batch_id;
 
 -- name: engine_bytes
-SELECT bytes FROM spsa_engine WHERE sha256 = :sha256;
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
+UNION ALL
+SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: work_left
 SELECT DISTINCT r.name AS run, o.requires
