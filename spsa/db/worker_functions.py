@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
-from spsa.db.row_values import COSTS
+from spsa.db.row_values import COSTS, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
@@ -40,7 +40,7 @@ class WorkerFunctions(WorkerQueries):
     def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
         """As in WorkerQueries."""
         with self._call() as connection:
-            return self._work_left(connection, _WORK_LEFT)
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}

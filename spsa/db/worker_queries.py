@@ -168,12 +168,7 @@ class WorkerQueries(Database):
         A run is there once for each list of words that its open iterations require of a worker.
         """
         with self._read() as connection:
-            return self._work_left(connection, _WORK_LEFT)
-
-    def _work_left(
-        self, connection: sa.Connection, query: sa.Executable
-    ) -> list[tuple[str, tuple[str, ...]]]:
-        return [(row.run, words_of(row.requires)) for row in connection.execute(query)]
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         hashed = _hashed(secret)

@@ -133,7 +133,7 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
     p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
-    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL
+    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -180,7 +180,7 @@ END $$;
 -- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
     p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
-    p_void_log JSON DEFAULT NULL
+    p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_worker_id BIGINT;
