@@ -153,7 +153,7 @@ def book() -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def make(out: Path, **given: Any) -> None:
-    """Write a book of positions that the engine scores as wanted, as EPD, to OUT.
+    """Write openings that the engine scores as wanted to OUT, as EPD.
 
     The engine then plays a few games with itself from them, which measure their draw rate. Equal
     engines, options and seeds make equal books, unless --minutes ends the search.
