@@ -88,9 +88,10 @@ test: lint engine-test
 	$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.test-installed
-	$(PYTEST) -m slow $(ARGS)
+	$(PYTEST) -m "slow and not long" $(ARGS)
 
-test-all: test test-slow
+test-all: test
+	$(PYTEST) -m slow $(ARGS)
 
 chaos: $(VENV)/.test-installed
 	SPSA_TEST_LONG=1 $(BIN)/python -m pytest tests/db/test_protocol*.py \

@@ -8,6 +8,7 @@ from pathlib import Path
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_MIB = 2**20
 
 
 def usable_cores() -> int:
@@ -49,6 +50,30 @@ def memory() -> int | None:
         return None
     granted = _MEMORY_QUOTA.read_text().strip() if _MEMORY_QUOTA.exists() else "max"
     return installed if granted == "max" else min(installed, int(granted))
+
+
+def room_objection(
+    threads: int, slots: int, hash_mebibytes: int, engine_memory: int | None
+) -> str | None:
+    """Why games do not fit in `slots` slots; None if they do.
+
+    A game takes one slot for each of its engines' `threads`, `hash_mebibytes` for both engines
+    together, and each of them may have `engine_memory` bytes.
+    """
+    if threads > slots:
+        return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
+    if engine_memory is not None and hash_mebibytes * _MIB > 2 * engine_memory:
+        return (
+            f"Hash = {hash_mebibytes // 2} is more than the {engine_memory // _MIB} MiB that an "
+            "engine may have here: lower Hash or -c, or raise --engine-memory"
+        )
+    games, installed = slots // threads, memory()
+    if installed is not None and games * hash_mebibytes * _MIB > installed:
+        return (
+            f"Hash of {2 * games} engines is {games * hash_mebibytes} MiB, and this machine has "
+            f"{installed // _MIB} MiB of memory: lower Hash or -c"
+        )
+    return None
 
 
 def physical(logical: Iterable[int], topology: Path) -> int:

@@ -61,6 +61,7 @@ COMMANDS: Table = {
     "watch": ("spsa.cli.status", "Show the status repeatedly, until Ctrl-C."),
     "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
     "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
+    "voids": ("spsa.cli.voids", "Show void games: moves, values, what the engine wrote last."),
     "plot": ("spsa.cli.report", "Draw a run: theta, Elo, results, workers."),
     "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
     "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),

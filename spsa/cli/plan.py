@@ -207,7 +207,10 @@ def _seconds(
     speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
     guessed = game_seconds(config.terms.time_control, plies, speed)
     if guessed is None:
-        return None, "how long a game by depth takes is not known: say --game-seconds or --measure"
+        return (
+            None,
+            "the duration of a fixed-depth game is unknown: use --game-seconds or --measure",
+        )
     return guessed, f"a game takes {guessed:.3g} s: {_guess(config, assumed, past)}"
 
 

@@ -9,6 +9,7 @@ from spsa.config.play import (
     read_book,
     read_files,
     read_options,
+    read_scale,
     read_time_control,
 )
 from spsa.config.section import Faults, Section
@@ -19,8 +20,8 @@ from spsa.config.tuning import (
     read_algorithm,
     read_build,
     read_delivery,
+    read_fleet,
     read_games,
-    read_sets_aside,
     read_settings,
     read_validation,
 )
@@ -94,17 +95,20 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
-    options = read_options(engine.section("options"))
+    book, time_control = read_book(games, folder), read_time_control(root.section("time_control"))
+    options = read_options(engine.section("options"), chess960=book.chess960)
     terms = GameSettings(
-        time_control=read_time_control(root.section("time_control")),
-        adjudication=read_adjudication(root.section("adjudication")),
-        book=read_book(games, folder),
+        time_control=time_control,
+        adjudication=read_adjudication(root.section("adjudication"), folder),
+        book=book,
+        scale=read_scale(games, time_control),
         engine_options=options,
         engine_arguments=engine.texts("arguments"),
         engine_files=read_files(engine.section("files"), folder, options),
     )
     engine.close()
     delivery = read_delivery(root.section("delivery"), folder)
+    sets_aside, require = read_fleet(root.section("fleet"))
     needs_source = delivery.kind is DeliveryKind.BUILD
     config = Config(
         path=document.path,
@@ -124,7 +128,8 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         delivery=delivery,
         validation=read_validation(root.section("validation")),
         alarms=read_alarms(root.section("alarms")),
-        sets_aside=read_sets_aside(root.section("fleet")),
+        sets_aside=sets_aside,
+        require=require,
         signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):

@@ -162,7 +162,7 @@ def _config(engines: str, per_iteration: int, batch: int) -> str:
 def starter_params(proposals: Mapping[str, Iterable[Proposed]], *, of_options: bool = False) -> str:
     """The text of a params.toml with the proposals of each file, or of an engine's options.
 
-    What has a reason against it is commented out, and what is no strength of play is left out.
+    What has a reason against it is commented out, and what is not tunable is left out.
     """
     parts = [_PARAMS_OF_OPTIONS if of_options else _PARAMS]
     for file, each in proposals.items():

@@ -205,6 +205,8 @@ def _columns(run: Any, new: NewChange) -> dict[str, Any]:
     return columns_of(new.estimates) | {
         "space": dict(new.space),
         "start_space": run.start_space or run.space,
+        # a new parameter began where it is when it is added
+        "start_theta": dict(new.theta_after) | run.start_theta,
         "theta": dict(new.theta_after),
         "state": dict(new.state),
         "changes": new.changes + 1,

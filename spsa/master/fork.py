@@ -42,7 +42,8 @@ def fork_run(config: Config, store: Store, wanted: Fork, actor: str) -> tuple[Ru
     k = parent.applied if wanted.k is None else wanted.k
     space = checked_space(config)
     moment = moment_at(store, parent, k)
-    start = Space(tuple(_at(p, moment.theta) for p in space.parameters), space.constraints)
+    theta = parent.whole(moment.theta)
+    start = Space(tuple(_at(p, theta) for p in space.parameters), space.constraints)
     rules = tuning_from(config, start, wanted.seed)
     same_rule = config.algorithm == parent.algorithm
     if same_rule:
@@ -53,7 +54,7 @@ def fork_run(config: Config, store: Store, wanted: Fork, actor: str) -> tuple[Ru
     delivery, notes = delivery_of(config, start, settings_from(config).delivery, None)
     detail = {"of": parent.name, "at": k, "doubt": wanted.doubt, "knows": same_rule}
     run = store.fork_run(run_from(config, rules, delivery, wanted.name), actor, detail)
-    return run, (*_notes(parent, config, start, moment.theta), *notes)
+    return run, (*_notes(parent, config, start, theta), *notes)
 
 
 def moment_at(store: Store, run: Run, k: int) -> Moment:

@@ -58,30 +58,30 @@ def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
         # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
         from spsa.openings.pgn_book import read_pgn
 
-        found: Sequence[Opening] = read_pgn(book.name, text, book.plies)
+        found: Sequence[Opening] = read_pgn(book.name, text, book.plies, chess960=book.chess960)
     else:
-        found = positions = Positions(text)
+        found = positions = Positions(text, chess960=book.chess960)
         if len(positions) > MOST_OPENINGS:
             lines = f"it holds {len(positions):,} lines"
             raise _fault(book.name, lines, f"use a part of it: {MOST_OPENINGS:,} at most")
         # A test checks the built-in books.
         if builtin_book(book.name) is None:
-            _check_once(book.name, positions, digest)
+            _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
     if not found:
         raise _fault(book.name, "it holds no opening", "it needs one position or game at least")
     return found
 
 
-def _check_once(name: str, positions: Positions, digest: str) -> None:
+def _check_once(name: str, positions: Positions, record: str) -> None:
     """Check every line once on this machine; a large book takes half a minute.
 
-    An empty file, named by the hash of the book, records that it passed. A machine that cannot
-    write it checks the book each time.
+    An empty file, called `record` after the hash of the book, records that it passed. A machine
+    that cannot write it checks the book each time.
     """
     passed: Path | None = None
     with suppress(TuningError):
         # A new number when the checks change: then every book is checked again.
-        passed = private_folder(cache_folder() / "books-2", "the cache of books") / digest
+        passed = private_folder(cache_folder() / "books-2", "the cache of books") / record
     if passed is not None and passed.exists():
         return
     if faults := positions.faults(name):

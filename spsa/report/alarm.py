@@ -33,6 +33,7 @@ class AlarmKind(StrEnum):
     WORKER_VOIDS = "worker_voids"
     WORKER_TIME_LOSSES = "worker_time_losses"
     WORKER_SPEED = "worker_speed"
+    WORKER_SCALE = "worker_scale"
     DISK = "disk"
 
 

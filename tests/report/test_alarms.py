@@ -176,6 +176,17 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
 
 
+def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:
+    """One batch was played at the times of the run, one at 1.3 times as much."""
+    run = tuned(sqlite_store, SPACE, 2).now()
+    assert of_history(history(sqlite_store, run)) == ()
+    sql("UPDATE spsa_batch SET scale = 1.3 WHERE iteration_id = 1")
+    found = history(sqlite_store, run)
+    assert (found.workers[0].least_scale, found.workers[0].most_scale) == (1.0, 1.3)
+    (alarm,) = of_history(found)
+    assert str(alarm).startswith("machine-1: its scale was 1 to 1.3; look for other work")
+
+
 def test_steps_that_grow(store: Store) -> None:
     found = history(store, tuned(store, SPACE, 2).now())
     rng = np.random.Generator(np.random.PCG64(1))

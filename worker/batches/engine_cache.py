@@ -4,7 +4,7 @@ With a trusted key, the worker also checks the signature of every claim before i
 anything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,8 @@ class EngineCache:
     """Finds the engines of a claim and keeps verified copies in `folder`.
 
     It tries the path of the row first, and the database (`stored`) when that path has no usable
-    file; books and side files of a run are found in the same way.
+    file. Of binaries for several levels it takes the first one that a machine with the words
+    `provides` runs. Books and side files of a run are found in the same way.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class EngineCache:
         folder: Path,
         stored: Callable[[str], bytes | None],
         trust_key: TrustKey | None = None,
+        provides: Collection[str] = (),
     ) -> None:
         self._folder = folder
         self._stored = stored
         self._trust_key = trust_key
+        self._provides = provides
         self._copies: dict[str, Copy] = {}
 
     def binaries(self, claim: Claim) -> Binaries:
@@ -55,7 +58,9 @@ class EngineCache:
         """
         if self._trust_key is not None:
             self._trust_key.check(order_of(claim), claim.signature)
-        return Binaries(plus=self.path(claim.plus), minus=self.path(claim.minus))
+        suited = (sides for level, sides in claim.variants.items() if level in self._provides)
+        plus, minus = next(suited, (claim.plus, claim.minus))
+        return Binaries(plus=self.path(plus), minus=self.path(minus))
 
     def file(self, file: SideFile, claim: Claim) -> Path:
         """A verified copy of the book or of a side file of a claim; raises as `binaries`.
