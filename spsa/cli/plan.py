@@ -95,8 +95,8 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
 def _prior(config: Config) -> Iterator[str]:
     if config.prior is not None:
         yield (
-            f"the run starts from what run {config.prior.run} learned: this is a plan of one that "
-            "knows nothing"
+            f"the run starts from what run {config.prior.run} learned; this plan is of a run "
+            "without that knowledge"
         )
 
 
