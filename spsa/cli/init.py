@@ -90,8 +90,9 @@ def init(
     SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. With
     --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
 
-    Every number that looks like a strength of play is proposed with a range and a step. Edit the
-    proposals: they are guesses. What is not proposed is told on stderr, with the reason.
+    Every number that looks like a search or evaluation parameter is proposed, with a range and a
+    step. Edit the proposals: they are guesses. What is not proposed is told on stderr, with the
+    reason.
     """
     if engine is None and len(source) != 1:
         raise click.UsageError("name either one SOURCE, or --engine BINARY")

@@ -157,7 +157,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         try:
             project_theta(params, run.theta)
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-            echo(f"theta is not written for now: {error}", err=True)
+            echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
 
     with progress_of(store, prepared.run, held.console) as progress:
         project(store.run(name))

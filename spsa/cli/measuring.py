@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -22,7 +22,8 @@ import tomlkit
 from spsa.cli.common import actor
 from spsa.config import Config
 from spsa.core.builds import Builds
-from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.game_settings import Book, DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_MOVES
 from spsa.core.params import Space
 from spsa.core.stored_json import as_written
 from spsa.db import migrate
@@ -33,6 +34,7 @@ from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.build_queue import BuildThreads
 from spsa.master.delivery import Sides
 from spsa.master.delivery_setup import delivery_of, delivery_settings
+from spsa.text import LINE_LENGTH, printable
 
 FEWEST_GAMES = 50
 """Below, assumptions are better than what was measured."""
@@ -55,12 +57,13 @@ class Speed:
 class Measured:
     """What past runs and trials tell, None where they tell nothing.
 
-    `costs` are those of games with the same time control, `plies` those of a game with any;
+    `costs` are those of games with the same time control, from `book`, `plies` those of any game;
     `nps` are a slot's nodes a second, `builds` the seconds of an iteration's builds by the same
     command. `trial` is the last one with the same command and time control.
     """
 
     costs: Costs | None = None
+    book: Book | None = None
     plies: float | None = None
     nps: float | None = None
     builds: float | None = None
@@ -82,11 +85,12 @@ def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
     costs = [(run, store.costs(run.id)) for run in runs]
     enough = [(run, cost) for run, cost in costs if cost.games >= FEWEST_GAMES]
-    alike = (cost for run, cost in enough if _plays_alike(run, config))
+    alike = next(((run, cost) for run, cost in enough if _plays_alike(run, config)), None)
     speeds = [worker.nps for worker in store.workers() if worker.nps]
     builds = (_usual(run) for run in runs if _builds_alike(run, config))
     return Measured(
-        costs=next(alike, None),
+        costs=None if alike is None else alike[1],
+        book=None if alike is None else alike[0].terms.book,
         plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
@@ -173,19 +177,67 @@ def _game_seconds(
 ) -> float:
     """Seconds that a slot takes for a game while all slots play."""
     games = 2 * ceil(games_a_slot * slots / 2)
-    command = [sys.executable, "-m", "worker", str(sides.plus.path), str(sides.minus.path)]
-    command += ["--json", "--games", str(games), "-c", str(slots), "--force"]
-    command += [*_time_flags(config.terms.time_control), *_options(sides, config)]
-    with subprocess.Popen(command, cwd=config.path.parent, stdout=PIPE, stderr=PIPE) as match:
+    players = [
+        Player(path=str(engine.path), options=options)
+        for engine, options in (
+            (sides.plus, sides.plus_options),
+            (sides.minus, sides.minus_options),
+        )
+    ]
+    found = short_match(players, config.terms, slots, games, config.path.parent, stopping)
+    return float(found["seconds"]) * slots / games
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """An engine of a short match: its binary, and the options that only it gets."""
+
+    path: str
+    options: Mapping[str, str]
+
+
+def short_match(
+    players: Sequence[Player],
+    terms: GameSettings,
+    slots: int,
+    games: int,
+    folder: Path,
+    stopping: threading.Event,
+) -> dict[str, Any]:
+    """What `compete --json` says of a match of two players, started in `folder`.
+
+    Raises:
+        TuningError: they cannot play.
+        click.Abort: `stopping` was set before the end.
+    """
+    command = [sys.executable, "-m", "worker", *(player.path for player in players), "--json"]
+    command += ["--games", str(games), "-c", str(slots), "--force", *_game_flags(terms)]
+    command += _options("--option", terms.common_options)
+    for number, player in enumerate(players, start=1):
+        command += _options(f"--option{number}", player.options)
+    with subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE) as match:
         try:
             _wait(lambda: match.poll() is not None, stopping)
         finally:
             match.terminate()
         output, errors = match.communicate()
-    try:
-        return float(json.loads(output)["seconds"]) * slots / games
-    except (ValueError, KeyError):
-        raise TuningError(f"no games could be played: {errors.decode().strip()}") from None
+    found = json.loads(output) if output else {"failure": errors.decode(errors="replace").strip()}
+    if found["failure"] is not None:
+        raise TuningError(f"no games could be played: {printable(found['failure'], LINE_LENGTH)}")
+    return dict(found)
+
+
+def _game_flags(terms: GameSettings) -> Iterator[str]:
+    """The game settings as options of `compete`; a rule that is off is one that nothing meets."""
+    rules = terms.adjudication
+    draw = rules.draw or DrawRule(move_number=MOST_MOVES)
+    resign = rules.resign or ResignRule(score=MOST_CENTIPAWNS)
+    yield from _time_flags(terms.time_control)
+    yield from ("--draw", str(draw.move_number), str(draw.count), str(draw.score))
+    yield from ("--resign", str(resign.count), str(resign.score))
+    yield from ("--max-moves", str(rules.max_moves or MOST_MOVES), "--book", terms.book.name)
+    if terms.book.plies is not None:
+        yield from ("--plies", str(terms.book.plies))
 
 
 def _time_flags(control: TimeControl) -> Iterator[str]:
@@ -203,14 +255,8 @@ def _time_flags(control: TimeControl) -> Iterator[str]:
             yield from ("--depth", str(round(mean)))
 
 
-def _options(sides: Sides, config: Config) -> Iterator[str]:
-    for flag, options in (
-        ("--option", config.terms.engine_options),
-        ("--option1", sides.plus_options),
-        ("--option2", sides.minus_options),
-    ):
-        for name, value in options.items():
-            yield from (flag, f"{name}={value}")
+def _options(flag: str, options: Mapping[str, str]) -> list[str]:
+    return [word for name, value in options.items() for word in (flag, f"{name}={value}")]
 
 
 def _wait(done: Callable[[], bool], stopping: threading.Event) -> None:

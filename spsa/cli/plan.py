@@ -32,6 +32,7 @@ from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
     Capacity,
+    Openings,
     PlanInputs,
     Shape,
     game_seconds,
@@ -83,6 +84,7 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             capacity=capacity,
             seconds=seconds,
             draw_rate=draws,
+            openings=_openings(config, assumed, past),
             elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
             replicas=replicas,
             seed=seed,
@@ -179,7 +181,10 @@ def _seconds(
     speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
     guessed = game_seconds(config.terms.time_control, plies, speed)
     if guessed is None:
-        return None, "how long a game by depth takes is not known: say --game-seconds or --measure"
+        return (
+            None,
+            "the duration of a fixed-depth game is unknown: use --game-seconds or --measure",
+        )
     return guessed, f"a game takes {guessed:.3g} s: {_guess(config, assumed, past)}"
 
 
@@ -216,6 +221,16 @@ def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
         return USUAL_DRAWS, f"{USUAL_DRAWS:.0%} draws: assumed (--draws)"
     draws = _draw_rate(costs.tally)
     return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+
+
+def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
+    """What the draw rate says of the run's book; None if no games were played from it."""
+    if assumed.draws is not None:
+        return Openings.of(assumed.draws)
+    if past.costs is None or past.book != config.terms.book:
+        return None
+    tally = past.costs.tally
+    return Openings.of(tally.draws / tally.games, null_variance(tally))
 
 
 def _draw_rate(tally: Tally) -> float:

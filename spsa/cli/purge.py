@@ -257,4 +257,4 @@ def _repair(config: Config, store: Store, run: Run) -> None:
             project_theta(path, now)
             echo(f"{path} has theta without them now", err=True)
     except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-        echo(f"theta is not written for now: {error}", err=True)
+        echo(f"cannot write theta to params.toml, the next `run` will: {error}", err=True)

@@ -67,7 +67,7 @@ def stop(config: str | None, database_url: str | None, run: str | None, reason: 
 @run_option
 @click.argument("iterations", type=click.IntRange(1, 10_000_000))
 def extend(config: str | None, database_url: str | None, run: str | None, iterations: int) -> None:
-    """Let a run that has not ended have ITERATIONS iterations in all."""
+    """Give a run ITERATIONS iterations in all; a finished run goes on with `spsa-master run`."""
     with opened(config, database_url) as store:
         name = store.run(run).name
         store.extend(name, actor(), iterations)

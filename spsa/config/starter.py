@@ -34,7 +34,7 @@ timehigh = 1.0
 {per_iteration:<32}# even: games come in pairs with colours swapped
 {batch:<32}# games a slot claims at a time, at most
 iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
-book = "builtin"                # or the path of an EPD or PGN file
+book = "builtin"                # or "builtin:unbalanced", or the path of an EPD or PGN file
 
 [spsa]
 algorithm = {algorithm}           # finds its own gains; others: {others}
@@ -164,7 +164,7 @@ def _config(engines: str, shape: Shape) -> str:
 def starter_params(proposals: Mapping[str, Iterable[Proposed]], *, of_options: bool = False) -> str:
     """The text of a params.toml with the proposals of each file, or of an engine's options.
 
-    What has a reason against it is commented out, and what is no strength of play is left out.
+    What has a reason against it is commented out, and what is not tunable is left out.
     """
     parts = [_PARAMS_OF_OPTIONS if of_options else _PARAMS]
     for file, each in proposals.items():

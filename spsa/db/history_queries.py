@@ -110,6 +110,8 @@ def _parts(
             func.sum(lost_on_time).label("time_losses"),
             _count_of(has_voids).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
+            func.min(batches.c.scale).label("least_scale"),
+            func.max(batches.c.scale).label("most_scale"),
             *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
@@ -188,6 +190,8 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+        least_scale=row.least_scale,
+        most_scale=row.most_scale,
     )
 
 

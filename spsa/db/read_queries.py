@@ -215,7 +215,10 @@ class ReadQueries(Database):
 
 
 def _workers() -> sa.Select[Any]:
-    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version", "confinement")
+    names = (
+        *("name", "host", "platform", "cores", "concurrency", "nps", "scale"),
+        *("version", "confinement"),
+    )
     live = unsettled_shares()
     return (
         select(

@@ -1,12 +1,16 @@
 """Turns rows of the tables into the values of `rows`."""
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
-from spsa.core.stored_json import as_written, finite
-from spsa.db.database import tally_of
-from spsa.db.entries import Compared
+from spsa.core.limits import LENGTHS
+from spsa.core.stored_json import as_written, built, finite
+from spsa.db.database import counts_of, tally_of
+from spsa.db.entries import BatchResult, Compared, KeptVoid
 from spsa.db.history_rows import Change
 from spsa.db.purge_values import Purge, PurgedBatch, PurgeMatch
 from spsa.db.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
@@ -65,9 +69,58 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
         minus=Engine(
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
+        variants={level: _variant(row, sides) for level, sides in (row.variants or {}).items()},
         terms=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
+
+
+def _variant(row: Any, sides: Mapping[str, Mapping[str, str]]) -> tuple[Engine, Engine]:
+    """Plus and minus for another level, with the options of the row."""
+    plus, minus = sides["plus"], sides["minus"]
+    return (
+        Engine(sha256=plus["sha256"], path=plus["path"], options=row.plus_options),
+        Engine(sha256=minus["sha256"], path=minus["path"], options=row.minus_options),
+    )
+
+
+def words_of(listed: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The words of a list, which the database has as the keys of a JSON object."""
+    return tuple(listed or ())
+
+
+COSTS = (
+    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
+    *("seconds", "think_seconds", "slot", "scale"),
+)
+"""The columns of a batch for what its games cost."""
+
+
+def result_columns(result: BatchResult) -> dict[str, Any]:
+    """The columns of a batch for its result; void games are added to earlier ones."""
+    return {
+        **counts_of(result.tally),
+        "void_games": sum(result.voids.values()),
+        "voids": json.dumps(dict(result.voids)),
+        "void_log": void_log(result.kept_voids),
+        **{name: getattr(result, name) for name in COSTS},
+    }
+
+
+def void_log(kept: Sequence[KeptVoid]) -> str | None:
+    """As many of these as fit their column, as JSON; None for none."""
+    most = LENGTHS["spsa_batch"]["void_log"][1]
+    texts = (json.dumps([asdict(one) for one in kept[:n]]) for n in range(len(kept), 0, -1))
+    return next((text for text in texts if len(text) <= most), None)
+
+
+def kept_voids_of(log: Any) -> Iterator[KeptVoid]:
+    """What a worker has sent as `void_log`; a worker may send anything, so the rest is left out."""
+    for one in log if isinstance(log, list) else ():
+        try:
+            yield built(KeptVoid, one)
+        except TypeError:
+            continue
 
 
 def step_of(row: Any) -> Step:

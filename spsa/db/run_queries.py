@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, text, update
 
 from spsa.db.database import Database, may_become
 from spsa.db.entries import NewChange, NewRun
@@ -191,8 +191,15 @@ def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any
         share=new.share,
         lease_expires_at=seconds_from_now(lease_seconds),
     )
-    return connection.execute(inserting.returning(*runs.c)).one()
+    row = connection.execute(inserting.returning(*runs.c)).one()
+    for sha256, content in new.files.items():
+        connection.execute(_KEEP_FILE, {"sha256": sha256, "bytes": content})
+    return row
 
+
+_KEEP_FILE = text(
+    "INSERT INTO spsa_file (sha256, bytes) VALUES (:sha256, :bytes) ON CONFLICT (sha256) DO NOTHING"
+)
 
 _CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
 
@@ -212,6 +219,8 @@ def _columns(run: Any, new: NewChange) -> dict[str, Any]:
     return columns_of(new.estimates) | {
         "space": dict(new.space),
         "start_space": run.start_space or run.space,
+        # a new parameter began where it is when it is added
+        "start_theta": dict(new.theta_after) | run.start_theta,
         "theta": dict(new.theta_after),
         "state": dict(new.state),
         "changes": new.changes + 1,

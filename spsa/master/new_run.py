@@ -14,7 +14,7 @@ from spsa.history.purge import results_of
 from spsa.history.replay import Moment, in_force, replay
 from spsa.lab.planning.games_needed import depth_limit
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of
+from spsa.master.delivery_setup import delivery_of, shared_files
 from spsa.master.session import AUTO, RunSettings, settings_from, tuning_of
 from spsa.text import plural
 
@@ -157,7 +157,8 @@ def fork_run(
     config, parent = replace(config, prior=None), wanted.parent
     k = parent.applied if wanted.k is None else wanted.k
     moment = moment_at(store, parent, k)
-    start = _at_theta(space, moment.theta)
+    theta = parent.whole(moment.theta)
+    start = _at_theta(space, theta)
     rules = tuning_from(config, start, wanted.seed)
     same_rule = config.algorithm == parent.algorithm
     if same_rule:
@@ -168,7 +169,7 @@ def fork_run(
     delivery, notes = delivery_of(config, start, settings_from(config).delivery, None)
     detail = {"of": parent.name, "at": k, "doubt": wanted.doubt, "knows": same_rule}
     run = store.fork_run(run_from(config, rules, delivery, wanted.name), actor, detail)
-    return run, (*_notes(parent, config, start, moment.theta), *notes)
+    return run, (*_notes(parent, config, start, theta), *notes)
 
 
 def moment_at(store: Store, run: Run, k: int) -> Moment:
@@ -246,6 +247,7 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
         known=None if rules.begun is None else state,
         priority=config.priority,
         share=config.share,
+        files=shared_files(config),
     )
 
 

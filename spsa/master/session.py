@@ -106,7 +106,8 @@ def tuning_of(run: Run) -> Tuning:
         seed=run.seed,
     )
     if run.start_state is not None:
-        first = replace(first, begun=(run.start_theta, run.start_state))
+        theta = {p.name: run.start_theta[p.name] for p in first.space.parameters}
+        first = replace(first, begun=(theta, run.start_state))
     return first if run.start_space is None else first.on(now)
 
 

@@ -7,19 +7,20 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from math import fsum
+from math import fsum, sqrt
 from pathlib import Path
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.params import Space
-from spsa.core.scoring import score
+from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.openings import UNBALANCED
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
@@ -33,9 +34,11 @@ RECENT = 30
 _FEWEST_SAME = 10
 _FEWEST_GAMES = 20
 _ONE_SIDED = 0.9
+_FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
 _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
+_SCALES_APART = 1.2
 
 _FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 _MOST_EVENTS = 100_000
@@ -53,6 +56,7 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_parameters(status, recent),
         *of_noise(status.run, [status.trails[p.name] for p in status.parameters if p.active]),
         *_of_results(status.run.name, recent),
+        *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_faults(status),
         *_told_by_the_master(store, status.run),
     )
@@ -63,7 +67,7 @@ def _of_run(status: Status, age_seconds: float) -> Iterator[Alarm]:
     run = status.run
     if run.status is RunStatus.PAUSED:
         reason = f"it is paused: {run.reason}" if run.reason else "it is paused"
-        yield _alarm(AlarmKind.PAUSED, run.name, reason, "`spsa-master resume` goes on")
+        yield _alarm(AlarmKind.PAUSED, run.name, reason, "continue it with `spsa-master resume`")
     elif run.status is RunStatus.RUNNING:
         yield from _of_standstill(status, age_seconds)
 
@@ -88,14 +92,20 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     space = Space.from_json(status.run.space)
-    for name in _dead(space, recent):
-        found = f"plus and minus played the same value in the last {len(recent)} iterations"
+    perturbed = [it for it in recent if it.opened_changes == status.run.changes]
+    for name in _dead(space, perturbed):
+        found = f"plus and minus played the same value in the last {len(perturbed)} iterations"
         yield _alarm(AlarmKind.DEAD, name, found, "use a larger step, or freeze it")
     for p in status.parameters:
         if p.active and p.bound:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
-            yield _alarm(AlarmKind.AT_BOUND, p.name, found, "a wider bound may be better")
+            yield _alarm(
+                AlarmKind.AT_BOUND,
+                p.name,
+                found,
+                "widen the bound if the engine plays well beyond it",
+            )
     if recent and recent[-1].c_k is not None:
         for warning in space_warnings(space, recent[-1].c_k):
             yield _alarm(AlarmKind.STEP, warning.name, warning.found, warning.remedy)
@@ -137,8 +147,22 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
             f"last {len(recent)}"
         )
-        advice = "smaller steps, or an engine that some values break"
+        advice = "use smaller steps, and check that the engine works with these values"
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
+
+
+def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
+    """Draws that are clearly more than 90% of the recent games."""
+    if recent.games < _FEWEST_DRAWN:
+        return
+    by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / recent.games)
+    if recent.draws / recent.games > _DRAWN + by_chance:
+        kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
+        if run.terms.book.name == UNBALANCED:
+            kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
+        found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
+        advice = f"{kind} would teach more: `spsa-master fork` with {book}"
+        yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
 
 
 def _is_one_sided(iteration: Iteration) -> bool:
@@ -161,7 +185,7 @@ def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
         yield _alarm(AlarmKind.VOID_GAMES, worker.name, found, advice)
     if _too_many(worker.time_losses, worker.games):
         found = f"{worker.time_losses} of {worker.games} games were lost on time"
-        advice = "fewer slots on that machine, or a larger margin of the time control"
+        advice = "start fewer slots on that machine (-c), or raise the margin of [time_control]"
         yield _alarm(AlarmKind.TIME_LOSSES, worker.name, found, advice)
 
 
@@ -230,6 +254,7 @@ def of_history(history: RunHistory) -> tuple[Alarm, ...]:
         *_of_divergence(history),
         *_of_validations(history),
         *of_machines(history.machines),
+        *_of_scales(history),
     )
 
 
@@ -248,6 +273,18 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
             found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
             advice="start again with smaller gains or steps",
         )
+
+
+def _of_scales(history: RunHistory) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in history.workers:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
 
 
 def _size(steps: Vector) -> float:

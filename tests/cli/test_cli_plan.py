@@ -55,6 +55,7 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
     assert (found["draw_rate"], found["concurrency"]) == (0.9, 7)
     assert found["pace"]["game"] == 3
     assert [r["elo"] for r in found["recoveries"]] == [12]
+    assert found["openings"]["draw_rate"] == pytest.approx(0.9)
 
 
 @pytest.mark.slow
@@ -90,6 +91,8 @@ def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     found = plan_json()
     assert found["pace"]["game"] == pytest.approx(2.5)
     assert found["draw_rate"] > 0.9
+    assert found["openings"]["games_if_unbalanced"] < 0.5
+    assert "book" in [warning["name"] for warning in found["cautions"]]
     assert any("measured over 60 games" in source for source in found["sources"])
 
 

@@ -11,7 +11,9 @@ from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
 from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
 from spsa.lab.planning.plan_inputs import (
+    UNBALANCED_ELO,
     Capacity,
+    Openings,
     PlanInputs,
     Shape,
     depth_without_idling,
@@ -300,10 +302,42 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
 
 
+def test_openings_are_known_by_their_draws_and_pairs() -> None:
+    """Exact moments of pairs between equals from openings in which one side is ahead."""
+    for true in (Openings(draw_elo=200.0, ahead=150.0), Openings(draw_elo=500.0, ahead=0.0)):
+        win, loss = (
+            1 / (1 + 10 ** ((true.draw_elo - ahead) / 400)) for ahead in (true.ahead, -true.ahead)
+        )
+        pair_variance = 2 * (win + loss - (win - loss) ** 2)
+        found = Openings.of(1 - win - loss, pair_variance)
+        assert found.draw_rate == pytest.approx(true.draw_rate)
+        assert (found.draw_elo, found.ahead) == pytest.approx((true.draw_elo, true.ahead), abs=0.1)
+    assert Openings.of(0.0, 9.0).games_with(UNBALANCED_ELO) > 1
+    assert Openings.of(1.0, 0.0).games_with(UNBALANCED_ELO) < 1
+
+
+@pytest.mark.parametrize(
+    ("draw_rate", "at_200", "at_300"), [(0.35, 0.8, 0.6), (0.82, 1.3, 1.6), (0.93, 1.6, 2.2)]
+)
+def test_unbalanced_openings_save_games_where_most_are_drawn(
+    draw_rate: float, at_200: float, at_300: float
+) -> None:
+    """Ratios of the information in a pair that were simulated before there was this formula."""
+    openings = Openings.of(draw_rate)
+    found = 1 / openings.games_with(200.0), 1 / openings.games_with(300.0)
+    assert found == pytest.approx((at_200, at_300), abs=0.06)
+
+
 def test_a_drawish_book_is_pointed_at() -> None:
-    books = [c for c in plan(inputs(draw_rate=0.85)).warnings if c.name == "book"]
+    drawn = inputs(openings=Openings.of(0.85))
+    books = [c for c in plan(drawn).warnings if c.name == "book"]
     assert len(books) == 1
-    assert not [c for c in plan(inputs(draw_rate=0.6)).warnings if c.name == "book"]
+    assert "fewer games" in books[0].remedy
+    biased = inputs(openings=Openings(draw_elo=100.0, ahead=300.0))
+    (warning,) = [c for c in plan(biased).warnings if c.name == "book"]
+    assert "balanced openings would need" in warning.remedy
+    usual = inputs(openings=Openings.of(0.6))
+    assert not [c for c in plan(usual).warnings if c.name == "book"]
 
 
 @pytest.mark.slow

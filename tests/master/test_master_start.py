@@ -8,13 +8,17 @@ from console import CONFIG, PARAMS, write_project
 from masters import FixedDelivery, Rests, Watched, play
 from shell import Shell
 
+from spsa.builds.artifacts import FILES
+from spsa.builds.sources import render
 from spsa.cli import execute
 from spsa.config import load_config
+from spsa.core.params import Space
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
 from spsa.errors import InvalidInput, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
+from spsa.master.delivery import BuildDelivery
 from spsa.master.loop import Master
 from spsa.master.new_run import Prepared
 from spsa.master.session import tuning_of
@@ -107,6 +111,78 @@ def test_a_run_of_an_unknown_rule_is_said(
         tuning_of(store.run())
     assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
     assert "another version of this program started run small" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("distribute", ["path", "database"])
+def test_a_new_run_shares_its_book_as_it_shares_its_engines(
+    distribute: str, project: Path, store: Store
+) -> None:
+    (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
+    write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
+    config = load_config(project / "config.toml", {})
+    book = prepare(config, store).run.terms.book
+    (project / "mine.epd").unlink()
+    shared = config.build.engines_path / FILES / book.sha256
+    assert shared.exists() == (distribute == "path")
+    content = shared.read_bytes() if distribute == "path" else store.engine_bytes(book.sha256)
+    assert content is not None and content.startswith(b"rnbqkbnr")
+
+
+THIRD = "\n[third]\nvalue = 7\nmin = 0\nmax = 20\nstep = 2\n"
+
+
+@pytest.fixture
+def begun(project: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    """A run of two constants of a source that has a third one, with THIRD in params.toml."""
+    write_project(project)
+    with (project / "engine" / "src" / "engine_constants.rs").open("a") as source:
+        source.write("pub const THIRD: i32 = 7;\n")
+    found = prepare(load_config(project / "config.toml", {}), store)
+    (project / "params.toml").write_text(f'constraints = ["third < margin"]\n{PARAMS}{THIRD}')
+    monkeypatch.chdir(project)
+    return found
+
+
+def test_a_constant_is_added_to_a_run_and_its_engines_get_it(
+    begun: Prepared, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["params", "set", "third", "--add", "--reason", "forgotten"]) == 0
+    told = "small: third: added with value 7, min 0, max 20, step 2, active yes\n"
+    assert capsys.readouterr().out == told
+    space = Space.from_json(store.run().space)
+    assert [p.name for p in space.parameters] == ["margin", "depth", "third"]
+    assert [str(one) for one in space.constraints] == ["third < margin"]
+    delivery = begun.delivery.on(space)
+    assert isinstance(delivery, BuildDelivery)
+    files = render(space, {"margin": 210, "depth": 3, "third": 9}, delivery.sources)
+    assert "THIRD: i32 = 9;" in files["src/engine_constants.rs"]
+    assert execute(["params", "set", "third", "--add"]) == 3
+    assert "run small has the parameter third already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("value = 7", "value = 8", "params.toml:13: [third] value is 8; the source of the run has"),
+        ("[third]", "[fourth]", "[third] is missing; use one of fourth"),
+        ("max = 20", "max = 2", "params.toml:14: [third] value 7 is outside its bounds"),
+        ("step = 2", 'step = 2\nconstant = "DEPTH"', "is written by depth already"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_the_run_is_not_added(
+    begun: Prepared,
+    store: Store,
+    old: str,
+    new: str,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    params = Path("params.toml")
+    params.write_text(PARAMS + THIRD.replace(old, new))
+    assert execute(["params", "set", "third", "--add"]) == 2
+    assert told in capsys.readouterr().err
+    assert store.run() == begun.run
 
 
 PRIOR = 'prior = "run small"'

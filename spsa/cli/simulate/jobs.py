@@ -55,7 +55,7 @@ class JobPool:
         self, jobs: Mapping[Key, "partial[Result]"], weight: Callable[[Key], float] = lambda _: 1.0
     ) -> Iterator[tuple[Key, Result]]:
         """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
-        with self._bar() as bar:
+        with progress_bar() as bar:
             task = bar.add_task(self.label, total=sum(weight(key) for key in jobs))
             lines = Lines(bar.console)
             for key, result in self._computed(jobs):
@@ -70,17 +70,19 @@ class JobPool:
         with ProcessPoolExecutor(self.processes, initializer=_leave_interrupts) as pool:
             yield from _pooled(pool, jobs)
 
-    def _bar(self) -> Progress:
-        console = Console(stderr=True)
-        return Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,  # in a file it would be an empty line
-        )
+
+def progress_bar() -> Progress:
+    """A bar on a terminal's stderr, with what has passed and what is left of the time."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # in a file it would be an empty line
+    )
 
 
 @dataclass(slots=True)

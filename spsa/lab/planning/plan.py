@@ -15,7 +15,7 @@ from spsa.lab.planning.plan_inputs import (
 )
 from spsa.lab.planning.plan_warnings import (
     PlanWarning,
-    draw_warnings,
+    book_warnings,
     side_warnings,
     space_warnings,
 )
@@ -168,7 +168,7 @@ def plan(inputs: PlanInputs) -> Plan:
         warnings=(
             *space_warnings(inputs.space, usual.c_last),
             *side_warnings(inputs.space, usual.c_first),
-            *draw_warnings(inputs.draw_rate),
+            *(() if inputs.openings is None else book_warnings(inputs.openings)),
             *budget_warnings(inputs, usual),
             *size_warnings(inputs, usual),
             *depth_warnings(inputs, free, busy),

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil, log10, sqrt
+from typing import Self
 
 from spsa.algorithms import method
 from spsa.core.game_settings import TimeControl, TimeKind
@@ -117,6 +118,56 @@ def games_needed_by(shape: Shape, capacity: Capacity, seconds: float) -> GamesNe
     )
 
 
+UNBALANCED_ELO = 250.0
+"""How far a side is ahead in an unbalanced book, where most draws have become decisive."""
+
+_LEAST_CHANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings:
+    """Openings by the results of games between equals: Elo of a draw, and of the side ahead.
+
+    In BayesElo's model (Coulom, https://www.remi-coulom.fr/Bayesian-Elo/) a side that is x Elo
+    ahead wins with chance 1 / (1 + 10^((draw_elo - x) / 400)), and the other one with that of -x.
+    """
+
+    draw_elo: float
+    ahead: float = 0.0
+
+    @classmethod
+    def of(cls, draw_rate: float, pair_variance: float | None = None) -> Self:
+        """From the draw rate, and tau^2 = 2 (1 - d - 4 b^2) of pairs; by default b = 0.
+
+        b is the score of the side ahead over a half (its root mean square).
+        """
+        decisive = max(1 - draw_rate, 4 * _LEAST_CHANCE)
+        tau2 = 2 * decisive if pair_variance is None else pair_variance
+        bias = sqrt(max(decisive - tau2 / 2, 0.0)) / 2
+        losses = max(decisive / 2 - bias, _LEAST_CHANCE)
+        win, loss = (400 * log10(1 / chance - 1) for chance in (decisive - losses, losses))
+        return cls(draw_elo=(win + loss) / 2, ahead=(loss - win) / 2)
+
+    @property
+    def draw_rate(self) -> float:
+        return 1 - self._chance(self.ahead) - self._chance(-self.ahead)
+
+    def games_with(self, ahead: float) -> float:
+        """The games that openings need in which a side is so many Elo ahead, over those of these.
+
+        The information of a pair is the squared slope of its expected result over its variance.
+        """
+        return self._information(self.ahead) / self._information(ahead)
+
+    def _chance(self, ahead: float) -> float:
+        return 1 / (1 + 10 ** ((self.draw_elo - ahead) / 400))
+
+    def _information(self, ahead: float) -> float:
+        win, loss = self._chance(ahead), self._chance(-ahead)
+        slope = win * (1 - win) + loss * (1 - loss)
+        return slope**2 / (win + loss - (win - loss) ** 2)
+
+
 _MOST_ITERATIONS = 1000  # more recover no more of the Elo to gain: docs/lab-results.md
 _FEWEST_ITERATIONS = 100  # with fewer, longer waits cost less than larger iterations
 _FEWEST_GAMES = 8
@@ -175,7 +226,8 @@ ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
 class PlanInputs:
     """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
-    `seconds` is the time of a game; None if it is unknown.
+    `seconds` is the time of a game; None if it is unknown. `draw_rate` is the d of
+    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known.
     """
 
     space: Space
@@ -184,6 +236,7 @@ class PlanInputs:
     capacity: Capacity
     seconds: float | None
     draw_rate: float
+    openings: Openings | None = None
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1

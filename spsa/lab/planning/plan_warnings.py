@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spsa.core.params import Parameter, Space
+from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings
 
 _FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
 
-_MOSTLY_DRAWN = 0.8  # above this an unbalanced book says more per pair; at 35% it says less
+_WORTH_ANOTHER_BOOK = 0.9  # of the games
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +44,22 @@ def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
     yield from _constraint_warnings(space, c_first)
 
 
-def draw_warnings(draw_rate: float) -> Iterator[PlanWarning]:
-    """The warning about a book with too many draws."""
-    if draw_rate >= _MOSTLY_DRAWN:
-        yield PlanWarning(
-            name="book",
-            found=f"{draw_rate:.0%} draws say little",
-            remedy="openings in which one side is well ahead make more pairs decisive",
-        )
+def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
+    """The warning about a book with which a run needs more games than with another kind."""
+    ahead = min(0.0, UNBALANCED_ELO, key=openings.games_with)
+    if (games := openings.games_with(ahead)) > _WORTH_ANOTHER_BOOK:
+        return
+    if ahead:
+        others = f"openings in which one side is {ahead:g} Elo ahead"
+        where = '"builtin:unbalanced", or `spsa-master book make`'
+    else:
+        others, where = "balanced openings", '"builtin"'
+    yield PlanWarning(
+        name="book",
+        found=f"{openings.draw_rate:.0%} of the games are draws, and one side is "
+        f"{openings.ahead:.0f} Elo ahead in the openings",
+        remedy=f"{others} would need {1 - games:.0%} fewer games: {where}",
+    )
 
 
 def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
