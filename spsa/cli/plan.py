@@ -19,7 +19,8 @@ from spsa.cli.common import (
     settings,
 )
 from spsa.cli.master_session import interruptible
-from spsa.cli.measuring import Measured, Speed, measured, store_trial, trial
+from spsa.cli.measuring import Measured, measured, store_trial
+from spsa.cli.trial import Speed, trial
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
