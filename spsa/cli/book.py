@@ -16,8 +16,8 @@ import click
 from spsa.builds.searches import Searcher, searcher
 from spsa.cli.common import FileInFolder, config_option, settings
 from spsa.cli.master_session import interruptible
-from spsa.cli.measuring import Player, short_match
 from spsa.cli.simulate.jobs import Lines, progress_bar
+from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
 from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
