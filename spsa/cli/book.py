@@ -16,14 +16,14 @@ import click
 from spsa.builds.searches import Searcher, searcher
 from spsa.cli.common import FileInFolder, config_option, settings
 from spsa.cli.master_session import interruptible
-from spsa.cli.simulate.jobs import Lines, progress_bar
+from spsa.cli.simulate.jobs import Lines
 from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
 from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_PLIES
 from spsa.errors import NothingToDo
-from spsa.live_display import working
+from spsa.live_display import Bar, LiveDisplay, working
 from spsa.master.book_making import (
     Candidates,
     GivenOpenings,
@@ -36,7 +36,7 @@ from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.text import plural
+from spsa.report.text import plural, terminal
 from spsa.security.files import write_whole
 
 WINDOWS = {"balanced": (0, 30), "unbalanced": (50, 150)}
@@ -225,16 +225,18 @@ def _chosen(
     openings: list[ScoredOpening] = []
     size, end, tried = given["size"], time.monotonic() + 60 * given["minutes"], 0
     with ExitStack() as stack:
-        bar = stack.enter_context(progress_bar())
-        task, lines = bar.add_task("openings", total=size), Lines(bar.console)
+        bar = Bar("openings", size)
+        display = LiveDisplay(terminal(stderr=True), refreshes_per_second=4)
+        lines = Lines(stack.enter_context(display))
+        display.show(bar)
         searchers = [stack.enter_context(engine.searcher()) for _ in range(slots)]
         results = stack.enter_context(closing(chosen(candidates, window, searchers)))
         for opening in results:
             tried += 1
             if opening is not None:
                 openings.append(opening)
-                bar.advance(task)
-                lines.tell(bar.tasks[0])
+                bar.advance(1)
+                lines.tell(bar)
             if stopping.is_set():
                 raise click.Abort
             if len(openings) == size or time.monotonic() >= end:
