@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings.numbers import (
     LEAST_PIECES,
     MOST_CENTIPAWNS,
@@ -59,6 +60,33 @@ def _name(_context: click.Context, option: click.Parameter, text: str | None) ->
             f"'{said}' is not a text of 1 to {NAME_LENGTH} printable characters", param=option
         )
     return text
+
+
+def _names(
+    context: click.Context, option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names of runs, each once."""
+    for name in names:
+        _name(context, option, name)
+    return tuple(dict.fromkeys(names))
+
+
+def _labels(
+    _context: click.Context, option: click.Parameter, labels: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Labels, each once; none claims what the machine may lack."""
+    for label in labels:
+        if not WORD.fullmatch(label):
+            raise click.BadParameter(
+                f"'{printable(label, 80)}' is not a word of at most 40 small letters, digits, `.` "
+                "and `-`",
+                param=option,
+            )
+        if label in MACHINE_WORDS:
+            raise click.BadParameter(
+                f"{label} says what a machine is; the worker knows that by itself", param=option
+            )
+    return tuple(dict.fromkeys(labels))
 
 
 FILE = _Path(exists=True, dir_okay=False, path_type=Path)
@@ -120,6 +148,30 @@ WORKER = (
         help="File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", callback=_name, help="Name of this worker.  [default: host-pid-random]"),
+    click.option(
+        "--run",
+        "only_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Play only this run; repeatable.  [default: all runs]",
+    ),
+    click.option(
+        "--not",
+        "not_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Do not play this run; repeatable.",
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        callback=_labels,
+        metavar="WORD",
+        help="Play also runs that require this word ([fleet] require); repeatable.",
+    ),
     click.option(
         "--once", is_flag=True, help="Exit when no work is left, with code 3 if there was none."
     ),
@@ -184,7 +236,7 @@ MATCH = (
         "--book",
         default="builtin",
         show_default=True,
-        help="Opening book: an EPD, FEN or PGN file.",
+        help="Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.",
     ),
     click.option(
         "--plies",
@@ -256,7 +308,7 @@ MATCH = (
         "--sprt",
         type=(_NELO, _NELO),
         metavar="ELO0 ELO1",
-        help="End when a test of these two, in normalised Elo, is decided (5 % errors).",
+        help="Stop by SPRT with bounds ELO0 and ELO1 in normalised Elo, alpha = beta = 0.05.",
     ),
     click.option(
         "--pgn", type=_Path(dir_okay=False, path_type=Path), help="File to append the games to."

@@ -1,4 +1,4 @@
-"""What this machine has: cores, memory, and a folder for what can be fetched or made again."""
+"""What this machine has: cores and memory."""
 
 import os
 from collections import Counter
@@ -79,12 +79,6 @@ def room_objection(
 def physical(logical: Iterable[int], topology: Path) -> int:
     """How many physical cores these logical ones are; without a topology each counts as one."""
     return len({_siblings(number, topology) for number in logical})
-
-
-def cache_folder() -> Path:
-    """The tuner's folder in the user's cache (XDG base directories)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "spsa-tuner"
 
 
 def _siblings(number: int, topology: Path) -> str:

@@ -18,9 +18,8 @@ from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.text import printable
 from worker.batches.active_batch import JobMaker
-from worker.batches.engine_cache import EngineCache
 from worker.batches.scaling import scaled
-from worker.batches.service import Service, engine_folder
+from worker.batches.service import Service, engine_cache
 from worker.logs import set_up
 from worker.match.command import pgn_writer
 from worker.runner.count import Count
@@ -92,8 +91,9 @@ def replay(given: Mapping[str, Any]) -> int:
 
 
 def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
-    engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
-    job = JobMaker(engines, service.timeouts, service.options.syzygy).job(claim)
+    job = JobMaker(engine_cache(service, store), service.timeouts, service.options.syzygy).job(
+        claim
+    )
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

@@ -86,7 +86,7 @@ def service_of(given: Mapping[str, Any]) -> Service:
     return Service(
         database_url=private_url(given["database_url"], given["database_url_file"]),
         concurrency=given["concurrency"],
-        name=given["name"],
+        **{name: given[name] for name in ("name", "only_runs", "not_runs", "labels")},
         lease=given["lease"],
         engines_cache=given["engines_cache"],
         trust_key=None if given["trust_key"] is None else TrustKey.of(given["trust_key"]),

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
@@ -35,10 +34,9 @@ from spsa.core.game_settings.numbers import (
 )
 from spsa.core.game_settings.options import CHESS960
 from spsa.errors import TuningError
+from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 from spsa.security.files import MOST_BOOK, content
 from spsa.text import is_printable
-
-BUILTIN = "builtin"
 
 
 def read_time_control(section: Section) -> TimeControl:
@@ -132,11 +130,11 @@ def read_book(section: Section, folder: Path) -> Book:
     """The book of [games]. The hash of a missing file is empty; `missing_files` tells."""
     name, chess960 = section.text("book", BUILTIN), section.flag("chess960", False)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
-    if name == BUILTIN:
+    if (builtin := builtin_book(name)) is not None:
         if chess960:
             remedy = 'name a file of Chess960 positions: book = "..."'
-            section.fault("chess960", "the built-in book has no positions of Chess960", remedy)
-        return Book(name=name, sha256=_digest(builtin_book()), plies=plies, chess960=chess960)
+            section.fault("chess960", "the built-in books have no positions of Chess960", remedy)
+        return Book(name=name, sha256=_digest(builtin), plies=plies, chess960=chess960)
     path = section.path("book", folder)
     digest = _digest_of(path, section) if section.sound else ""
     return Book(name=str(path), sha256=digest, plies=plies, chess960=chess960)
@@ -150,15 +148,8 @@ def _digest_of(path: Path, section: Section) -> str:
         return ""
     except OSError as error:
         found = f"book = {shown(str(path))} cannot be read: {error.strerror}"
-        section.fault("book", found, f'name an EPD, FEN or PGN file, or "{BUILTIN}"')
+        section.fault("book", found, NAME_A_BOOK)
         return ""
-
-
-def builtin_book() -> Path:
-    """The installation's own book; all machines of a run must have the same one."""
-    found = find_spec("worker")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent / "runner" / "openings" / "balanced.epd"
 
 
 def _digest(path: Path) -> str:

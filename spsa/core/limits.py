@@ -6,12 +6,16 @@ UPDATE, so the eight counts of a batch have one CHECK together (`counts`), and n
 it has to be.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
+
+LIST_LENGTH = 5_000
+"""The most characters of a list of words or of runs."""
 
 SECONDS = (0, 10**9)
 """The least and the greatest time of a batch."""
@@ -46,6 +50,7 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "platform": (0, NAME_LENGTH),
         "version": (0, NAME_LENGTH),
         "confinement": (0, NAME_LENGTH),
+        **dict.fromkeys(("provides", "only_runs", "not_runs"), (0, LIST_LENGTH)),
     },
     "spsa_batch": {
         "claim_id": (1, 64),
@@ -96,6 +101,16 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
             )
         if text is not None and not text.isprintable():
             raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
+
+
+def check_names(table: str, column: str, names: Collection[str]) -> None:
+    """Compare a list of names with the limits of its column before it is written as JSON.
+
+    Raises:
+        OutOfRange: names the column, if the list is too long or a name is not printable.
+    """
+    for text in ("".join(names), json.dumps(dict.fromkeys(names, True))):
+        check_values(table, {column: text})
 
 
 def _shown(number: float) -> str:

@@ -41,6 +41,7 @@ _PLAYED = (
     *(iterations.c[name] for name in ("iteration_number", "purpose", "signature", "terms")),
     *(iterations.c[name] for name in ("plus_sha256", "plus_engine_path", "plus_options")),
     *(iterations.c[name] for name in ("minus_sha256", "minus_engine_path", "minus_options")),
+    iterations.c.variants,
     *(runs.c.id.label("run_id"), runs.c.name.label("run_name"), runs.c.seed.label("run_seed")),
 )
 """The columns of `spsa_claimed`, from tables that viewers may read."""

@@ -49,6 +49,10 @@ workers = Table(
     now("first_seen_at"),
     now("last_seen_at"),
     Column("confinement", sa.Text),  # the sandbox of its engines
+    Column("provides", sa.Text),  # words in order, each between two spaces
+    # the runs that it takes and those that it leaves, as the keys of objects; NULL: all, none
+    Column("only_runs", Json),
+    Column("not_runs", Json),
     # sums over complete iterations
     Column("batches", sa.BigInteger, nullable=False, server_default="0"),
     Column("games", sa.BigInteger, nullable=False, server_default="0"),

@@ -205,6 +205,11 @@ class Change:
     reason: str
     at: datetime
 
+    @property
+    def added(self) -> Values:
+        """The parameters that are new, with their start."""
+        return {n: x for n, x in self.theta_after.items() if n not in self.theta_before}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:

@@ -1,7 +1,7 @@
 """Turns rows of the tables into the values of `rows`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -69,9 +69,34 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
         minus=Engine(
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
+        variants={level: _variant(row, sides) for level, sides in (row.variants or {}).items()},
         terms=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
+
+
+def _variant(row: Any, sides: Mapping[str, Mapping[str, str]]) -> tuple[Engine, Engine]:
+    """Plus and minus for another level, with the options of the row."""
+    plus, minus = sides["plus"], sides["minus"]
+    return (
+        Engine(sha256=plus["sha256"], path=plus["path"], options=row.plus_options),
+        Engine(sha256=minus["sha256"], path=minus["path"], options=row.minus_options),
+    )
+
+
+def provided_text(words: Collection[str]) -> str:
+    """What a worker provides, for the column `provides`: in order, each between two spaces."""
+    return "".join(f" {word} " for word in sorted(set(words)))
+
+
+def required_pattern(words: Collection[str]) -> str | None:
+    """A pattern that `provides` is like if it has these words, as `% linux % x86-64 %`."""
+    return "".join(f"% {word} " for word in sorted(set(words))) + "%" if words else None
+
+
+def words_of(pattern: str | None) -> tuple[str, ...]:
+    """The words of such a pattern."""
+    return tuple(word for word in (pattern or "").split() if word != "%")
 
 
 COSTS = (

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
-from spsa.db.row_values import COSTS
+from spsa.db.row_values import COSTS, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
@@ -37,9 +37,10 @@ class WorkerFunctions(WorkerQueries):
         content: Any = self._scalar(func.spsa_engine_bytes(sha256))
         return None if content is None else bytes(content)
 
-    def work_left(self) -> bool:
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
         """As in WorkerQueries."""
-        return bool(self._scalar(func.spsa_work_left()))
+        with self._call() as connection:
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}
@@ -99,6 +100,10 @@ def _called(function: str, names: Sequence[str]) -> sa.TextClause:
 
 _REGISTER = _called(
     "spsa_register_worker",
-    ("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+    (
+        *("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+        *("provides", "only_runs", "not_runs"),
+    ),
 )
+_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()")
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

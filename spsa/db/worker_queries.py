@@ -6,6 +6,7 @@ sends is compared with `limits` first; the database checks the same limits.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Literal
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 from spsa.core import limits
 from spsa.db.database import Database
 from spsa.db.entries import BatchResult, KeptVoid, WorkerInfo
-from spsa.db.row_values import claim_of, result_columns, void_log
+from spsa.db.row_values import claim_of, provided_text, result_columns, void_log, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -25,7 +26,7 @@ from spsa.lifecycle import BatchStatus
 Outcome = Literal["accepted", "already", "conflict", "lost"]
 """The response to a report; worker_functions.sql defines the words."""
 
-CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options"), Json)
+CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options", "variants"), Json)
 """The columns of `spsa_claimed` that hold JSON."""
 
 
@@ -55,8 +56,13 @@ class WorkerQueries(Database):
             NameTaken: a worker of another machine has this name.
             OutOfRange: a number or a text is outside its limits.
         """
-        facts = {name: getattr(info, name) for name in _FACTS}
+        facts: dict[str, Any] = {name: getattr(info, name) for name in _FACTS}
+        facts["provides"] = provided_text(info.provides)
         limits.check_values("spsa_worker", facts)
+        for column in ("only_runs", "not_runs"):
+            names: tuple[str, ...] = getattr(info, column)
+            limits.check_names("spsa_worker", column, names)
+            facts[column] = json.dumps(dict.fromkeys(names, True)) if names else None
         limits.check_values("spsa_machine", {"name": info.host})
         worker_id, machine = self._register({**facts, "host": info.host}, info.secret)
         if worker_id is None:
@@ -151,15 +157,18 @@ class WorkerQueries(Database):
         self._fail(claim, {"reason": reason, "sha256": sha256, **values})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
-        """The bytes of a binary in the database; None if it holds only their path."""
+        """The bytes of a binary, a book or a side file; None if the database does not hold them."""
         with self._read() as connection:
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content
 
-    def work_left(self) -> bool:
-        """Whether any run may still need games, even if no batch is ready now."""
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The runs that may still need games, even if no batch is ready now.
+
+        A run is there once for each list of words that its open iterations require of a worker.
+        """
         with self._read() as connection:
-            return bool(connection.scalar(_WORK_LEFT))
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         hashed = _hashed(secret)
@@ -265,9 +274,9 @@ def _lease_batch(
     connection: sa.Connection, claim_id: str, machine: str, worker_id: int, lease_seconds: float
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
-    several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"draw": random_fraction(claim_id)}) if several else None
-    playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
+    asked = {"worker_id": worker_id, "draw": random_fraction(claim_id)}
+    run_id = connection.scalar(_NEXT_RUN, asked) if connection.scalar(_SEVERAL_RUNS) else None
+    playable = connection.scalars(_ITERATIONS, {"worker_id": worker_id, "run_id": run_id}).all()
     for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}
         free = connection.execute(_FREE, where).one_or_none()

@@ -279,6 +279,7 @@ PAST = 20_000_000
 def _registered(**over: str) -> str:
     usual = {"name": "'w'", "secret": "'s'", "host": "'h'", "platform": "'p'", "cores": "1"}
     rest = {"concurrency": "1", "version": "'v'", "confinement": "NULL"}
+    rest |= dict.fromkeys(("provides", "only_runs", "not_runs"), "NULL")
     return f"SELECT * FROM spsa_register_worker({_named(usual | rest | over)})"  # noqa: S608
 
 
@@ -292,6 +293,11 @@ OUTSIDE = {
     "spsa_worker_platform": [_registered(platform=LONG_TEXT)],
     "spsa_worker_version": [_registered(version=LONG_TEXT)],
     "spsa_worker_confinement": [_registered(confinement=LONG_TEXT)],
+    **{
+        f"spsa_worker_{name}": [_registered(**{name: f"json_build_object({LONG_TEXT}, 1)"})]
+        for name in ("only_runs", "not_runs")
+    },
+    "spsa_worker_provides": [_registered(provides=LONG_TEXT)],
     "spsa_worker_cores": [_registered(cores=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_concurrency": [_registered(concurrency=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_nps": [

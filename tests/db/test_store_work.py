@@ -186,7 +186,7 @@ def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
     assert run.claim("b") is None
     assert run.store.renew(["a"], LEASE) == {"a"}
     assert run.store.report(claim, result_of(claim)) == "accepted"
-    assert run.store.work_left() is False
+    assert not run.store.work_left()
     run.store.resume("first", "me")
     assert run.claim("b").seq == 1
 
@@ -211,7 +211,7 @@ def test_a_stop_takes_the_work_away(run):
     assert batches(run)[0].tally == Tally()
     assert iteration(run).games_played == 0
     assert run.claim("b") is None
-    assert run.store.work_left() is False
+    assert not run.store.work_left()
 
 
 @pytest.mark.parametrize(

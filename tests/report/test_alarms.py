@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import Stage, result_of, stage
+from builders import LEASE, Stage, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.store import BatchResult, Store
@@ -50,7 +51,9 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.NO_WORKER: lambda it, sql: sql(
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: None,
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
+        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=1.0)
+    ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),
         sql("UPDATE spsa_run SET created_at = :then", then="2020-01-01 00:00:00.000"),
@@ -72,7 +75,8 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
 def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
     """An iteration of one batch in which margin is perturbed, with this result."""
     values = {"plus_parameters": {**THETA, "margin": 220.0}, "minus_parameters": dict(THETA)}
-    staged.open(target_games=20, batch_games=20, **{"base_parameters": THETA} | values | over)
+    usual = {"base_parameters": THETA, "target_games": 20, "batch_games": 20}
+    staged.open(**usual | values | over)
     claim = staged.claim(f"c{staged.now().applied}")
     assert claim is not None
     staged.store.report(claim, result or result_of(claim))
@@ -96,6 +100,17 @@ def test_results_that_are_too_one_sided(staged: Stage) -> None:
     assert str(found).startswith("first: plus scored 95% of 20 games of iteration 1, and was")
     whole(staged, BatchResult(tally=Tally(0, 14, 6, (4, 6, 0, 0, 0))))
     assert "iteration 1" in alarms(staged)[AlarmKind.ONE_SIDED].found, "15% is none"
+
+
+def test_draws_that_teach_little(staged: Stage) -> None:
+    """188 of 200 games are not significantly more than 90%, 380 of 400 are."""
+    for draws in (188, 192):
+        pairs, decided = draws // 2, 100 - draws // 2
+        tally = Tally(decided, decided, draws, (0, 0, pairs + decided, 0, 0))
+        whole(staged, BatchResult(tally=tally), target_games=200, batch_games=200)
+        assert (AlarmKind.DRAWS in alarms(staged)) == (draws == 192)
+    found = alarms(staged)[AlarmKind.DRAWS]
+    assert found.advice.startswith("an unbalanced book would teach more: ")
 
 
 def test_void_games_and_time_losses(staged: Stage) -> None:
@@ -161,7 +176,7 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     found = history(store, staged.now())
     bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
     (alarm,) = of_history(replace(found, validations=(bad,)))
-    assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
+    assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
 
 
 def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:

@@ -11,7 +11,8 @@ from engines.faulty import engine
 from spsa.core.game_settings import Adjudication, Book, GameSettings
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
-from worker.runner.openings import Opening, load
+from spsa.openings.book import load
+from spsa.openings.positions import Opening
 from worker.runner.position import Position
 
 BOTH = "r3k2r/8/8/8/8/8/8/R3K2R w {} - 0 1"

@@ -10,6 +10,7 @@ from builders import LEASE, Stage, new_worker, published, stage
 from console import compete
 from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from test_worker_client import QUICK
+from worker.runner.openings import load
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db.store import Store, open_store
@@ -20,7 +21,6 @@ from worker.batches.database_client import DatabaseClient
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
-from worker.runner.openings import load
 from worker.runner.pool import Pool
 from worker.uci.spawning import EngineLimits
 

@@ -10,8 +10,8 @@ from engines.faulty import engine
 
 from spsa.core.game_settings import Adjudication, TablebaseRule
 from spsa.errors import TuningError
+from spsa.openings.positions import Opening
 from worker.runner.adjudication import Adjudicator, open_tables
-from worker.runner.openings import Opening
 from worker.runner.position import Ending, Position, Termination
 
 THREE = TablebaseRule(pieces=3)

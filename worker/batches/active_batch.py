@@ -7,16 +7,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from spsa.core.game_settings import Book, TablebaseRule
+from spsa.core.game_settings import Book, SideFile, TablebaseRule
 from spsa.db.entries import MOST_KEPT_VOIDS, KeptVoid
 from spsa.db.store import BatchResult, Claim
+from spsa.openings import builtin_book
+from spsa.openings.book import OpeningBook, load
+from spsa.openings.positions import drawn_time
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.adjudication import Tables, open_tables
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import OpeningBook, drawn_time, load
 from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
 from worker.uci.engine import EngineSpec, UciTimeouts
 
@@ -142,12 +144,12 @@ class JobMaker:
         """TuningError where this machine lacks an engine, the book or tables of the batch."""
         binaries = self._engines.binaries(claim)
         files = {
-            option: str(self._engines.path(file))
+            option: str(self._engines.file(file, claim))
             for option, file in claim.terms.engine_files.items()
         }
         wanted = claim.terms.book
         if wanted not in self._books:
-            self._books[wanted] = load(wanted)
+            self._books[wanted] = load(wanted, self._book(wanted, claim))
         job = job_of(claim, binaries, self._books[wanted], self._timeouts, files)
         return replace(job, conditions=replace(job.conditions, tables=self._tables_of(claim)))
 
@@ -158,6 +160,12 @@ class JobMaker:
         if rule not in self._tables:
             self._tables[rule] = open_tables(rule, self._syzygy)
         return self._tables[rule]
+
+    def _book(self, book: Book, claim: Claim) -> Path | None:
+        """A verified copy of the book; None for a built-in one, or one that may be any file."""
+        if builtin_book(book.name) is not None or not book.sha256:
+            return None
+        return self._engines.file(SideFile(path=book.name, sha256=book.sha256), claim)
 
 
 def job_of(

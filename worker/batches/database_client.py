@@ -15,6 +15,7 @@ from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
 
+from spsa.builds.requirements import lacking
 from spsa.db.entries import KeptVoid
 from spsa.db.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.errors import (
@@ -98,7 +99,7 @@ class WorkerStore(Protocol):
         kept_voids: Sequence[KeptVoid] = (),
     ) -> None: ...
 
-    def work_left(self) -> bool: ...
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ class DatabaseClient:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
+        self._obstacles = ""
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
 
@@ -180,6 +182,8 @@ class DatabaseClient:
         if now < self._renew_at:
             return frozenset()
         self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
+        if not claim_ids:
+            self._warn_of_obstacles()
         held = self._store.renew(list(claim_ids), self._lease)
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
@@ -216,7 +220,28 @@ class DatabaseClient:
         return claim
 
     def work_left(self) -> bool:
-        return self._store.work_left()
+        """Whether any run may still have games that this worker can play."""
+        return any(self._obstacle(*left) is None for left in self._store.work_left())
+
+    def _obstacle(self, run: str, requires: tuple[str, ...]) -> str | None:
+        """Why this worker gets no batch of such an iteration; None if it may get one."""
+        info = self._info
+        if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
+            return f"--run or --not leaves out the run {run}"
+        if missing := lacking(requires, info.provides):
+            has = ", ".join(info.provides)
+            return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
+        return None
+
+    def _warn_of_obstacles(self) -> None:
+        """Warn if there are runs and this worker can play none of them; once for each reason."""
+        found = [self._obstacle(*left) for left in self._store.work_left()]
+        reason = "; ".join(text for text in found if text is not None)
+        if None in found:
+            reason = ""
+        if reason and reason != self._obstacles:
+            log.warning("there is nothing that this worker may play: %s", printable(reason, 1000))
+        self._obstacles = reason
 
     def _ask(self) -> Claim | None:
         try:

@@ -17,11 +17,12 @@ from statistics import median
 from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.db.store import Claim
 from spsa.errors import EngineFault, TuningError
+from spsa.openings.book import load
+from spsa.openings.positions import Opening
 from worker.batches.active_batch import ActiveBatch
 from worker.runner.clock import game_clock
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions
-from worker.runner.openings import Opening, load
 from worker.runner.pool import Job, JobStopped, Pool, objection_to
 from worker.runner.position import Position
 from worker.uci.engine import UciEngine

@@ -11,6 +11,8 @@ import click
 
 from spsa.core.game_settings import Book, TimeControl
 from spsa.core.game_settings.options import CHESS960
+from spsa.openings import builtin_book
+from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import printable
 from worker.logs import set_up
@@ -28,7 +30,6 @@ from worker.runner.adjudication import open_tables
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.openings import BUILTIN, BookOrder, load
 from worker.runner.pool import PairVoid, Pool, objection_to, tune_interpreter
 from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.spawning import EngineLimits
@@ -106,8 +107,10 @@ def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
 
 
 def _book(given: Mapping[str, Any]) -> Book:
-    if given["chess960"] and given["book"] == BUILTIN:
-        raise click.UsageError("--chess960 needs a --book of its positions; the built-in has none")
+    if given["chess960"] and builtin_book(given["book"]) is not None:
+        raise click.UsageError(
+            "--chess960 needs a --book of its positions; the built-in ones have none"
+        )
     return Book(name=given["book"], plies=given["plies"], chess960=given["chess960"])
 
 

@@ -43,7 +43,7 @@ class PgnFormat:
         for name, value in self._headers(pairing, game, number).items():
             writer.visit_header(name, _quoted(value))
         writer.end_headers()
-        board = pairing.opening.board()
+        board = pairing.opening.start_board()
         for move, comment in self._moves(pairing, game):
             place = f"{board.fullmove_number}{'.' if board.turn else '...'}"
             san = board.san_and_push(chess.Move.from_uci(move))

@@ -13,10 +13,10 @@ from chess import BLACK, WHITE, Color
 from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
+from spsa.openings.positions import Opening
 from spsa.text import FAILURE_LENGTH, printable
 from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
-from worker.runner.openings import Opening
 from worker.runner.position import Ending, Position, Termination, won_by
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply

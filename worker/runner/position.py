@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import chess
 
-from worker.runner.openings import Opening
+from spsa.openings.positions import Opening
 
 _QUEEN_LINES = tuple(
     chess.BB_RANK_ATTACKS[square][0]
@@ -58,7 +58,7 @@ class Position:
 
     def __init__(self, opening: Opening) -> None:
         """ValueError when a move of the opening is illegal."""
-        self.board = opening.board()
+        self.board = opening.start_board()
         start = "startpos" if opening.fen == chess.STARTING_FEN else f"fen {opening.fen}"
         self.command = f"position {start}".encode()
         self._before_move = b" moves "

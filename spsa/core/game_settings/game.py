@@ -189,6 +189,12 @@ class GameSettings:
     engine_files: Mapping[str, SideFile] = field(default_factory=dict)
     scale: Scale | None = None
 
+    @property
+    def common_options(self) -> dict[str, str]:
+        """What both engines are sent on the machine that has the files at these paths."""
+        files = {option: file.path for option, file in self.engine_files.items()}
+        return {**self.engine_options, **files}
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -74,8 +74,16 @@ class Opening:
         """From the position and the variant of `board`."""
         return cls(board.fen(shredder=board.chess960), moves, board.chess960)
 
-    def board(self) -> chess.Board:
+    def start_board(self) -> chess.Board:
+        """The position before these moves."""
         return chess.Board(self.fen, chess960=self.chess960)
+
+    def board(self) -> chess.Board:
+        """The position after these moves."""
+        board = self.start_board()
+        for move in self.moves:
+            board.push_uci(move)
+        return board
 
 
 class Positions(Sequence[Opening]):

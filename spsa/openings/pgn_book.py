@@ -13,8 +13,8 @@ import chess.pgn
 
 from spsa.core.game_settings.numbers import MOST_PLIES
 from spsa.errors import InvalidInput
+from spsa.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 from spsa.text import printable
-from worker.runner.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 
 MOST_GAMES = 500_000
 """Games of one book; all of them are kept in memory."""
