@@ -26,7 +26,8 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
-from spsa.cli.measuring import chosen_size, trial, write_size
+from spsa.cli.measuring import chosen_size, write_size
+from spsa.cli.trial import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally

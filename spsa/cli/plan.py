@@ -19,7 +19,8 @@ from spsa.cli.common import (
     settings,
 )
 from spsa.cli.master_session import interruptible
-from spsa.cli.measuring import Measured, Speed, measured, store_trial, trial
+from spsa.cli.measuring import Measured, measured, store_trial
+from spsa.cli.trial import Speed, trial
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
@@ -97,8 +98,8 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
 def _prior(config: Config) -> Iterator[str]:
     if config.prior is not None:
         yield (
-            f"the run starts from what run {config.prior.run} learned: this is a plan of one that "
-            "knows nothing"
+            f"the run starts from what run {config.prior.run} learned; this plan is of a run "
+            "without that knowledge"
         )
 
 

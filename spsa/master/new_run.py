@@ -51,7 +51,7 @@ def create(
         parent = _parent(config.prior, config, store, name)
         rules = _from_prior(config.prior, parent, config, space, rules.seed)
         detail = {"of": parent.name, "at": parent.applied, "doubt": config.prior.doubt}
-        notes = (*notes, _carried(parent, config.prior, space, rules.space))
+        notes = (*notes, _carried(config.prior, parent, rules))
     run = store.create_run(
         run_from(config, rules, delivery, name),
         replacing=None if old is None else old.id,
@@ -97,7 +97,7 @@ def _refused(prior: PriorRun, config: Config, found: str, remedy: str) -> Invali
 
 def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed: int) -> Tuning:
     """The tuning that begins with what the parent knows now, widened."""
-    rules = tuning_from(config, _at_theta(space, parent.theta), seed)
+    rules = tuning_from(config, _at_theta(space, _tuned(parent)), seed)
     try:
         return rules.forked(tuning_of(parent), parent.state, prior.doubt)
     except UnusableState as error:
@@ -105,20 +105,27 @@ def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed
         raise _refused(prior, config, f"cannot be used: {error}", remedy) from error
 
 
-def _carried(parent: Run, prior: PriorRun, wanted: Space, space: Space) -> str:
-    """One sentence: what a run in `space` has from its prior, and what it has not."""
-    before = {p.name for p in Space.from_json(parent.space).active}
-    now = {p.name for p in space.active}
-    moved = [p.name for p in space.active if parent.theta.get(p.name, p.value) != p.value]
+def _carried(prior: PriorRun, parent: Run, rules: Tuning) -> str:
+    """One sentence: what a run has from its prior, and what it has not."""
+    theta = _tuned(parent)
+    now = {p.name: p.value for p in rules.space.active}
+    both = plural(len(now.keys() & theta.keys()), "parameter")
+    learned = (
+        f"theta, and knowledge of {both}" if rules.rule.witness is None else f"theta of {both}"
+    )
     parts = [
         f"starts from what run {parent.name} learned in {plural(parent.applied, 'iteration')}, "
-        f"with doubt {prior.doubt:g}: theta, and knowledge of "
-        f"{plural(len(now & before), 'parameter')}",
-        _listed("without knowledge, from params.toml", now - before),
-        _listed("not tuned any more", before - now),
-        _listed("moved into new bounds", moved),
+        f"with doubt {prior.doubt:g}: {learned}",
+        _listed("without knowledge, from params.toml", now.keys() - theta.keys()),
+        _listed("not tuned any more", theta.keys() - now.keys()),
+        _listed("moved into new bounds", (n for n in now if theta.get(n, now[n]) != now[n])),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _tuned(run: Run) -> dict[str, float]:
+    """Theta without the parameters that are frozen."""
+    return {p.name: run.theta[p.name] for p in Space.from_json(run.space).active}
 
 
 def _listed(what: str, names: Iterable[str]) -> str:
@@ -190,8 +197,12 @@ def moment_at(store: Store, run: Run, k: int) -> Moment:
 
 
 def _at_theta(space: Space, theta: Values) -> Space:
-    """The space whose parameters have the parent's values, inside the bounds that they have now."""
-    return Space(tuple(_at(p, theta) for p in space.parameters), space.constraints)
+    """The space whose parameters have the parent's values, inside the bounds that they have now.
+
+    Parameters that are frozen now keep their own.
+    """
+    parameters = tuple(_at(p, theta) if p.active else p for p in space.parameters)
+    return Space(parameters, space.constraints)
 
 
 def _at(parameter: Parameter, theta: Values) -> Parameter:
@@ -213,7 +224,7 @@ def _notes(parent: Run, config: Config, space: Space, theta: Values) -> tuple[st
     notes += [
         f"{p.name} was {theta[p.name]:.12g}, its bounds now begin or end at {p.value:.12g}"
         for p in space.parameters
-        if p.name in theta and theta[p.name] != p.value
+        if p.active and theta.get(p.name, p.value) != p.value
     ]
     return tuple(notes)
 

@@ -354,6 +354,9 @@ def test_slots_that_would_idle_are_said() -> None:
 def test_builds_that_no_depth_hides_are_said() -> None:
     found = plan(inputs(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
     assert "games_per_iteration" in [warning.name for warning in found.warnings]
+    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, depth=2))
+    (told,) = [w for w in depth_warnings(long, 2, None) if w.name == "games_per_iteration"]
+    assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
 
 
 def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:

@@ -239,6 +239,17 @@ def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 
+def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_stay(
+    project: Path, store: Store
+) -> None:
+    rule = 'algorithm = "fishtest"'
+    tuned(store, prepared(project, store, iterations=4, depth=1, rule=rule))
+    frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
+    found = next_run(project, store, f"{rule}\n{PRIOR}", frozen)
+    assert found.run.theta == {**store.run("small").theta, "depth": 3}
+    assert "with doubt 7: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
+
+
 @pytest.mark.parametrize(
     ("rule", "said"),
     [

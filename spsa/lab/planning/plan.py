@@ -10,7 +10,6 @@ from spsa.lab.planning.plan_inputs import (
     PlanInputs,
     Shape,
     depth_without_idling,
-    fitted,
     noise,
     pace,
 )
@@ -97,9 +96,7 @@ def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
 
     None for a rule with settings, whose gains may be meant for just so many iterations.
     """
-    design, shape = inputs.design, inputs.shape
-    needed = method(design.algorithm).iterations_per_depth
-    fit = fitted(shape.iterations * shape.games, inputs.capacity, inputs.seconds, needed)
+    design, shape, fit = inputs.design, inputs.shape, inputs.fitted
     if design.settings or fit.games > _SMALLER * shape.games:
         return
     problem = replace(design.problem, iterations=fit.iterations, pairs=fit.games // 2)
@@ -242,7 +239,7 @@ def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[
         yield PlanWarning(
             name="games_per_iteration",
             found="its games are played before the next engines are built, at any depth",
-            remedy="more games in an iteration, or a delivery without builds, keep slots busy",
+            remedy=_fewer_builds(inputs.fitted, inputs.shape),
         )
     if inputs.shape.adapts:
         yield from _fleet_warnings(inputs, busy)
@@ -261,6 +258,12 @@ def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[
             if best > depth
             else "more games in an iteration keep them busy",
         )
+
+
+def _fewer_builds(fit: Shape, shape: Shape) -> str:
+    if fit.games > shape.games:
+        return f"games_per_iteration = {fit.games} and max_iterations = {fit.iterations} shorten it"
+    return "more games in an iteration, or a delivery without builds, keep slots busy"
 
 
 def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
 
+from spsa.algorithms import method
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
@@ -243,6 +244,12 @@ class PlanInputs:
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
         return recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+
+    @property
+    def fitted(self) -> Shape:
+        """The same games in iterations that suit the machines."""
+        games, needed = self.shape.iterations * self.shape.games, method(self.design.algorithm)
+        return fitted(games, self.capacity, self.seconds, needed.iterations_per_depth)
 
     @property
     def builds_are_slower(self) -> bool:
