@@ -1,7 +1,6 @@
 """The master on a terminal: a live view; in a log: a line an iteration, one a minute between."""
 
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,7 +11,7 @@ from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import Iteration, Run, RunView
-from spsa.live_display import LiveDisplay
+from spsa.live_display import LiveDisplay, Rate
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
 from spsa.report.parameters import Tuned, parameters
 from spsa.report.runs import building, duration
@@ -47,26 +46,9 @@ class Opened(Protocol):
     def a_k(self) -> float: ...
 
 
-class RunPace:
-    """Games per second over the last two minutes, from (time, games) as they are seen."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def saw(self, now: float, games: int) -> None:
-        self._seen.append((now, games))
-        while now - self._seen[0][0] > RATE_SECONDS:
-            self._seen.popleft()
-
-    @property
-    def games_per_second(self) -> float | None:
-        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
-        return (more - fewer) / (last - first) if last > first else None
-
-    def told(self, goal: Goal) -> str:
-        """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
-        rate = self.games_per_second
-        return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
+def pace(rate: float | None, goal: Goal) -> str:
+    """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
+    return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
 
 
 class MovingTheta:
@@ -106,7 +88,7 @@ class Progress:
         self._applied = games
         self._steps = steps
         self._theta = MovingTheta(path)
-        self._pace = RunPace()
+        self._games = Rate(RATE_SECONDS)
         self._last_line = 0.0
         self._headline = self._result = ""
 
@@ -121,8 +103,6 @@ class Progress:
         where: TracebackType | None,
     ) -> None:
         self._display.__exit__(kind, error, where)
-        if self._display.is_live and self._headline:
-            self._say(self._headline)  # the view is gone
 
     def saw(self, view: RunView) -> None:
         self._display.attempt(lambda: self._show(view))
@@ -142,13 +122,14 @@ class Progress:
         now = time.monotonic()
         played = (it.tally for it in view.open if not it.is_background)
         tally = sum(played, self._applied)
-        self._pace.saw(now, tally.games)
+        self._games.saw(now, tally.games)
         self._headline = _headline(view, tally)
         if self._display.is_live:
             self._theta.saw(view.run)
-            self._display.show(live_view(self._look(view, tally)))
+            look = live_view(self._look(view, tally))
+            self._display.show(look, left=[printable(self._headline, LINE_LENGTH)])
         elif now - self._last_line > QUIET_SECONDS:
-            speed = self._pace.told(goal_of(view, tally.games))
+            speed = pace(self._games.per_second, goal_of(view, tally.games))
             builds = Builds.from_json(view.run.builds)
             made = f"; {building(builds)}" if builds.iterations else ""
             self._say(_headline(view, tally, f", {speed}" if speed else "") + made)
@@ -158,7 +139,7 @@ class Progress:
         return Look(
             headline=self._headline,
             goal=goal,
-            pace=self._pace.told(goal) or "time left not known yet",
+            pace=pace(self._games.per_second, goal) or "time left not known yet",
             open=view.open,
             builds=Builds.from_json(view.run.builds),
             result=self._result,

@@ -221,7 +221,7 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[games]\niterations_in_flight = 0\n", "too small"),
         ("[games]\nplies = 0\n", "plies = 0 is too small"),
         ("[games]\nbook = 5\n", "book = 5 is not a text"),
-        ("[games]\nchess960 = true\n", "the built-in book has no positions of Chess960; name a"),
+        ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
         ("[games]\nscale = 'fps'\n", 'scale = "fps" is not known; use one of "none", "nps"'),
         ("[games]\nscale = 'nps'\n", "config.toml:1: [games] target_nps is missing"),
         ("[games]\ntarget_nps = 5\n", 'target_nps goes with scale = "nps" only'),

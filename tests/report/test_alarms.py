@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import Stage, result_of, stage
+from builders import LEASE, Stage, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.store import BatchResult, Store
@@ -50,7 +51,9 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.NO_WORKER: lambda it, sql: sql(
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: None,
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
+        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=1.0)
+    ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),
         sql("UPDATE spsa_run SET created_at = :then", then="2020-01-01 00:00:00.000"),
@@ -173,7 +176,7 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     found = history(store, staged.now())
     bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
     (alarm,) = of_history(replace(found, validations=(bad,)))
-    assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
+    assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
 
 
 def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:
