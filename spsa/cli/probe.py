@@ -60,7 +60,8 @@ def probe(
     Ends with 1 if a parameter is dead or fails.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    with working("checking params.toml against the engine"):
+        space = checked_space(found)
     wanted = _wanted(space, only)
     work = found.path.resolve().parent / WORK
     work.mkdir(exist_ok=True)
