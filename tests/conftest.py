@@ -48,6 +48,15 @@ def pytest_configure() -> None:
     _be_patient()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `long` what `long_on(database)` leaves to `make test-all`."""
+    for item in items:
+        names = [mark.args[0] for mark in item.iter_markers("long_on")]
+        if any(name in item.name for name in names):
+            item.add_marker(pytest.mark.long)
+
+
 def _be_patient() -> None:
     """Let hypothesis judge what is true of an example, and not how long a busy machine took."""
     settings.register_profile(

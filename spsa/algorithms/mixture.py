@@ -60,6 +60,7 @@ from spsa.algorithms.rule import (
     RuleUpdate,
     State,
     Vector,
+    along,
     signs,
     total,
 )
@@ -152,12 +153,6 @@ def _mean(weight: Vector, of: Vector) -> Vector:
     return mean
 
 
-def _along(one: Vector, other: Vector) -> Vector:
-    """The inner products of the last axes, which are kept with length 1; makes no product array."""
-    found: Vector = np.einsum("...i,...i->...", one, other)[..., None]
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
 class Mixture:
     problem: Problem
@@ -200,7 +195,7 @@ class Mixture:
         """c_k of the next perturbation, shape (1,)."""
         moving = bank.weight(of=HYPOTHESES.deviation)
         apart = bank.mean - bank.theta[..., None, :]
-        squares = total(bank.variance) + _along(apart, apart)
+        squares = total(bank.variance) + along(apart, apart)
         square = (moving * squares).sum(axis=-2) - total(_mean(moving, apart) ** 2)
         mean_square = np.maximum(square, 0.0) / apart.shape[-1]
         width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
@@ -214,9 +209,9 @@ class Mixture:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
         noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # avoids 0/0 without games
         played, steep = outcome.difference[..., None, :], pairs * self.per_step  # product: B A_j
-        predicted = steep * _along(played, bank.mean - centre)
+        predicted = steep * along(played, bank.mean - centre)
         reach = played * bank.variance
-        certain = noise + steep**2 * _along(played, reach)
+        certain = noise + steep**2 * along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
         learned = Bank(
@@ -241,6 +236,7 @@ class Mixture:
         """The filters in another space; doubt changes their weights, but does not move the best.
 
         With a doubt, the filters that hold the start for the best hold the present theta for it.
+        They get their prior part of their H again: the games judged the old start, not theta.
         """
         prior = self.start()
         bank = Bank(
@@ -259,7 +255,14 @@ class Mixture:
         best = carry.positions(state.best)[..., None, :]
         less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
         near = best + less * (bank.mean - best)
-        bank = replace(bank, mean=np.where(moving, near, bank.theta[..., None, :]))
+        of_elo = bank.log_weight.reshape(*bank.log_weight.shape[:-2], len(_ELO), -1) * _THETA
+        every = np.logaddexp.reduce(of_elo[..., :-1], axis=-1) + log(_SETTLED / (1 - _SETTLED))
+        settled = np.repeat(every / _THETA, of_elo.shape[-1], axis=-1)[..., None]
+        bank = replace(
+            bank,
+            mean=np.where(moving, near, bank.theta[..., None, :]),
+            log_weight=np.where(moving, bank.log_weight, settled),
+        )
         return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 
     def dump(self, state: State) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
-from spsa.master.start import Prepared, reopened, signer
+from spsa.master.new_run import Prepared
+from spsa.master.start import reopened, signer
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
 from spsa.report.progress import Progress, steps_of
@@ -156,7 +157,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         try:
             project_theta(params, run.theta)
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-            echo(f"theta is not written for now: {error}", err=True)
+            echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
 
     with progress_of(store, prepared.run, held.console) as progress:
         project(store.run(name))

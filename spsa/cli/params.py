@@ -22,8 +22,8 @@ from spsa.db.store import Run, open_store
 from spsa.errors import InvalidInput
 from spsa.history.steering import Addition, Edit, change_space
 from spsa.live_display import working
-from spsa.master.delivery_setup import addition_of
-from spsa.master.start import checked_space, tuning_of
+from spsa.master.session import tuning_of
+from spsa.master.start import addition_of, checked_space
 from spsa.output import echo, echo_json, echo_raw
 from spsa.report.events import leaves
 from spsa.report.plan import space_table

@@ -16,7 +16,7 @@ from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.lifecycle import Purpose
 from spsa.live_display import working
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.history import worker_parts
 from spsa.report.machines import MachineReport, machine_reports
@@ -257,4 +257,4 @@ def _repair(config: Config, store: Store, run: Run) -> None:
             project_theta(path, now)
             echo(f"{path} has theta without them now", err=True)
     except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-        echo(f"theta is not written for now: {error}", err=True)
+        echo(f"cannot write theta to params.toml, the next `run` will: {error}", err=True)

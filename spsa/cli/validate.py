@@ -33,9 +33,10 @@ def _sprt(
     return given
 
 
-def _also(
+def limit(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> TimeControl | None:
+    """The value of an option that is a time control."""
     try:
         return None if text is None else TimeControl.parse(text)
     except ValueError:
@@ -78,7 +79,7 @@ def _also(
 )
 @click.option(
     "--also",
-    callback=_also,
+    callback=limit,
     metavar="TIMECONTROL",
     help="Then play the same under another time control, as 60+0.6 or nodes=50000.",
 )

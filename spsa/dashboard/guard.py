@@ -91,7 +91,7 @@ class Guard:
         if self._token is None:
             if is_loopback(request.url.hostname or ""):
                 return None
-            return JSONResponse({"error": "this dashboard is asked by a loopback name only"}, 421)
+            return JSONResponse({"error": "this dashboard answers only under a loopback name"}, 421)
         path = request.url.path
         if path.startswith(_OPEN) or self._token.opens(request):
             return None

@@ -42,10 +42,20 @@ def _of_runs(runs: Sequence[RunOverview]) -> Iterator[Family]:
             for status in RunStatus
         ],
     )
-    yield "spsa_run_iterations_applied", "gauge", "Results that theta holds.", each("applied")
-    yield "spsa_run_iterations_planned", "gauge", "Iterations to apply.", each("max_iterations")
+    yield (
+        "spsa_run_iterations_applied",
+        "gauge",
+        "Iterations whose results were applied to theta.",
+        each("applied"),
+    )
+    yield (
+        "spsa_run_iterations_planned",
+        "gauge",
+        "Iterations that the run is planned to apply.",
+        each("max_iterations"),
+    )
     yield "spsa_run_slots", "gauge", "Slots that play for a run now.", each("slots")
-    yield "spsa_run_has_master", "gauge", "1 while a master moves the run.", each("has_master")
+    yield "spsa_run_has_master", "gauge", "1 while a master runs it.", each("has_master")
 
 
 def _of_statuses(statuses: Sequence[Status]) -> Iterator[Family]:
@@ -68,13 +78,13 @@ def _of_statuses(statuses: Sequence[Status]) -> Iterator[Family]:
     yield (
         "spsa_run_seconds_left",
         "gauge",
-        "Seconds until the run has its games, at that speed.",
+        "Seconds until the run ends at its present speed.",
         each([s.seconds_left for s in statuses]),
     )
     yield (
         "spsa_run_alarms",
         "gauge",
-        "How many things of a kind are wrong with a run.",
+        "Alarms of each kind.",
         [
             ({"run": s.run.name, "kind": str(kind)}, float(sum(a.kind is kind for a in s.alarms)))
             for s in statuses
@@ -109,7 +119,7 @@ def _of_workers(fleet: Sequence[FleetMember]) -> Iterator[Family]:
     yield (
         "spsa_worker_seconds_since_seen",
         "gauge",
-        "Seconds since a worker was heard of.",
+        "Seconds since a worker last called the database.",
         each([one.seconds_since_seen for one in workers]),
     )
     yield "spsa_worker_slots", "gauge", "Slots.", each([one.concurrency for one in workers])
@@ -124,7 +134,7 @@ def _of_workers(fleet: Sequence[FleetMember]) -> Iterator[Family]:
     yield (
         "spsa_worker_nodes_per_second",
         "gauge",
-        "Nodes a second of one engine, as measured at its start.",
+        "Nodes a second of one engine, as last reported.",
         each([one.nps for one in workers]),
     )
     yield (

@@ -112,6 +112,8 @@ def _parts(
             _count_of(has_voids).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
             func.sum(OWN_VOID_GAMES).label("void_games"),
+            func.min(batches.c.scale).label("least_scale"),
+            func.max(batches.c.scale).label("most_scale"),
             *_sums(batches, (*COUNTS, "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
@@ -190,6 +192,8 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+        least_scale=row.least_scale,
+        most_scale=row.most_scale,
     )
 
 

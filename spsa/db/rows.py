@@ -41,6 +41,7 @@ class Claim:
     seed: int
     plus: Engine
     minus: Engine
+    variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
     terms: GameSettings
     lease_seconds: float
 
@@ -252,6 +253,7 @@ class WorkerRow:
     cores: int
     concurrency: int
     nps: float | None
+    scale: float | None
     version: str
     confinement: str | None
     seconds_since_seen: float

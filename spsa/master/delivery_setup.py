@@ -7,10 +7,14 @@ this machine.
 """
 
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spsa.builds.artifacts import FILES, MOST_BYTES, publish, verify
 from spsa.builds.builder import (
     Builder,
     BuildSettings,
@@ -18,27 +22,21 @@ from spsa.builds.builder import (
     Pinned,
     SmokeTimeouts,
     adopt,
-    declared,
     pin,
     resume,
 )
-from spsa.builds.sources import render
+from spsa.builds.requirements import lacking, provided
 from spsa.config import (
     Config,
     DeliveryKind,
     Distribution,
-    check_against_engine,
-    check_against_source,
     read_sources,
-    readable_params,
 )
-from spsa.config.section import suggestion
-from spsa.core.params import Parameter, Space
-from spsa.db.store import Run
+from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
-from spsa.history.steering import Addition
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
-from spsa.master.session import RunSettings
+from spsa.openings import builtin_book
+from spsa.security.files import content
 
 MOST_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -49,10 +47,16 @@ WORK = ".tuning"
 
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
+    require = {"require": list(config.require)}
     if config.delivery.kind is DeliveryKind.UCI:
-        return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
+        return {
+            "kind": DeliveryKind.UCI.value,
+            "engine": str(config.delivery.engine),
+            **require,
+        }
     build = config.build
     return {
+        **require,
         "kind": DeliveryKind.BUILD.value,
         "constants_file": build.constants_file,
         "command": list(build.command),
@@ -60,6 +64,7 @@ def delivery_settings(config: Config) -> dict[str, Any]:
         "binary": build.binary,
         "flags": list(build.flags),
         "target": build.target,
+        "levels": list(build.levels),
     }
 
 
@@ -100,18 +105,16 @@ def delivery_of(
             arguments=config.terms.engine_arguments,
             first_search=FirstSearch.of(config.terms.time_control),
         )
-        return UciDelivery(space, engine, keep_bytes), ()
-    pinned, notes = _pinned(config, wanted, source_sha256)
-    builder = Builder(
-        pinned,
-        _build_settings(config, wanted),
-        _work(config),
-        config.build.engines_path,
-        os.environ,
-    )
+        return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
+    _refuse_untestable(config, wanted.get("levels", ()))
+    pinned, notes = pinned_source(config, wanted, source_sha256)
+    builders = _builders(config, wanted, pinned)
+    lowest = next(iter(builders))
     delivery = BuildDelivery(
         space=space,
-        builder=builder,
+        builder=builders.pop(lowest),
+        higher=dict(reversed(builders.items())),
+        require=tuple(wanted.get("require", ())),
         source_sha256=pinned.sha256,
         sources=read_sources(space, pinned.crate, wanted["constants_file"]),
         constants_file=wanted["constants_file"],
@@ -120,7 +123,39 @@ def delivery_of(
     return delivery, notes
 
 
-def _pinned(
+@contextmanager
+def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
+    """A delivery whose engines are in a folder of their own, which is removed at the end."""
+    work = _work(config)
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
+        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        yield delivery_of(own, space, delivery_settings(own), None)[0]
+
+
+def shared_files(config: Config) -> dict[str, bytes]:
+    """Make the book and the side files of a new run available where its binaries will be.
+
+    Those for the database are returned by their hashes; others are copied to `engines_path`.
+
+    Raises:
+        TuningError: a file is gone, or has changed since config.toml was read.
+    """
+    terms = config.terms
+    wanted = {file.sha256: Path(file.path) for file in terms.engine_files.values()}
+    if builtin_book(terms.book.name) is None:
+        wanted[terms.book.sha256] = Path(terms.book.name)
+    contents = {}
+    for sha256, path in wanted.items():
+        verify(path.resolve(), sha256)
+        if config.build.distribute is Distribution.DATABASE:
+            contents[sha256] = content(path, MOST_BYTES)
+        else:
+            publish(path.resolve(), config.build.engines_path / FILES, sha256)
+    return contents
+
+
+def pinned_source(
     config: Config, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
@@ -142,98 +177,50 @@ def _pinned(
     )
 
 
+def _refuse_untestable(config: Config, levels: Sequence[str]) -> None:
+    """Refuse levels that this machine does not have: it tests what it builds."""
+    here = provided()
+    if missing := lacking(levels, here):
+        found = f"this machine, which tests the binaries, has only {', '.join(here)}"
+        remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
+        name = "build.levels"
+        fault = Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)
+        raise InvalidInput([fault])
+
+
+def _builders(config: Config, wanted: Mapping[str, Any], pinned: Pinned) -> dict[str, Builder]:
+    """A builder for each level, the lowest first; one of no level where none is named."""
+    engines, work = config.build.engines_path, _work(config)
+    return {
+        level: Builder(
+            pinned, _build_settings(config, wanted, level), work / level, engines, os.environ
+        )
+        for level in wanted.get("levels") or [""]
+    }
+
+
 def _work(config: Config) -> Path:
     return config.path.resolve().parent / WORK
 
 
-def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
+def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
-        command=tuple(wanted.get("command", ())),
+        command=tuple(word.replace("{level}", level) for word in wanted.get("command", ())),
+        level=level or None,
         package=wanted.get("package"),
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],
         timeout=config.build.timeout,
-        bench=config.build.bench,
+        bench=True if len(wanted.get("levels", ())) > 1 else config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.terms.time_control),
+        options=config.terms.engine_options,
     )
 
 
 def usual_builds() -> int:
     """How many iterations this machine builds at a time by default."""
     return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)
-
-
-def addition_of(config: Config, run: Run, name: str) -> Addition:
-    """The parameter `name` of params.toml, checked against the engine of a run that lacks it.
-
-    Raises:
-        InvalidInput: the file is wrong, or the parameter does not fit the engine, or its value is
-            not the one that the engine has played with so far.
-        NothingToDo: the run has this parameter.
-    """
-    file, faults = readable_params(config)
-    if faults:
-        raise InvalidInput(faults)
-    found = {p.name: p for p in file.parameters}
-    if name not in found:
-        raise _missing(config, name, found.keys() - run.theta.keys())
-    names = {*run.theta, name}
-    naming = (c for c in file.constraints if name in {c.less, c.greater} <= names)
-    addition, space = Addition(found[name], tuple(naming)), Space.from_json(run.space)
-    after = addition.on(run, space)
-    wanted = RunSettings.from_json(run.settings, run.terms).delivery
-    if wanted["kind"] == DeliveryKind.UCI:
-        faults = _option_faults(config, run, Path(wanted["engine"]), after, found[name])
-    else:
-        faults = _constant_faults(config, run, wanted, space, after)
-    if faults:
-        raise InvalidInput(faults)
-    return addition
-
-
-def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
-    remedy = suggestion(name, new) if new else "write its table: value, min, max, step"
-    file = str(config.params_path)
-    return InvalidInput([Fault(file=file, line=None, name=name, found="is missing", remedy=remedy)])
-
-
-def _option_faults(
-    config: Config, run: Run, engine: Path, after: Space, new: Parameter
-) -> tuple[Fault, ...]:
-    declarations = declared(engine, arguments=run.terms.engine_arguments)
-    if faults := check_against_engine(after, declarations, config):
-        return faults
-    set_by_run = {name.lower(): value for name, value in run.terms.engine_options.items()}
-    option = new.option.lower()
-    own = set_by_run.get(option, str(declarations.by_name[option].default))
-    if str(new.to_engine(new.value)) == own:
-        return ()
-    return (_other_value(config, new, f"the games so far were played with {new.option} = {own}"),)
-
-
-def _constant_faults(
-    config: Config, run: Run, wanted: Mapping[str, Any], before: Space, after: Space
-) -> tuple[Fault, ...]:
-    pinned, _ = _pinned(config, wanted, run.source_sha256)
-    constants, new = wanted["constants_file"], after.parameters[-1]
-    texts = read_sources(after, pinned.crate, constants)
-    if faults := check_against_source(after, texts, constants, str(config.params_path)):
-        return faults
-    values = {p.name: p.nearest(p.value) for p in after.parameters}
-    if render(after, values, texts, constants) == render(before, values, texts, constants):
-        return ()
-    return (_other_value(config, new, "the source of the run has another one"),)
-
-
-def _other_value(config: Config, new: Parameter, found: str) -> Fault:
-    return Fault(
-        file=str(config.params_path),
-        line=new.line,
-        name=new.name,
-        found=f"value is {new.value:g}; {found}",
-        remedy="write that value, or start another run with `spsa-master fork`",
-    )

@@ -28,12 +28,14 @@ class AlarmKind(StrEnum):
     DIVERGING = "diverging"
     WORSE = "worse"
     ONE_SIDED = "one_sided"
+    DRAWS = "draws"
     TIME_LOSSES = "time_losses"
     VOID_GAMES = "void_games"
     WORKER_RESULTS = "worker_results"
     WORKER_VOIDS = "worker_voids"
     WORKER_TIME_LOSSES = "worker_time_losses"
     WORKER_SPEED = "worker_speed"
+    WORKER_SCALE = "worker_scale"
     DISK = "disk"
 
 

@@ -6,19 +6,20 @@ A level is set so that a sound run raises no alarm by chance in 99 of 100 cases 
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import fsum
+from math import fsum, sqrt
 from pathlib import Path
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.params import Space
-from spsa.core.scoring import score
+from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.openings import UNBALANCED
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, alarm_of
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
@@ -32,9 +33,11 @@ RECENT = 30
 _FEWEST_SAME = 10
 _FEWEST_GAMES = 20
 _ONE_SIDED = 0.9
+_FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
 _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
+_SCALES_APART = 1.2
 
 _FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 _MOST_EVENTS = 100_000
@@ -52,6 +55,7 @@ def with_alarms(store: Store, status: Status) -> Status:
         *_of_parameters(status, recent),
         *_of_noise(status),
         *_of_results(status.run.name, recent),
+        *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_faults(status),
         *_told_by_the_master(store, status.run),
     )
@@ -62,7 +66,7 @@ def _of_run(status: Status, age_seconds: float) -> Iterator[Alarm]:
     run = status.run
     if run.status is RunStatus.PAUSED:
         reason = f"it is paused: {run.reason}" if run.reason else "it is paused"
-        yield _alarm(AlarmKind.PAUSED, run.name, reason, "`spsa-master resume` goes on")
+        yield _alarm(AlarmKind.PAUSED, run.name, reason, "continue it with `spsa-master resume`")
     elif run.status is RunStatus.RUNNING:
         yield from _of_standstill(status, age_seconds)
 
@@ -159,6 +163,20 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
 
 
+def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
+    """Draws that are clearly more than 90% of the recent games."""
+    if recent.games < _FEWEST_DRAWN:
+        return
+    by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / recent.games)
+    if recent.draws / recent.games > _DRAWN + by_chance:
+        kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
+        if run.terms.book.name == UNBALANCED:
+            kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
+        found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
+        advice = f"{kind} would teach more: `spsa-master fork` with {book}"
+        yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
+
+
 def _is_one_sided(iteration: Iteration) -> bool:
     return not 1 - _ONE_SIDED <= score(iteration.tally) <= _ONE_SIDED
 
@@ -184,7 +202,7 @@ def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
         yield _alarm(AlarmKind.VOID_GAMES, worker.name, found, advice)
     if _too_many(worker.time_losses, worker.games):
         found = f"{worker.time_losses} of {worker.games} games were lost on time"
-        advice = "fewer slots on that machine, or a larger margin of the time control"
+        advice = "start fewer slots on that machine (-c), or raise the margin of [time_control]"
         yield _alarm(AlarmKind.TIME_LOSSES, worker.name, found, advice)
 
 
@@ -243,6 +261,7 @@ def of_history(history: RunHistory) -> tuple[Alarm, ...]:
         *_of_divergence(history),
         *_of_validations(history),
         *of_machines(history.machines),
+        *_of_scales(history),
     )
 
 
@@ -261,6 +280,18 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
             found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
             advice="start again with smaller gains or steps",
         )
+
+
+def _of_scales(history: RunHistory) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in history.workers:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
 
 
 def _size(steps: Vector) -> float:

@@ -113,9 +113,9 @@ def of_machines(reports: Sequence[MachineReport]) -> Iterator[Alarm]:
     for report in reports:
         for one in report.findings:
             advice = (
-                "fewer slots on that machine, if its cores are shared"
+                "start fewer slots on that machine (-c) if other programs use its cores"
                 if one.kind is AlarmKind.WORKER_SPEED
-                else "`spsa-master purge --suggested` takes its results out"
+                else "`spsa-master purge --suggested` removes its results"
             )
             yield Alarm(kind=one.kind, subject=report.machine, found=one.text, advice=advice)
 

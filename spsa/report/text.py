@@ -68,6 +68,8 @@ def headlines(status: Status) -> Iterator[str]:
     )
     if run.reason:
         yield f"  because: {run.reason}"
+    if status.prior:
+        yield f"  {status.prior}"
     yield f"  {_strength(status)}"
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
@@ -86,7 +88,7 @@ def headlines(status: Status) -> Iterator[str]:
     if status.noted + status.purged.emptied < run.applied:
         yield (
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
-            "the run was begun by a program that kept none"
+            "an older version of this program started the run"
         )
     if _is_unsure(status):
         yield (

@@ -68,6 +68,7 @@ def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
             Column("seen"),
             Column("games"),
             Column("void", 2),
+            Column("scale", 3),
             Column("failed batches", 1),
             Column("state", is_number=False),
         ),
@@ -80,6 +81,7 @@ def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
             f"{duration(worker.seconds_since_seen)} ago",
             str(worker.games),
             unless_zero(worker.void_games),
+            "" if worker.scale is None else f"{worker.scale:.3g}",
             unless_zero(member.failed_batches),
             member.state,
         )
@@ -98,6 +100,7 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             Column("plus against minus, Elo ± 95%", 1),
             Column("games an hour a slot", 1),
             Column("knps", 2),
+            Column("scale", 2),
             Column("void", 3),
             Column("time losses", 3),
         ),
@@ -112,10 +115,19 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             elo_text(share.tally),
             "" if per_hour is None else f"{per_hour:,.0f}",
             "" if speed is None else f"{speed / 1000:.0f}",
+            scale_text(share),
             unless_zero(share.void_games),
             unless_zero(share.time_losses),
         )
     return table
+
+
+def scale_text(share: WorkerShare) -> str:
+    """By what a worker multiplied times; empty where all played by the times of the run."""
+    least, most = share.least_scale, share.most_scale
+    if least == most == 1.0:
+        return ""
+    return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
 
 
 _BY = {

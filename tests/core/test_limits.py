@@ -95,7 +95,7 @@ def write(engine, table, column, value):
 
 @pytest.mark.parametrize(("table", "column", "value"), [*wrong_numbers(), *wrong_texts()])
 def test_the_database_refuses_what_lies_outside(limited, table, column, value):
-    if limited.dialect.name == "sqlite" and value != value and column == "nps":
+    if limited.dialect.name == "sqlite" and value != value and table == "spsa_worker":
         assert write(limited, table, column, value) is None  # SQLite knows no NaN, and NULL may be
         return
     # a count alone never agrees with the others of its batch, which is seen before or after

@@ -45,6 +45,7 @@ def finished(tuner: Tuner, machines: tuple[str, ...], name: str) -> Run:
 
 
 @pytest.mark.slow
+@pytest.mark.long_on("sqlite")
 def test_a_run_with_one_bad_machine_ends_as_if_it_were_not_there(
     tmp_path: Path, database_url: str
 ) -> None:

@@ -34,6 +34,7 @@ def tuner(tmp_path: Path, database_url: str) -> Iterator[Tuner]:
 
 
 @pytest.mark.slow
+@pytest.mark.long_on("sqlite")
 def test_a_machine_is_purged_from_a_run_that_goes_on(tuner: Tuner, sql: Shell) -> None:
     master = tuner.master()
     tuner.wait_for_tables()

@@ -38,6 +38,7 @@ def prepared(folder: Path, url: str) -> Tuner:
 
 
 @pytest.mark.slow
+@pytest.mark.long_on("postgresql")
 def test_a_planted_sick_machine_is_found_set_aside_and_purged(
     tmp_path: Path, database_url: str
 ) -> None:

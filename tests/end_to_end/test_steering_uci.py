@@ -13,7 +13,7 @@ from tuner import Tuner
 from spsa.db.store import open_store
 from spsa.lifecycle import Purpose
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.long_on("postgresql")]
 
 BACKGROUND = """
 [validation]

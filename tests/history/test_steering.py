@@ -13,7 +13,7 @@ from spsa.history.doctor.theta import changes
 from spsa.history.purge import carry_out, plan, theta_at
 from spsa.history.steering import Addition, Edit, change_space, plan_change
 from spsa.lifecycle import RunStatus
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.report.history import history
 from spsa.report.named_theta import named_theta
 

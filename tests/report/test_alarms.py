@@ -78,7 +78,8 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
 def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
     """An iteration of one batch in which margin is perturbed, with this result."""
     values = {"plus_parameters": {**THETA, "margin": 220.0}, "minus_parameters": dict(THETA)}
-    staged.open(target_games=20, batch_games=20, **{"base_parameters": THETA} | values | over)
+    usual = {"base_parameters": THETA, "target_games": 20, "batch_games": 20}
+    staged.open(**usual | values | over)
     claim = staged.claim(f"c{staged.now().applied}")
     assert claim is not None
     staged.store.report(claim, result or result_of(claim))
@@ -102,6 +103,17 @@ def test_results_that_are_too_one_sided(staged: Stage) -> None:
     assert str(found).startswith("first: plus scored 95% of 20 games of iteration 1, and was")
     whole(staged, BatchResult(tally=Tally(0, 14, 6, (4, 6, 0, 0, 0))))
     assert "iteration 1" in alarms(staged)[AlarmKind.ONE_SIDED].found, "15% is none"
+
+
+def test_draws_that_teach_little(staged: Stage) -> None:
+    """188 of 200 games are not significantly more than 90%, 380 of 400 are."""
+    for draws in (188, 192):
+        pairs, decided = draws // 2, 100 - draws // 2
+        tally = Tally(decided, decided, draws, (0, 0, pairs + decided, 0, 0))
+        whole(staged, BatchResult(tally=tally), target_games=200, batch_games=200)
+        assert (AlarmKind.DRAWS in alarms(staged)) == (draws == 192)
+    found = alarms(staged)[AlarmKind.DRAWS]
+    assert found.advice.startswith("an unbalanced book would teach more: ")
 
 
 def test_void_games_and_time_losses(staged: Stage) -> None:
@@ -190,6 +202,17 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
     (alarm,) = of_history(replace(found, validations=(bad,)))
     assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
+
+
+def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:
+    """One batch was played at the times of the run, one at 1.3 times as much."""
+    run = tuned(sqlite_store, SPACE, 2).now()
+    assert of_history(history(sqlite_store, run)) == ()
+    sql("UPDATE spsa_batch SET scale = 1.3 WHERE iteration_id = 1")
+    found = history(sqlite_store, run)
+    assert (found.workers[0].least_scale, found.workers[0].most_scale) == (1.0, 1.3)
+    (alarm,) = of_history(found)
+    assert str(alarm).startswith("machine-1: its scale was 1 to 1.3; look for other work")
 
 
 def test_steps_that_grow(store: Store) -> None:

@@ -20,6 +20,7 @@ from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
+from spsa.openings.book import OpeningBook, load
 from spsa.text import NAME_LENGTH
 from worker import cli, serve
 from worker.batches.service import Service
@@ -28,7 +29,6 @@ from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.replay import place_of
 from worker.runner.clock import game_clock
-from worker.runner.openings import OpeningBook, load
 from worker.runner.position import Position
 from worker.uci.engine import UciTimeouts
 

@@ -20,9 +20,9 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.core.scoring import Tally
+from spsa.openings.positions import Opening
 from worker.runner.count import Speeds
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import Opening
 from worker.runner.pool import (
     Event,
     Job,
@@ -179,7 +179,7 @@ def test_stopping_breaks_off_the_game_and_ends_its_engines(
     pool.stop("job")
     assert until_the_end(pool) == [JobStopped("job")]
     assert not children()
-    assert not alive(int(child.read_text()))
+    wait_until(lambda: not alive(int(child.read_text())))
 
 
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spsa.cli.common import config_option, database_option, settings
-from spsa.cli.plan import Assumed, assumption_options, known
+from spsa.cli.common import (
+    Assumed,
+    assumption_options,
+    config_option,
+    database_option,
+    settings,
+)
+from spsa.cli.plan import known
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.lab.planning.precision import alternatives

@@ -39,7 +39,7 @@ _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
 
 def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
-    """A parameter for every option; the spins that are no strength of play are left out."""
+    """A parameter for every option; the spins that are not tunable are left out."""
     taken: set[str] = set()
     found = [_named(one, taken) for one in declarations.by_name.values()]
     active = accumulate(not one.reason for one in found)

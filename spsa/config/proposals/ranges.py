@@ -20,7 +20,7 @@ class Proposed:
     """A parameter as params.toml would have it; `reason` says why it is not proposed, or "".
 
     `keys` are further keys of its table, such as `constant` or `knob`. `left_out` tells a number
-    that is no strength of play from one that a person may still want to tune.
+    that is not tunable from one that a person may still want to tune.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Which numbers of an engine are likely to be worth tuning, from the names of files and constants.
 
-Names are all there is to go by before games are played. A number that is no strength of play, such
+Names are all there is to go by before games are played. A number that is not tunable, such
 as a size or a limit, is recognised by the words of its name.
 """
 
@@ -88,7 +88,7 @@ def rank_of_name(name: str) -> int:
 
 
 def objection_to_name(name: str) -> Objection | None:
-    """Why a constant of this name is no strength of play; None where nothing says so."""
+    """Why a constant of this name is not tunable; None where nothing says so."""
     if _LIMIT.fullmatch("_".join(words(name))):
         return Objection("a limit, by its name")
     weight = any(_WEIGHTS.fullmatch(word) for word in words(name))
@@ -101,7 +101,7 @@ def objection_to_name(name: str) -> Objection | None:
 
 
 def objection_to_number(literal: Literal, *, indexed: bool = False) -> Objection | None:
-    """Why a number as it is written is no strength of play; None where nothing says so.
+    """Why a number as it is written is not tunable; None where nothing says so.
 
     A 0 inside an array most often fills a place that is not used.
     """

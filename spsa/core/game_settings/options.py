@@ -13,6 +13,9 @@ from spsa.core.game_settings.numbers import MOST_OPTION, clamped
 from spsa.errors import EngineFault
 from spsa.text import printable
 
+CHESS960 = "UCI_Chess960"
+"""The option that makes an engine play Chess960, with castling written as king takes rook."""
+
 MOST_DECLARED = 2**24
 """Characters of all options that one engine may declare."""
 
@@ -80,7 +83,7 @@ class Declarations:
     def objection(self, name: str, value: str) -> str | None:
         """Why the engine does not accept `setoption` with this name and value; None if it does."""
         option = self.by_name.get(name.lower())
-        return f"it declares no option {name!r}" if option is None else option.objection(value)
+        return _undeclared(name) if option is None else option.objection(value)
 
     def command(self, name: str, value: str) -> bytes:
         """The `setoption` line; EngineFault("refused option") if the engine does not accept it."""
@@ -91,6 +94,11 @@ class Declarations:
             return f"setoption name {option.name}\n".encode()
         sent = _SWITCH[value.lower()] if option.type == "check" else value
         return f"setoption name {option.name} value {sent}\n".encode()
+
+
+def _undeclared(name: str) -> str:
+    plays = "" if name.lower() != CHESS960.lower() else ", so it does not play Chess960"
+    return f"it declares no option {name!r}{plays}"
 
 
 def _declared(words: Sequence[str]) -> Declared | None:
