@@ -91,7 +91,8 @@ def headlines(status: Status) -> Iterator[str]:
     if _is_unsure(status):
         yield (
             "  supported values have no deviation: theta has left the 2.5 steps within which the "
-            "filters know theirs; larger steps in params.toml give them one"
+            "filters know theirs (larger steps in params.toml give them one), or results miss the "
+            "predictions of every filter twice as far as chance explains"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
