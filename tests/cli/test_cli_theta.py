@@ -250,4 +250,4 @@ def test_the_state_of_another_rule_ends_in_a_sentence(project: Path, fresh: Stag
     fresh.store.release_master_lease(fresh.master)
     done = call(master("run", "--run", "first"), project)
     assert done.returncode == 2
-    assert "spsa cannot use the saved state: unknown: log_weight, " in done.stderr
+    assert "spsa cannot use the saved state: unknown: evidence, " in done.stderr
