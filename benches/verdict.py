@@ -13,10 +13,11 @@ import click
 import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
-from spsa.algorithms.mixture import Bank, Mixture
+from spsa.algorithms.filter_bank import Bank
+from spsa.algorithms.mixture import MOST_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.master.gain import Filters, gain_of
-from spsa.master.verdict import MOST_MISFIT, WORTHWHILE, gained, interval_scale
+from spsa.master.verdict import WORTHWHILE, gained, interval_scale
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)

@@ -56,9 +56,9 @@ class Carry:
         found: Vector = np.where(known, scaled * np.outer(widened, widened), np.diag(prior))
         return found
 
-    def log_weights(self, old: Vector, prior: Vector) -> Vector:
-        """The logarithms of the probabilities of hypotheses, under the same power prior."""
-        return old if self.doubt == 1.0 else prior + (old - prior) / self.doubt**2
+    def evidence(self, old: Vector) -> Vector:
+        """Sums of what each result said, such as log likelihoods, under the same power prior."""
+        return old / self.doubt**2
 
     @property
     def _is_known(self) -> npt.NDArray[np.bool_]:

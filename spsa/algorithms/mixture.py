@@ -7,24 +7,37 @@ sampled stochastic processes"). A hypothesis j is
 
 - H_j: one step from the best values costs all n parameters together H_j Elo, each h_j = H_j / n;
 - lambda_j: old games count less, because curvatures differ or the best values move;
-- s_j, of the paper's prior: the best values are about one step from the start, or they are the
-  start, so that an engine that is tuned already is left alone.
+- s_j, of the paper's prior: the best values are about one step from the start; or three, where a
+  step costs at least 10 Elo; or they are the start, so that a tuned engine is left alone.
 
 With everything in steps, W = wins - losses over B pairs played between y + x and y - x, and w of
-one pair of variance tau^2:
+one pair of variance tau^2, the result K says
 
-    A_j   = 2 x h_j ln 10 / 200                    2 x / sigma_j^2 of the paper's (6)
-    nu_j  = W - B sum A_j (mu_j - y)               what it did not predict
-    S_j   = B tau^2 + B^2 sum A_j^2 v_j
-    l_j  -= nu_j^2 / (2 B tau^2)
-    mu_j += B A_j v_j nu_j / S_j
-    v_j  -= (1 - lambda_j) (B A_j v_j)^2 / S_j
-    best  = sum p_j h_j mu_j / sum p_j h_j,        p = softmax(l / 2)
+    A_j    = 2 x h_j ln 10 / 200                   2 x / sigma_j^2 of the paper's (6)
+    nu_j   = W - B sum A_j (mu_j - y)              what it did not predict
+    S_j    = B tau^2 + B^2 sum A_j^2 v_j
+    chi_j += nu_j^2 / (B tau^2)
+    e_j   -= nu_j^2 / (2 S_j) + ln(S_j / (B tau^2)) / 2
+    mu_j  += B A_j v_j nu_j / S_j
+    v_j   -= (1 - lambda_j) (B A_j v_j)^2 / S_j
+
+    phi    = max(1, min_j chi_j / (K + 2))
+    p(s)   = sum q_j exp(e_j) of the filters with this s, normalised; q_j is the prior
+    p_j    = p(s_j) q_j^(1 / sqrt(phi)) exp(-chi_j / (4 phi)), normalised among them
+    best   = sum p_j h_j mu_j / sum p_j h_j
+
+The evidence e_j decides how far the best values are: a filter that knew little beforehand is not
+blamed for what it did not predict. So a few strong results refute that the start is best. It does
+not choose H_j, because filters in a short and steep run are first wrong and then right.
+
+phi is how much further results miss the best filter's predictions than chance explains: the loss is
+no parabola, or no common one. Then no filter is right, and phi keeps the bank from being too sure
+of one (overdispersion: McCullagh & Nelder 1989, "Generalized Linear Models", 4.5). For the same
+reason chi_j counts half.
 
 `best` has the most Elo expected under p: a hypothesis by which a step costs much has more to say.
-theta follows it, by at most one step a result and parameter. The root of the likelihood, l / 2,
-keeps a bank of models that are all somewhat wrong from being too sure of one of them. A W more than
-four deviations from the prediction of the bank counts as one of four.
+theta follows it, by at most one step a result and parameter. A W more than four deviations from the
+prediction of the bank counts as one of four.
 
 The innovation uses the y that was played, so the update is right also for a result that comes late,
 or was played with other values than `ask` gave.
@@ -34,23 +47,25 @@ deviations of the moving filters, at least 1 and at most _WIDEST steps. A wide o
 long as the loss is a parabola at that distance; near the optimum it is not needed, and beyond a
 cliff it misleads.
 
-The deviation of `belief` is that of the filters with s_j > 0 and softmax(l / 8) about theta: under
-softmax(l / 2) the interval covers too little where the curvatures of the parameters differ. There
-is none after theta has moved so far that the prior is refuted: then steps are too small for the
-filters to judge.
+The deviation of `belief` is that of the filters with s_j > 0 under p with exp(-chi_j / (16 phi)),
+about theta: under p itself the interval covers too little where the curvatures of the parameters
+differ. Each v_j counts phi times, and the whole _DOUBT times, because s is a
+guess. There is no interval where the filters cannot judge: if phi is above MOST_MISFIT, or after
+theta has moved so far that steps are too small.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.outcome_elo import reported, tau2
+from spsa.algorithms.filter_bank import HYPOTHESES, INTERVAL, Bank, weighted_mean
+from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
     Belief,
     Method,
@@ -67,90 +82,19 @@ from spsa.algorithms.rule import (
 from spsa.algorithms.state_json import packed, restored, shapes
 from spsa.errors import UnusableState
 
-_ELO = 10.0 ** np.arange(-1.0, 2.75, 0.5)  # H: Elo lost one step away in every parameter
-_MEDIAN_ELO, _SPREAD = 5.0, 1.5  # log-normal prior of H
-_FORGETTING = (0.0, 0.4, 0.9)  # lambda
-_DEVIATION = 1.0  # s_1 of the paper, in steps; 0 where the start is the best
-_SETTLED = 1 / 3  # prior probability of that
 _NARROWEST, _WIDEST = 1.0, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
-_THETA, _INTERVAL = 1 / 2, 1 / 8  # powers of the likelihood
-_FAR = 2.5  # deviations of the prior by which theta may move before that is refuted
+_DOUBT = 1.2  # factor of the deviations
+_LOST = 2.5  # steps by which theta may move before there are no intervals
+MOST_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
-_VERSION = np.array([2.0])  # of the state
+_VERSION = np.array([3.0])  # of the state
 _OLDER = (
     "mixture cannot use the saved state: another version of this program wrote it, with other "
     "filters; finish the run with that version, or start a new one"
 )
-
-
-class Hypotheses(NamedTuple):
-    """Shape (J, 1) each."""
-
-    elo: Vector
-    forgetting: Vector
-    deviation: Vector
-    log_prior: Vector
-
-
-def _hypotheses() -> Hypotheses:
-    kinds = [(lam, _DEVIATION, (1 - _SETTLED) / len(_FORGETTING)) for lam in _FORGETTING]
-    kinds.append((0.0, 0.0, _SETTLED))
-    rows = [(elo, *kind) for elo in _ELO for kind in kinds]
-    elo, forgetting, deviation, share = np.array(rows).T[..., None]
-    log_prior = np.log(share) - 0.5 * (np.log(elo / _MEDIAN_ELO) / _SPREAD) ** 2
-    return Hypotheses(elo, forgetting, deviation, log_prior / _THETA)
-
-
-HYPOTHESES = _hypotheses()
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Bank:
-    """The state: J filters over n parameters, theta, and the moments of w.
-
-    `mean` and `variance` have shape (J, n), `log_weight` (J, 1), `theta` (n,), `squares` and
-    `pairs` (1,).
-    """
-
-    mean: Vector
-    variance: Vector
-    log_weight: Vector
-    theta: Vector
-    squares: Vector
-    pairs: Vector
-
-    @property
-    def tau2(self) -> Vector:
-        """The variance of w of a pair, shape (1,)."""
-        return tau2(self.squares, self.pairs)
-
-    def weight(self, power: float = _THETA, of: Vector | float = 1.0) -> Vector:
-        """The probabilities of the hypotheses times `of`, normalised; shape (J, 1)."""
-        apart = self.log_weight - self.log_weight.max(axis=-2, keepdims=True)
-        likelihood = of * np.exp(power * apart)
-        weight: Vector = likelihood / likelihood.sum(axis=-2, keepdims=True)
-        return weight
-
-    @property
-    def best(self) -> Vector:
-        """The point of most expected Elo, shape (n,); exact where all filters agree."""
-        first = self.mean[..., 0, :]
-        apart = self.mean - first[..., None, :]
-        best: Vector = first + _mean(self.weight(of=HYPOTHESES.elo), apart)
-        return best
-
-    def deviation(self, weight: Vector, about: Vector) -> Vector:
-        """The root mean square distance of the best values from `about`, shape (n,)."""
-        square = self.variance + (self.mean - about[..., None, :]) ** 2
-        return np.sqrt(_mean(weight, square))
-
-
-def _mean(weight: Vector, of: Vector) -> Vector:
-    mean: Vector = np.einsum("...j,...ji->...i", weight[..., 0], of)
-    return mean
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
@@ -171,10 +115,12 @@ class Mixture:
         return Bank(
             mean=np.broadcast_to(start, shape),
             variance=np.broadcast_to(HYPOTHESES.deviation**2, shape),
-            log_weight=np.broadcast_to(HYPOTHESES.log_prior, (*shape[:-1], 1)),
+            surprise=np.zeros((*shape[:-1], 1)),
+            evidence=np.zeros((*shape[:-1], 1)),
             theta=self.problem.inside(self.problem.start),
             squares=none,
             pairs=none,
+            results=none,
         )
 
     def theta(self, state: State) -> Vector:
@@ -182,9 +128,10 @@ class Mixture:
 
     def belief(self, state: State) -> Belief:
         theta = state.theta
-        deviation = state.deviation(state.weight(_INTERVAL, of=HYPOTHESES.deviation), theta)
+        weight = state.weight(INTERVAL, of=HYPOTHESES.deviation > 0.0)
         moved = np.abs(theta - self.problem.start).max(axis=-1, keepdims=True)
-        return Belief(theta, np.where(moved > _FAR * _DEVIATION, np.inf, deviation))
+        unknown = (moved > _LOST) | (state.misfit[..., 0] > MOST_MISFIT)
+        return Belief(theta, np.where(unknown, np.inf, _DOUBT * state.deviation(weight, theta)))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
@@ -196,7 +143,7 @@ class Mixture:
         moving = bank.weight(of=HYPOTHESES.deviation)
         apart = bank.mean - bank.theta[..., None, :]
         squares = total(bank.variance) + along(apart, apart)
-        square = (moving * squares).sum(axis=-2) - total(_mean(moving, apart) ** 2)
+        square = (moving * squares).sum(axis=-2) - total(weighted_mean(moving, apart) ** 2)
         mean_square = np.maximum(square, 0.0) / apart.shape[-1]
         width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
         return width
@@ -217,10 +164,12 @@ class Mixture:
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
             variance=bank.variance - reach**2 * (steep**2 * (1 - HYPOTHESES.forgetting) / certain),
-            log_weight=bank.log_weight - innovation**2 / (2 * noise),
+            surprise=bank.surprise + innovation**2 / noise,
+            evidence=bank.evidence - (innovation**2 / certain + np.log(certain / noise)) / 2,
             theta=bank.theta,
             squares=bank.squares + outcome.squares,
             pairs=bank.pairs + outcome.pairs,
+            results=bank.results + (outcome.pairs > 0.0),
         )
         return self._moved(learned, outcome.pairs > 0.0)
 
@@ -236,16 +185,18 @@ class Mixture:
         """The filters in another space; doubt changes their weights, but does not move the best.
 
         With a doubt, the filters that hold the start for the best hold the present theta for it.
-        They get their prior part of their H again: the games judged the old start, not theta.
+        The distances s_j are from there, so the evidence about those from the old start is gone.
         """
         prior = self.start()
         bank = Bank(
             mean=carry.positions(state.mean),
             variance=carry.variances(state.variance, prior.variance),
-            log_weight=carry.log_weights(state.log_weight, prior.log_weight),
+            surprise=carry.evidence(state.surprise),
+            evidence=carry.evidence(state.evidence),
             theta=self.problem.inside(carry.positions(state.theta)),
             squares=state.squares,
             pairs=state.pairs,
+            results=carry.evidence(state.results),
         )
         if carry.doubt == 1.0:
             return bank
@@ -255,13 +206,10 @@ class Mixture:
         best = carry.positions(state.best)[..., None, :]
         less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
         near = best + less * (bank.mean - best)
-        of_elo = bank.log_weight.reshape(*bank.log_weight.shape[:-2], len(_ELO), -1) * _THETA
-        every = np.logaddexp.reduce(of_elo[..., :-1], axis=-1) + log(_SETTLED / (1 - _SETTLED))
-        settled = np.repeat(every / _THETA, of_elo.shape[-1], axis=-1)[..., None]
         bank = replace(
             bank,
             mean=np.where(moving, near, bank.theta[..., None, :]),
-            log_weight=np.where(moving, bank.log_weight, settled),
+            evidence=np.zeros_like(bank.evidence),
         )
         return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 

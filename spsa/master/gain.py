@@ -16,7 +16,8 @@ from math import log
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.algorithms.mixture import HYPOTHESES, Bank, Mixture
+from spsa.algorithms.filter_bank import HYPOTHESES, Bank
+from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.observing import Observation, Observed
 from spsa.core.scoring import elo, standard_error
 from spsa.db.history_rows import MatchLine
@@ -60,10 +61,9 @@ class Filters:
     def misfit(self, results: int) -> float:
         """The mean squared error of the best filter's predictions, over what chance explains.
 
-        About 1 if the model is right; l_j is minus half of that sum (`spsa.algorithms.mixture`).
+        About 1 if the model is right; chi_j is that sum (`spsa.algorithms.mixture`).
         """
-        found = self.bank.log_weight - HYPOTHESES.log_prior
-        return -2.0 * float(found.max()) / max(1, results)
+        return float(self.bank.surprise.min()) / max(1, results)
 
     def elo_of(self, pairs: float) -> float:
         """Elo that so many more pairs are expected to gain.

@@ -19,6 +19,7 @@ from enum import StrEnum
 import numpy as np
 
 from spsa.algorithms import Vector
+from spsa.algorithms.mixture import MOST_MISFIT
 from spsa.core.params import Space
 from spsa.core.stored_json import as_written
 from spsa.db.store import Run
@@ -31,9 +32,6 @@ WORTHWHILE = 1.0
 
 `[spsa] stop_when` replaces it.
 """
-
-MOST_MISFIT = 2.0
-"""Where the predictions miss by more, the filters are no reason to stop."""
 
 _OF_GAIN = 0.3
 _BELOW, _ABOVE = 1.2, 4.1

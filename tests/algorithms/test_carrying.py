@@ -66,7 +66,7 @@ def test_a_frozen_parameter_stays_and_a_thawed_one_starts_from_the_prior(algorit
     assert back == theta
     was, now = before.estimates(state), thawed.estimates(more)
     assert now.supported["margin"] == pytest.approx(theta["margin"])
-    assert now.supported_sd["margin"] == pytest.approx(rules(SPACE, algorithm).space.step[0], 0.5)
+    assert 0.5 < now.supported_sd["margin"] / before.space.step[0] < 2.0
     assert now.supported_sd["margin"] > was.supported_sd["margin"]
     assert now.supported["ratio"] == pytest.approx(was.supported["ratio"], abs=0.05)
 

@@ -10,7 +10,8 @@ from tuned import space_from, tuned
 
 from benches.verdict import honesty, judged
 from spsa.algorithms import Outcome, Problem, create
-from spsa.algorithms.mixture import Bank, Mixture
+from spsa.algorithms.filter_bank import Bank
+from spsa.algorithms.mixture import Mixture
 from spsa.db.store import Run, Store
 from spsa.errors import IllegalTransition
 from spsa.history.replay import replay

@@ -7,7 +7,7 @@ import pytest
 from builders import new_worker
 from tuned import space_from, tuned, validated
 
-from spsa.algorithms.mixture import Bank
+from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.core.params import Space
 from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
@@ -124,20 +124,23 @@ def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None
 
 def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
     rng = np.random.Generator(np.random.PCG64(1))
-    elo_per_step, log_weight = np.array([[0.5], [2.0]]), np.array([[0.0], [0.7]])
-    mean, variance = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([[0.3, 0.1], [0.2, 0.4]])
-    none = np.zeros(1)
+    count = len(HYPOTHESES.elo)
+    elo_per_step = np.linspace(0.5, 2.0, count)[:, None]
+    mean, variance = rng.normal(size=(count, 2)), rng.uniform(0.1, 0.4, (count, 2))
+    none, even = np.zeros(1), np.zeros((count, 1))
     bank = Bank(
         mean=mean,
         variance=variance,
-        log_weight=log_weight,
+        surprise=even,
+        evidence=even,
         theta=np.zeros(2),
         squares=none,
         pairs=none,
+        results=none,
     )
     path = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0]])
     found = gain_of(bank, elo_per_step, path)
-    which = rng.choice(2, size=200_000, p=bank.weight()[:, 0])
+    which = rng.choice(count, size=200_000, p=bank.weight()[:, 0])
     best = mean[which] + np.sqrt(variance[which]) * rng.normal(size=(len(which), 2))
     for i, theta in enumerate(path):
         gain = np.sum((path[0] - best) ** 2 - (theta - best) ** 2, axis=1)
