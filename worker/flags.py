@@ -78,7 +78,7 @@ def _labels(
     for label in labels:
         if not WORD.fullmatch(label):
             raise click.BadParameter(
-                f"'{printable(label, 80)}' is not a word of at most 40 letters, digits, `.`, `_` "
+                f"'{printable(label, 80)}' is not a word of at most 40 small letters, digits, `.` "
                 "and `-`",
                 param=option,
             )

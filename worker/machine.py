@@ -62,9 +62,9 @@ def room_objection(
     """
     if threads > slots:
         return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
-    if engine_memory is not None and hash_mebibytes * _MIB > 2 * engine_memory:
+    if engine_memory is not None and hash_mebibytes * _MIB >= 2 * engine_memory:
         return (
-            f"Hash = {hash_mebibytes // 2} is more than the {engine_memory // _MIB} MiB that an "
+            f"Hash = {hash_mebibytes // 2} takes all of the {engine_memory // _MIB} MiB that an "
             "engine may have here: lower Hash or -c, or raise --engine-memory"
         )
     games, installed = slots // threads, memory()

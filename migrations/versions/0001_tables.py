@@ -13,23 +13,25 @@ Json = sa.JSON(none_as_null=True)
 Utc = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 
 VIEWS = {
-    "spsa_playable": """
-SELECT i.id, i.status, i.run_id, i.requires, r.name AS run, r.priority, r.share
+    "spsa_open": """
+SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+       r.name AS run, r.priority, r.share,
+       (r.status = 'running'
+        OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.status IN ('pending', 'in_progress')
-   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
 """,
     "spsa_suited": """
-SELECT i.id AS iteration_id, w.id AS worker_id, w.host AS machine, w.last_seen_at
-  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id CROSS JOIN spsa_worker w
- WHERE i.status IN ('pending', 'in_progress')
-   AND NOT EXISTS (SELECT 1 FROM json_each(i.requires) AS q
-                    WHERE NOT EXISTS (SELECT 1 FROM json_each(w.provides) AS h WHERE h.key = q.key))
+SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
+       w.id AS worker_id, w.host AS machine, w.last_seen_at
+  FROM spsa_open o CROSS JOIN spsa_worker w
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
    AND (w.only_runs IS NULL
-        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = r.name))
-   AND NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = r.name)
+        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
+   AND (w.not_runs IS NULL
+        OR NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = o.run))
    AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
-                      AND (a.sha256 IS NULL OR a.sha256 IN (i.plus_sha256, i.minus_sha256)))
+                      AND (a.sha256 IS NULL OR a.sha256 IN (o.plus_sha256, o.minus_sha256)))
 """,
     "spsa_miscounted": """
 SELECT i.id AS iteration_id
@@ -301,7 +303,7 @@ def upgrade() -> None:
         sa.Column("struck_games", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_purges", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_changes", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("requires", Json, nullable=True),
+        sa.Column("requires", sa.Text(), nullable=True),
         sa.Column("variants", Json, nullable=True),
         sa.Column("match_number", sa.Integer(), nullable=True),
         sa.Column("compared", Json, nullable=True),
@@ -446,7 +448,7 @@ def upgrade() -> None:
         ),
         sa.Column("last_seen_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.Column("confinement", sa.Text(), nullable=True),
-        sa.Column("provides", Json, nullable=True),
+        sa.Column("provides", sa.Text(), nullable=True),
         sa.Column("only_runs", Json, nullable=True),
         sa.Column("not_runs", Json, nullable=True),
         sa.Column("batches", sa.BigInteger(), server_default="0", nullable=False),

@@ -30,8 +30,8 @@ MACHINE_WORDS = frozenset(
 )
 """The words that say what a machine is; a label may be any other word."""
 
-WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", re.ASCII)
-"""A word; all words of a machine are printed on one line."""
+WORD = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
+"""A word; capitals and `_` are left out because the database compares words by LIKE."""
 
 # what rustc calls a feature that the kernel calls otherwise
 _KERNEL_NAMES = {

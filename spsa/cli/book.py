@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,13 +16,14 @@ import click
 from spsa.builds.searches import Searcher, searcher
 from spsa.cli.common import FileInFolder, config_option, settings
 from spsa.cli.master_session import interruptible
-from spsa.cli.simulate.jobs import Lines, progress_bar
+from spsa.cli.simulate.jobs import Lines
 from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
+from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_PLIES
 from spsa.errors import NothingToDo
-from spsa.live_display import working
+from spsa.live_display import Bar, LiveDisplay, working
 from spsa.master.book_making import (
     Candidates,
     GivenOpenings,
@@ -35,7 +36,7 @@ from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.text import plural
+from spsa.report.text import plural, terminal
 from spsa.security.files import write_whole
 
 WINDOWS = {"balanced": (0, 30), "unbalanced": (50, 150)}
@@ -55,15 +56,6 @@ class _Engine:
     def searcher(self) -> AbstractContextManager[Searcher]:
         command = [self.player.path, *self.terms.engine_arguments]
         return searcher(command, {**self.terms.common_options, **self.player.options})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The openings of a book, how many candidates were tried for them, and whether time was up."""
-
-    openings: Sequence[ScoredOpening]
-    tried: int
-    late: bool
 
 
 def _epd(_context: click.Context, _option: click.Parameter, out: Path) -> Path:
@@ -153,28 +145,32 @@ def book() -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def make(out: Path, **given: Any) -> None:
-    """Write a book of positions that the engine scores as wanted, as EPD, to OUT.
+    """Write openings that the engine scores as wanted to OUT, as EPD.
 
     The engine then plays a few games with itself from them, which measure their draw rate. Equal
     engines, options and seeds make equal books, unless --minutes ends the search.
     """
-    window, candidates = _window(given), _candidates(given)
+    config = None if given["engine"] is not None else settings(given["config"], None)
+    window, terms = _window(given), _terms(given, config)
+    candidates = _candidates(given, chess960=terms.book.chess960)
     slots = given["concurrency"] or os.cpu_count() or 1
-    with interruptible() as stopping, _engine(given) as engine:
-        found = _chosen(engine, candidates, window, given, slots, stopping)
-        if not found.openings:
+    with interruptible() as stopping, _engine(config, terms, given["engine"]) as engine:
+        openings, tried = _chosen(engine, candidates, window, given, slots, stopping)
+        if not openings:
             raise NothingToDo(
-                f"none of {plural(found.tried, 'position')} scores from {window.low} to "
+                f"none of {plural(tried, 'position')} scores from {window.low} to "
                 f"{window.high} centipawns: use a wider --window, more --slack or --minutes"
             )
-        text = "".join(f"{opening.epd}\n" for opening in found.openings).encode()
+        text = "".join(f"{opening.epd}\n" for opening in openings).encode()
         write_whole(out, text)
         match = _match(engine, out, given["games"], slots, stopping)
-    told = _json(out, text, window, found, match, engine.terms.time_control)
+    about = {"book": str(out), "sha256": sha256(text).hexdigest(), "openings": len(openings)}
+    about |= {"tried": tried, "window": [window.low, window.high]}
+    told = {**about, "limit": str(terms.time_control), **_draws(match)}
     if given["as_json"]:
         echo_json(told)
     else:
-        echo(*_lines(told, given["size"], late=found.late))
+        echo(*_lines(told, given["size"]))
 
 
 def _window(given: Mapping[str, Any]) -> Window:
@@ -184,36 +180,37 @@ def _window(given: Mapping[str, Any]) -> Window:
     raise click.BadParameter(f"{low} is more than {high}", param_hint="--window")
 
 
-def _candidates(given: Mapping[str, Any]) -> Candidates:
+def _terms(given: Mapping[str, Any], config: Config | None) -> GameSettings:
+    control: TimeControl | None = given["games_limit"]
+    if config is not None:
+        return config.terms if control is None else replace(config.terms, time_control=control)
+    if control is None and given["games"]:
+        raise click.UsageError("--engine needs --limit, as in nodes=5000, or --games 0")
+    return GameSettings(time_control=control or TimeControl(low=0.1, high=0.1))
+
+
+def _candidates(given: Mapping[str, Any], *, chess960: bool) -> Candidates:
     """Raises InvalidInput for a file with faults, before anything is searched."""
-    seed, source = given["seed"], given["source"]
+    seed, source, plies = given["seed"], given["source"], given["plies"]
     if source is not None:
-        openings = load(Book(name=str(source), plies=given["plies"])).openings
+        openings = load(Book(name=str(source), plies=plies, chess960=chess960)).openings
         return GivenOpenings(openings, seed)
-    nodes = max(1, given["nodes"] // _SHORTER)
-    return RandomLines(plies=given["plies"] or 8, slack=given["slack"], nodes=nodes, seed=seed)
+    lines = {"plies": plies or 8, "slack": given["slack"], "seed": seed}
+    return RandomLines(**lines, nodes=max(1, given["nodes"] // _SHORTER), chess960=chess960)
 
 
 @contextmanager
-def _engine(given: Mapping[str, Any]) -> Iterator[_Engine]:
-    """The engine of --engine, or that of config.toml at the start of theta."""
-    control: TimeControl | None = given["games_limit"]
-    if given["engine"] is not None:
-        if control is None and given["games"]:
-            raise click.UsageError("--engine needs --limit, as in nodes=5000, or --games 0")
-        terms = GameSettings(time_control=control or TimeControl(low=0.1, high=0.1))
-        yield _Engine(player=Player(path=str(given["engine"].resolve()), options={}), terms=terms)
+def _engine(config: Config | None, terms: GameSettings, own: Path | None) -> Iterator[_Engine]:
+    """The engine of --engine (`own`), or that of config.toml at the start of theta."""
+    if config is None:
+        yield _Engine(player=Player(path=str(own and own.resolve()), options={}), terms=terms)
         return
-    found = settings(given["config"], None)
-    space, terms = checked_space(found), found.terms
-    with temporary_delivery(found, space) as delivery:
+    space = checked_space(config)
+    with temporary_delivery(config, space) as delivery:
         start = space.rounded(space.start())
         with working("building the engine"):
             sides = delivery.prepare(start, start)
-        yield _Engine(
-            player=Player(path=sides.plus.path, options=sides.plus_options),
-            terms=terms if control is None else replace(terms, time_control=control),
-        )
+        yield _Engine(player=Player(path=sides.plus.path, options=sides.plus_options), terms=terms)
 
 
 def _chosen(
@@ -223,26 +220,28 @@ def _chosen(
     given: Mapping[str, Any],
     slots: int,
     stopping: threading.Event,
-) -> _Found:
-    """Search until the book is full, there are no more candidates, or time is up."""
+) -> tuple[list[ScoredOpening], int]:
+    """The openings and how many candidates were tried, until the book is full or time is up."""
     openings: list[ScoredOpening] = []
     size, end, tried = given["size"], time.monotonic() + 60 * given["minutes"], 0
     with ExitStack() as stack:
-        bar = stack.enter_context(progress_bar())
-        task, lines = bar.add_task("openings", total=size), Lines(bar.console)
+        bar = Bar("openings", size)
+        display = LiveDisplay(terminal(stderr=True), refreshes_per_second=4)
+        lines = Lines(stack.enter_context(display))
+        display.show(bar)
         searchers = [stack.enter_context(engine.searcher()) for _ in range(slots)]
         results = stack.enter_context(closing(chosen(candidates, window, searchers)))
         for opening in results:
             tried += 1
             if opening is not None:
                 openings.append(opening)
-                bar.advance(task)
-                lines.tell(bar.tasks[0])
+                bar.advance(1)
+                lines.tell(bar)
             if stopping.is_set():
                 raise click.Abort
             if len(openings) == size or time.monotonic() >= end:
                 break
-    return _Found(openings=openings, tried=tried, late=time.monotonic() >= end)
+    return openings, tried
 
 
 def _match(
@@ -250,49 +249,31 @@ def _match(
 ) -> dict[str, Any] | None:
     if not games:
         return None
-    terms = replace(engine.terms, book=Book(name=str(out.resolve())))
+    book = Book(name=str(out.resolve()), chess960=engine.terms.book.chess960)
+    terms = replace(engine.terms, book=book)
     both, even = [engine.player] * 2, games + games % 2
     with working(f"playing {plural(even, 'game')}"):
         return short_match(both, terms, slots, even, out.parent, stopping)
 
 
-def _json(
-    out: Path,
-    text: bytes,
-    window: Window,
-    found: _Found,
-    match: Mapping[str, Any] | None,
-    control: TimeControl,
-) -> dict[str, Any]:
-    """What was made. The error of the draw rate is 95%, by pairs: at fixed nodes both are alike."""
-    told = {
-        "book": str(out),
-        "sha256": sha256(text).hexdigest(),
-        "openings": len(found.openings),
-        "tried": found.tried,
-        "window": [window.low, window.high],
-        "limit": str(control),
-        "games": 0 if match is None else match["games"],
-        "draw_rate": None,
-        "draw_rate_error": None,
-    }
+def _draws(match: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The error of the draw rate is 95%, by pairs: at fixed nodes both games of one are alike."""
     if match is None:
-        return told
+        return {"games": 0, "draw_rate": None, "draw_rate_error": None}
     draws, pairs = match["draws"] / match["games"], match["games"] // 2
     cautious = (draws * pairs + 1) / (pairs + 2)  # never 0 or 1, which would have no error
     error = 1.96 * sqrt(cautious * (1 - cautious) / pairs)
-    return {**told, "draw_rate": draws, "draw_rate_error": error}
+    return {"games": match["games"], "draw_rate": draws, "draw_rate_error": error}
 
 
-def _lines(told: Mapping[str, Any], wanted: int, *, late: bool) -> Iterator[str]:
+def _lines(told: Mapping[str, Any], wanted: int) -> Iterator[str]:
     low, high = told["window"]
     yield (
         f"{told['book']}: {plural(told['openings'], 'opening')} of {told['tried']} positions, "
         f"from {low} to {high} centipawns; SHA-256 {told['sha256']}"
     )
     if told["openings"] < wanted:
-        why = "time is up (--minutes)" if late else "there are no more positions"
-        yield f"{wanted} were wanted: {why}"
+        yield f"{wanted} were wanted: there are no more positions, or time is up (--minutes)"
     if told["games"]:
         yield (
             f"draws: {told['draw_rate']:.0%} ± {told['draw_rate_error']:.0%} of "

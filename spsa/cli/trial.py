@@ -134,6 +134,8 @@ def _game_flags(terms: GameSettings) -> Iterator[str]:
     yield from ("--draw", str(draw.move_number), str(draw.count), str(draw.score))
     yield from ("--resign", str(resign.count), str(resign.score))
     yield from ("--max-moves", str(rules.max_moves or MOST_MOVES), "--book", terms.book.name)
+    if terms.book.chess960:
+        yield "--chess960"
     if terms.book.plies is not None:
         yield from ("--plies", str(terms.book.plies))
 

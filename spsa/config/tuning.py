@@ -261,7 +261,7 @@ def read_fleet(section: Section) -> tuple[bool, tuple[str, ...]]:
     require = section.texts("require")
     for word in require:
         if not WORD.fullmatch(word):
-            remedy = "write at most 40 letters, digits, `.`, `_` and `-`, as in `compete --label`"
+            remedy = "write at most 40 small letters, digits, `.` and `-`, as for `compete --label`"
             section.fault("require", f"{shown(word)} is not a word", remedy)
     if len(require) > _MOST_WORDS:
         found = f"{len(require)} words are required"

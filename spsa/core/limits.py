@@ -14,8 +14,8 @@ from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
-WORDS_LENGTH = 5_000
-"""The most characters of a list of words or of runs, as JSON."""
+LIST_LENGTH = 5_000
+"""The most characters of a list of words or of runs."""
 
 SECONDS = (0, 10**9)
 """The least and the greatest time of a batch."""
@@ -50,7 +50,7 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "platform": (0, NAME_LENGTH),
         "version": (0, NAME_LENGTH),
         "confinement": (0, NAME_LENGTH),
-        **dict.fromkeys(("provides", "only_runs", "not_runs"), (0, WORDS_LENGTH)),
+        **dict.fromkeys(("provides", "only_runs", "not_runs"), (0, LIST_LENGTH)),
     },
     "spsa_batch": {
         "claim_id": (1, 64),
@@ -103,19 +103,14 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
             raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
 
 
-def check_words(table: str, column: str, words: Collection[str]) -> None:
-    """Compare a list with the limits of its column before it is written as JSON.
+def check_names(table: str, column: str, names: Collection[str]) -> None:
+    """Compare a list of names with the limits of its column before it is written as JSON.
 
     Raises:
-        OutOfRange: names the column, if the list is too long or a word is not printable.
+        OutOfRange: names the column, if the list is too long or a name is not printable.
     """
-    text = "".join(words)
-    if not text.isprintable():
-        raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
-    if (length := len(json.dumps(dict.fromkeys(words, True)))) > WORDS_LENGTH:
-        raise OutOfRange(
-            f"{table}.{column} has {length} characters; at most {WORDS_LENGTH} are allowed"
-        )
+    for text in ("".join(names), json.dumps(dict.fromkeys(names, True))):
+        check_values(table, {column: text})
 
 
 def _shown(number: float) -> str:

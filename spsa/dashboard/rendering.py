@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from spsa import __version__
 from spsa.dashboard.json_values import without_passwords
+from spsa.report.events import kind_told, told
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, estimated, number, unless_zero
 from spsa.report.workers import scale_text
@@ -53,6 +54,8 @@ def _environment() -> Environment:
     environment.globals |= {
         "link": link,
         "estimated": estimated,
+        "kind_told": kind_told,
+        "told": told,
         "refresh_seconds": REFRESH_SECONDS,
         "version": __version__,
     }

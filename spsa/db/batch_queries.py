@@ -84,8 +84,8 @@ class BatchQueries(Database):
             row = connection.execute(statement).one_or_none()
             return None if row is None else iteration_of(row)
 
-    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None]:
-        """What a worker played in batch `seq` of the iteration `number`, and its reported counts.
+    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None, float]:
+        """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.
 
         The counts are None where the batch has not been reported, or was purged.
 
@@ -93,7 +93,7 @@ class BatchQueries(Database):
             NothingToDo: the run has no such batch.
         """
         statement = (
-            select(*_PLAYED, *(batches.c[name] for name in COUNTS))
+            select(*_PLAYED, *(batches.c[name] for name in (*COUNTS, "scale")))
             .select_from(batches.join(iterations).join(runs))
             .where(
                 runs.c.id == run_id, iterations.c.iteration_number == number, batches.c.seq == seq
@@ -103,8 +103,8 @@ class BatchQueries(Database):
             row = connection.execute(statement).one_or_none()
         if row is None:
             raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
-        done = row.status == BatchStatus.DONE
-        return claim_of(row, lease_seconds=0.0), tally_of(row) if done else None
+        counts = tally_of(row) if row.status == BatchStatus.DONE else None
+        return claim_of(row, lease_seconds=0.0), counts, row.scale
 
     def batch_lines(self, iteration_id: int) -> list[BatchLine]:
         """The batches of an iteration, in order."""

@@ -49,8 +49,8 @@ workers = Table(
     now("first_seen_at"),
     now("last_seen_at"),
     Column("confinement", sa.Text),  # the sandbox of its engines
-    # lists, as the keys of JSON objects: what it has, and the runs that it takes and leaves
-    Column("provides", Json),
+    Column("provides", sa.Text),  # words in order, each between two spaces
+    # the runs that it takes and those that it leaves, as the keys of objects; NULL: all, none
     Column("only_runs", Json),
     Column("not_runs", Json),
     # sums over complete iterations

@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.db.entries import NewEngine, NewIteration
+from spsa.db.row_values import required_pattern
 from spsa.db.run_status import write_event
 from spsa.db.schema import IS_VALIDATION, batches, engines, events, iterations
 from spsa.db.signed_orders import order_for
@@ -132,7 +133,7 @@ def _insert(
             terms=new.terms.to_json(),
             match_number=_match_number(new, number),
             compared=None if new.compared is None else new.compared.to_json(),
-            requires=dict.fromkeys(new.requires, True) or None,
+            requires=required_pattern(new.requires),
             variants={level: _located(*sides) for level, sides in new.variants.items()} or None,
             signature=None if sign is None else sign(order_for(run, number, new)),
             **_milliseconds(new.terms),

@@ -1,7 +1,7 @@
 """Turns rows of the tables into the values of `rows`."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -84,9 +84,19 @@ def _variant(row: Any, sides: Mapping[str, Mapping[str, str]]) -> tuple[Engine, 
     )
 
 
-def words_of(listed: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The words of a list, which the database has as the keys of a JSON object."""
-    return tuple(listed or ())
+def provided_text(words: Collection[str]) -> str:
+    """What a worker provides, for the column `provides`: in order, each between two spaces."""
+    return "".join(f" {word} " for word in sorted(set(words)))
+
+
+def required_pattern(words: Collection[str]) -> str | None:
+    """A pattern that `provides` is like if it has these words, as `% linux % x86-64 %`."""
+    return "".join(f"% {word} " for word in sorted(set(words))) + "%" if words else None
+
+
+def words_of(pattern: str | None) -> tuple[str, ...]:
+    """The words of such a pattern."""
+    return tuple(word for word in (pattern or "").split() if word != "%")
 
 
 COSTS = (

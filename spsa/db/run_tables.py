@@ -143,7 +143,7 @@ iterations = Table(
     Column(
         "opened_changes", sa.Integer, nullable=False, server_default="0"
     ),  # how many changes of the space
-    Column("requires", Json),  # what a worker has to provide, as the keys of an object
+    Column("requires", sa.Text),  # of a worker: a pattern that its `provides` is like
     Column("variants", Json),  # for a level of x86-64: sha256 and path of plus and minus
     Column("match_number", sa.Integer),  # of a validation: the number of its match's first round
     Column("compared", Json),  # of a validation: what it compares

@@ -10,9 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
-from spsa.db.row_values import COSTS
+from spsa.db.row_values import COSTS, words_of
 from spsa.db.rows import Claim, RegisteredWorker
-from spsa.db.schema import Json
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
     Outcome,
@@ -41,7 +40,7 @@ class WorkerFunctions(WorkerQueries):
     def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
         """As in WorkerQueries."""
         with self._call() as connection:
-            return self._work_left(connection, _WORK_LEFT)
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}
@@ -106,5 +105,5 @@ _REGISTER = _called(
         *("provides", "only_runs", "not_runs"),
     ),
 )
-_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()").columns(requires=Json)
+_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()")
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from spsa.core import limits
 from spsa.db.database import Database
 from spsa.db.entries import BatchResult, KeptVoid, WorkerInfo
-from spsa.db.row_values import claim_of, result_columns, void_log, words_of
+from spsa.db.row_values import claim_of, provided_text, result_columns, void_log, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -57,11 +57,12 @@ class WorkerQueries(Database):
             OutOfRange: a number or a text is outside its limits.
         """
         facts: dict[str, Any] = {name: getattr(info, name) for name in _FACTS}
-        lists = {name: getattr(info, name) for name in _LISTS}
+        facts["provides"] = provided_text(info.provides)
         limits.check_values("spsa_worker", facts)
-        for name, words in lists.items():
-            limits.check_words("spsa_worker", name, words)
-            facts[name] = json.dumps(dict.fromkeys(words, True)) if words else None
+        for column in ("only_runs", "not_runs"):
+            names: tuple[str, ...] = getattr(info, column)
+            limits.check_names("spsa_worker", column, names)
+            facts[column] = json.dumps(dict.fromkeys(names, True)) if names else None
         limits.check_values("spsa_machine", {"name": info.host})
         worker_id, machine = self._register({**facts, "host": info.host}, info.secret)
         if worker_id is None:
@@ -167,12 +168,7 @@ class WorkerQueries(Database):
         A run is there once for each list of words that its open iterations require of a worker.
         """
         with self._read() as connection:
-            return self._work_left(connection, _WORK_LEFT)
-
-    def _work_left(
-        self, connection: sa.Connection, query: sa.Executable
-    ) -> list[tuple[str, tuple[str, ...]]]:
-        return [(row.run, words_of(row.requires)) for row in connection.execute(query)]
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         hashed = _hashed(secret)
@@ -236,7 +232,6 @@ class WorkerQueries(Database):
 
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
-_LISTS = ("provides", "only_runs", "not_runs")
 _KNOWN = statement("register_worker.known")
 _REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
@@ -258,7 +253,7 @@ _RELEASE = statement("release")
 _FAIL = statement("fail")
 _NOTE_FAILURE, _FAILED_BY = statement("note_failure"), statement("note_failure.machines")
 _ENGINE_BYTES = statement("engine_bytes")
-_WORK_LEFT = statement("work_left", requires=Json)
+_WORK_LEFT = statement("work_left")
 
 
 def _hashed(secret: str) -> str:

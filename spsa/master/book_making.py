@@ -54,7 +54,7 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomLines:
-    """Lines of `plies` moves from the start position.
+    """Lines of `plies` moves from the start position, or from random ones of Chess960.
 
     Each move is drawn from those that lose at most `slack` centipawns by searches of `nodes` nodes.
     """
@@ -63,14 +63,17 @@ class RandomLines:
     slack: int
     nodes: int
     seed: int
+    chess960: bool = False
 
     def numbers(self) -> Iterator[int]:
         return count()
 
     def position(self, number: int, search: Searcher) -> chess.Board | None:
         rng = random.Random(f"{self.seed} {number}")
-        board = chess.Board()
-        reply = search(board.fen(), self.nodes)
+        board = (
+            chess.Board.from_chess960_pos(rng.randrange(960)) if self.chess960 else chess.Board()
+        )
+        reply = _searched(board, search, self.nodes)
         for _ in range(self.plies):
             reply = self._move(board, reply, search, rng)
             if board.is_game_over():
@@ -85,12 +88,12 @@ class RandomLines:
         for move in rng.sample(moves, min(_TRIES, len(moves))):
             board.push(move)
             if not board.is_game_over():
-                reply = search(board.fen(), self.nodes)
+                reply = _searched(board, search, self.nodes)
                 if -score_of(reply) >= score_of(best) - self.slack:
                     return reply
             board.pop()
         board.push(_legal(board, best.move))
-        return search(board.fen(), self.nodes)
+        return _searched(board, search, self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,11 @@ def chosen(
 def _scored(board: chess.Board, window: Window, search: Searcher) -> ScoredOpening | None:
     if board.is_check() or board.is_game_over():
         return None
-    score = score_of(search(board.fen(), window.nodes))
+    score = score_of(_searched(board, search, window.nodes))
     if not window.holds(score):
         return None
-    epd = board.epd(hmvc=board.halfmove_clock, fmvn=board.fullmove_number, ce=score)
+    clock, move = board.halfmove_clock, board.fullmove_number
+    epd = board.epd(shredder=board.chess960, hmvc=clock, fmvn=move, ce=score)
     return ScoredOpening(epd, score)
 
 
@@ -161,6 +165,10 @@ def score_of(reply: Search) -> int:
             "it tells no score (`info ... score cp ...`), by which a book is made"
         )
     return reply.score
+
+
+def _searched(board: chess.Board, search: Searcher, nodes: int) -> Search:
+    return search(board.fen(shredder=board.chess960), nodes)
 
 
 def _legal(board: chess.Board, text: str) -> chess.Move:

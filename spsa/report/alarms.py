@@ -5,8 +5,7 @@ A level is set so that a sound run raises no alarm by chance in 99 of 100 cases 
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import fsum, sqrt
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, alarm_of
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
 from spsa.report.status import RATE_SECONDS, Status, estimate
@@ -54,7 +53,7 @@ def with_alarms(store: Store, status: Status) -> Status:
     found = (
         *_of_run(status, store.age_seconds(status.run.id)),
         *_of_parameters(status, recent),
-        *of_noise(status.run, [status.trails[p.name] for p in status.parameters if p.active]),
+        *_of_noise(status),
         *_of_results(status.run.name, recent),
         *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_faults(status),
@@ -79,9 +78,10 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
         kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
-    elif not status.open and run.applied < run.max_iterations:
-        kind, found = AlarmKind.WAITING_FOR_BUILDS, f"no iteration is open for {here}"
-        advice = "if engines are built all the time, use more games an iteration"
+    elif status.builds.iterations and not status.open:
+        kind = AlarmKind.WAITING_FOR_BUILDS
+        found = f"no iteration is open for {here} while engines are built"
+        advice = "if that lasts, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
         kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
@@ -95,17 +95,18 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
     perturbed = [it for it in recent if it.opened_changes == status.run.changes]
     for name in _dead(space, perturbed):
         found = f"plus and minus played the same value in the last {len(perturbed)} iterations"
-        yield _alarm(AlarmKind.DEAD, name, found, "use a larger step, or freeze it")
+        yield _alarm(
+            AlarmKind.DEAD,
+            name,
+            found,
+            f"use a larger step: `spsa-master params set {name} --step X`; or freeze it",
+        )
     for p in status.parameters:
         if p.active and p.bound:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
-            yield _alarm(
-                AlarmKind.AT_BOUND,
-                p.name,
-                found,
-                "widen the bound if the engine plays well beyond it",
-            )
+            advice = f"a wider bound may be better: `spsa-master params set {p.name} --{p.bound} X`"
+            yield _alarm(AlarmKind.AT_BOUND, p.name, found, advice)
     if recent and recent[-1].c_k is not None:
         for warning in space_warnings(space, recent[-1].c_k):
             yield _alarm(AlarmKind.STEP, warning.name, warning.found, warning.remedy)
@@ -120,6 +121,15 @@ def _dead(space: Space, recent: Sequence[Iteration]) -> list[str]:
         for p in space.active
         if all(it.plus_parameters.get(p.name) == it.minus_parameters.get(p.name) for it in recent)
     ]
+
+
+def _of_noise(status: Status) -> Iterator[Alarm]:
+    """None where matches have measured that theta is better than the start."""
+    curve = status.strength
+    if curve is None or curve.elo[-1] <= curve.errors[-1]:
+        yield from of_noise(
+            status.run, [status.trails[p.name] for p in status.parameters if p.active]
+        )
 
 
 def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
@@ -147,7 +157,9 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
             f"last {len(recent)}"
         )
-        advice = "use smaller steps, and check that the engine works with these values"
+        advice = (
+            "use smaller steps; if some values break the engine, `spsa-master probe` finds them"
+        )
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
 
 
@@ -173,7 +185,12 @@ def _of_faults(status: Status) -> Iterator[Alarm]:
     if _too_many(status.void_games, status.games.games):
         part = status.void_games / status.games.games
         found = f"{status.void_games} games were void, {part:.1%}"
-        yield _alarm(AlarmKind.VOID_GAMES, status.run.name, found, "see the workers' output")
+        yield _alarm(
+            AlarmKind.VOID_GAMES,
+            status.run.name,
+            found,
+            "`spsa-master workers list` shows the machine that has most",
+        )
     for worker in status.workers:
         yield from _of_worker(worker)
 
@@ -218,21 +235,11 @@ def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
     return standing(store.events(run.id, _MOST_EVENTS, kinds=(ALARM, ALARM_OVER)))
 
 
-_EVENT = tuple(field.name for field in fields(Alarm))
-
-
-def event_detail(alarm: Alarm) -> dict[str, str]:
-    """What the event of an alarm says."""
-    return {name: str(getattr(alarm, name)) for name in _EVENT}
-
-
 def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
     """The alarms that have begun and are not over, by the events of both."""
     found: dict[AlarmKey, Alarm] = {}
     for event in events:
-        with suppress(KeyError, ValueError):  # another version's, or written by hand
-            kind, *texts = (str(event.detail[name]) for name in _EVENT)
-            alarm = _alarm(AlarmKind(kind), *texts)
+        if (alarm := alarm_of(event)) is not None:
             found.pop(alarm.key, None)
             if event.kind == ALARM:
                 found[alarm.key] = alarm
@@ -298,6 +305,6 @@ def _of_validations(history: RunHistory) -> Iterator[Alarm]:
         yield Alarm(
             kind=AlarmKind.WORSE,
             subject=f"validation {played[-1].iteration_number}",
-            found=f"the tuned values are {found.value:+.1f} ± {found.error:.1f} Elo (95%) worse",
+            found=f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker",
             advice="do not use them; look for faults of engines or workers",
         )

@@ -32,6 +32,11 @@ class FleetMember:
         """`set aside: reason`, with the binary where it is one; empty where it is given all."""
         return "; ".join(_told(one) for one in self.set_aside)
 
+    @property
+    def stands_out_by(self) -> str:
+        """By what its machine differs, as `results, void games`; empty if by nothing."""
+        return "" if self.report is None else _differs_by(self.report)
+
 
 def fleet(store: Store, machines: Sequence[MachineReport] = ()) -> tuple[FleetMember, ...]:
     """All workers, the one heard of last first, with what is known of their `machines`."""
@@ -133,6 +138,10 @@ _BY = {
 }
 
 
+def _differs_by(report: MachineReport) -> str:
+    return ", ".join(_BY[finding.kind] for finding in report.findings)
+
+
 def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
     """A line a machine, those that stand out first, with its residuals."""
     table = FittedTable(
@@ -160,7 +169,7 @@ def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
             f"{one.void_batches} ({one.voids.residual:+.1f})",
             f"{one.late_batches} ({one.late.residual:+.1f})",
             "" if one.speed is None else f"{one.speed:.0%}",
-            ", ".join(_BY[finding.kind] for finding in one.findings),
+            _differs_by(one),
         )
     return table
 

@@ -2,13 +2,16 @@
 
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 
 import chess
 import pytest
 
+from spsa.builds.searches import Search
 from spsa.cli import execute
 from spsa.core.game_settings import Book
+from spsa.master.book_making import RandomLines, Window, chosen
 from spsa.openings.book import load
 
 ENGINE = """\
@@ -97,6 +100,22 @@ def test_a_book_is_chosen_from_a_file_and_its_draws_are_measured(
     assert {opening.fen.split()[0] for opening in openings} == {start.split()[0], after.split()[0]}
     assert "1000 were wanted: there are no more positions" in told
     assert "of 2 games at nodes=7" in told
+
+
+def test_lines_of_chess960_begin_with_its_positions(folder: Path) -> None:
+    def search(fen: str, nodes: int) -> Search:
+        board = chess.Board(fen, chess960=True)
+        score = 10 * (board.legal_moves.count() - 20)
+        return Search(min(move.uci() for move in board.legal_moves), score, nodes)
+
+    lines = RandomLines(plies=4, slack=500, nodes=1, seed=1, chess960=True)
+    window = Window(low=0, high=500, nodes=1)
+    found = [opening for opening in islice(chosen(lines, window, [search]), 20) if opening]
+    (folder / "out.epd").write_text("".join(f"{opening.epd}\n" for opening in found))
+    book = load(Book(name=str(folder / "out.epd"), chess960=True))
+    assert len(book.openings) == len(found) > 10
+    kings = {opening.board().king(chess.WHITE) for opening in book.openings}
+    assert len(kings) > 2
 
 
 @pytest.mark.parametrize(

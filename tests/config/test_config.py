@@ -221,7 +221,7 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[games]\niterations_in_flight = 0\n", "too small"),
         ("[games]\nplies = 0\n", "plies = 0 is too small"),
         ("[games]\nbook = 5\n", "book = 5 is not a text"),
-        ("[games]\nchess960 = true\n", "the built-in book has no positions of Chess960; name a"),
+        ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
         ("[games]\nscale = 'fps'\n", 'scale = "fps" is not known; use one of "none", "nps"'),
         ("[games]\nscale = 'nps'\n", "config.toml:1: [games] target_nps is missing"),
         ("[games]\ntarget_nps = 5\n", 'target_nps goes with scale = "nps" only'),
@@ -290,6 +290,9 @@ def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
     assert GameSettings.from_json(json.loads(json.dumps(terms.to_json()))) == terms
 
 
+C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -301,6 +304,12 @@ def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
         ('source_path = "a"\ncommand = ["make"]\nbinary = "../x"', "not a path inside the source"),
         ('source_path = "a"\ncommand = ["make"]\nbinary = "x"\nflags = []', "remove flags"),
         ('source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
+        ('source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of x86-64,'),
+        (f'{C}levels = ["x86-64-v2", "x86-64"]', "several levels and no {level} in command"),
+        (
+            'source_path = "a"\nbench = false\nlevels = ["x86-64-v2", "x86-64"]',
+            "bench = false, and engines of several levels are compared by bench",
+        ),
         ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
         ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),
         ('source_path = "a\\u0000"', "is not a text"),
@@ -308,6 +317,27 @@ def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
 )
 def test_what_is_wrong_with_a_build_is_said(write, keys, said):
     assert said in faults(write(f"[build]\n{keys}\n"))[0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'levels = ["x86-64-v3", "x86-64", "x86-64-v3"]',
+        'command = ["make", "A={level}"]\nbinary = "x"\nlevels = ["x86-64-v3", "x86-64"]',
+    ],
+)
+def test_levels_ascend(write, keys):
+    build = load_config(write(f'[build]\nsource_path = "a"\n{keys}\n'), {}).build
+    assert build.levels == ("x86-64", "x86-64-v3")
+
+
+def test_a_run_requires_words(write):
+    text = '[build]\nsource_path = "a"\n[fleet]\nrequire = '
+    assert load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).require == ("fast", "a.1")
+    for word in ("", "Fast", "a_b", "a b", "x" * 41, "%"):
+        assert "is not a word" in faults(write(f'{text}["{word}"]\n'))[0]
+    many = ", ".join(f'"w{n}"' for n in range(51))
+    assert "51 words are required" in faults(write(f"{text}[{many}]\n"))[0]
 
 
 def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):

@@ -104,7 +104,9 @@ KEYS = {
     "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies")
     + words("chess960 scale target_nps least_scale most_scale"),
     "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
-    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target"),
+    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target")
+    + words("levels command binary"),
+    "[fleet]": words("set_aside require"),
     "[engine.options]": ["Hash", '"Clear Hash"', '"a\\nb"', '"a\x1bb"'],
     "[adjudication]": ["max_moves", "draw", "resign", "syzygy"],
     "[adjudication.syzygy]": ["pieces", "folder", "fifty_moves"],

@@ -295,8 +295,9 @@ OUTSIDE = {
     "spsa_worker_confinement": [_registered(confinement=LONG_TEXT)],
     **{
         f"spsa_worker_{name}": [_registered(**{name: f"json_build_object({LONG_TEXT}, 1)"})]
-        for name in ("provides", "only_runs", "not_runs")
+        for name in ("only_runs", "not_runs")
     },
+    "spsa_worker_provides": [_registered(provides=LONG_TEXT)],
     "spsa_worker_cores": [_registered(cores=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_concurrency": [_registered(concurrency=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_nps": [

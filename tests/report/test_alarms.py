@@ -3,18 +3,22 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
-from builders import Stage, result_of, stage
+from builders import LEASE, Stage, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.store import BatchResult, Store
-from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
+from spsa.db.store import BatchResult, Event, Store
+from spsa.lab.strength import StrengthCurve
+from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
 from spsa.report.alarms import of_history, of_noise, with_alarms
+from spsa.report.events import kind_told, told
 from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import status
@@ -50,7 +54,9 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.NO_WORKER: lambda it, sql: sql(
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: None,
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
+        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=1.0)
+    ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),
         sql("UPDATE spsa_run SET created_at = :then", then="2020-01-01 00:00:00.000"),
@@ -159,6 +165,28 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     assert list(of_noise(replace(run, applied=99), walks(1, 0.0)[0])) == [], "too early to say"
 
 
+def test_a_gain_that_validations_measured_is_no_noise(staged: Stage) -> None:
+    def is_noise(curve: StrengthCurve | None) -> bool:
+        now, still = status(staged.store, staged.now()), Trail((200.0, 201.0, 200.0, 201.0, 200.0))
+        noisy = replace(now, trails=dict.fromkeys(THETA, still), strength=curve)
+        found = with_alarms(staged.store, replace(noisy, run=replace(now.run, applied=200)))
+        return AlarmKind.NOISE in {alarm.kind for alarm in found.alarms}
+
+    curve = StrengthCurve(ks=(0, 100, 200), elo=(0.0, 20.0, 30.0), deviation=(0.0, 5.0, 5.0))
+    assert is_noise(None) and not is_noise(curve)
+    assert is_noise(replace(curve, deviation=(0.0, 20.0, 20.0))), "which may be none"
+
+
+def test_an_event_tells_an_alarm_as_a_sentence() -> None:
+    alarm = Alarm(kind=AlarmKind.AT_BOUND, subject="margin", found="at 9", advice="widen it")
+    event = Event(at=datetime(2026, 1, 1), kind="alarm", actor="m", detail={})
+    begun = replace(event, detail=event_detail(alarm))
+    assert told(begun) == "margin: at 9; widen it"
+    over = replace(begun, kind="alarm_over")
+    assert (told(over), kind_told(over)) == ("margin: at 9", "alarm over")
+    assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
+
+
 @pytest.mark.parametrize(
     ("value", "freedom", "chance"),
     [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
@@ -173,7 +201,7 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     found = history(store, staged.now())
     bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
     (alarm,) = of_history(replace(found, validations=(bad,)))
-    assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
+    assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
 
 
 def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:

@@ -313,7 +313,7 @@ def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
     run.open(requires=("linux", "x86-64-v4", "fast"))
     assert warnings("it plays") == []
     (said,) = warnings()
-    assert said.endswith("first requires x86-64-v4, fast, and this worker has only linux, x86-64")
+    assert said.endswith("first requires fast, x86-64-v4, and this worker has only linux, x86-64")
     assert warnings() == []
     assert client.work_left() is False
     run.play()

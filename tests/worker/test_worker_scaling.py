@@ -13,11 +13,12 @@ from test_worker_client import QUICK
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db.store import Store, open_store
+from spsa.openings.book import load
 from worker import machine
 from worker.batches import scaling
-from worker.batches.active_batch import Activity
+from worker.batches.active_batch import Activity, job_of
 from worker.batches.database_client import DatabaseClient
-from worker.batches.engine_cache import EngineCache
+from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Pool
@@ -106,9 +107,11 @@ def test_a_slow_machine_gets_more_time_and_says_so(
     assert 3.0 <= scales[0] < 4.0
     in_games = [time for time in times_asked(tmp_path) if time != 250]
     assert set(in_games) == {round(1000 * 0.2 * scales[0])}
-    assert said().count("nodes a second here") == 1
-    (share,) = staged.store.worker_shares(staged.run.id) or [None]
-    assert share is None or share.most_scale == scales[0]
+    assert said().count("nodes a second here, so times are multiplied by 3.") == 1
+    (share,) = staged.store.worker_shares(staged.run.id)
+    assert (share.least_scale, share.most_scale) == (scales[0], scales[0])
+    (row,) = [row for row in staged.store.workers() if row.name == "me"]
+    assert row.scale in (None, scales[0]), "sent with the next sign of life"
 
 
 def test_a_machine_outside_the_limits_does_not_play(
@@ -146,6 +149,25 @@ def test_a_speed_is_measured_again_and_a_change_is_told(
     assert "first: it was " in said()
 
 
+def test_a_speed_that_changes_in_games_is_measured_again(
+    staged: Stage, offer: Callable[..., int]
+) -> None:
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(NPS)))
+    claim = staged.claim("c")
+    assert claim is not None
+    with Pool(1, PATIENT) as pool:
+        speeds = scaling.MeasuredSpeeds(pool, lambda: False)
+        assert speeds.is_due(claim)
+        binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
+        speeds.measure(claim, job_of(claim, binaries, load(claim.terms.book), PATIENT))
+    for nps in (*[1000.0] * 8, *[850.0] * 8):
+        speeds.played(claim, nps)
+    assert not speeds.is_due(claim)
+    for _ in range(5):
+        speeds.played(claim, 700.0)
+    assert speeds.is_due(claim)
+
+
 def test_games_at_fixed_nodes_need_no_scale(
     staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:
@@ -169,7 +191,7 @@ def test_a_game_takes_a_slot_for_each_thread(
     [
         ({"Threads": "3"}, EngineLimits(), "Threads = 3 needs as many slots, and there are 2"),
         ({"Threads": "2"}, EngineLimits(cores=(0,)), "does not go with --pin"),
-        ({"Hash": "9"}, EngineLimits(memory=2**23), "Hash = 9 is more than the 8 MiB"),
+        ({"Hash": "8"}, EngineLimits(memory=2**23), "Hash = 8 takes all of the 8 MiB"),
         ({"Hash": "40000000"}, EngineLimits(), "Hash of 4 engines is 160000000 MiB"),
     ],
 )

@@ -270,7 +270,9 @@ class Worker:
         if isinstance(event, JobDone):
             self._done += 1
             self._failures.reset()
-            self._nps, self._scale = batch.count.nps(), batch.scale
+            self._waiting.ended(batch)
+            self._nps = batch.count.nps()
+            self._scale = batch.scale if batch.claim.terms.scale else self._scale
             log.info("%s: %s", batch, batch.count)
             if self._nps is not None:
                 log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from statistics import median
 
 from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.db.store import Claim
@@ -36,6 +37,9 @@ KEPT_SECONDS = 7_200.0
 DRIFT = 0.1
 """A change of the speed from one measurement to the next that is worth a warning."""
 
+_BATCHES, _CHANGE = 8, 0.2
+"""Of so many batches the median has to differ by so much to measure again at once."""
+
 _POSITIONS = 6
 _SECONDS = {TimeKind.MOVETIME: 0.25, TimeKind.CLOCK: 8.0}
 """Of a measured search, or of its clock, of which engines use a thirtieth or so."""
@@ -43,10 +47,22 @@ _SECONDS = {TimeKind.MOVETIME: 0.25, TimeKind.CLOCK: 8.0}
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Nodes a second of one engine; `measured_at` is of the monotonic clock."""
+    """Nodes a second of one engine; `measured_at` is of the monotonic clock.
+
+    `in_games` are those of the batches since then, which tell whether it has changed.
+    """
 
     nps: float
     measured_at: float
+    in_games: list[float] = field(default_factory=list)
+
+    @property
+    def is_old(self) -> bool:
+        first, last = self.in_games[:_BATCHES], self.in_games[-_BATCHES:]
+        has_changed = len(self.in_games) >= 2 * _BATCHES and (
+            abs(median(last) / median(first) - 1) > _CHANGE
+        )
+        return has_changed or time.monotonic() - self.measured_at > KEPT_SECONDS
 
 
 class MeasuredSpeeds:
@@ -62,7 +78,12 @@ class MeasuredSpeeds:
         if claim.terms.scale is None or claim.terms.time_control.reproducible:
             return False
         known = self._by_run.get(claim.run_id)
-        return known is None or time.monotonic() - known.measured_at > KEPT_SECONDS
+        return known is None or known.is_old
+
+    def played(self, claim: Claim, nps: float | None) -> None:
+        """Note the speed in the games of a batch of this run, where the engines tell it."""
+        if nps is not None and (known := self._by_run.get(claim.run_id)) is not None:
+            known.in_games.append(nps)
 
     def measure(self, claim: Claim, job: Job) -> None:
         """Measure with the engines of this job, for some seconds. No slot may play meanwhile.
@@ -100,7 +121,11 @@ class MeasuredSpeeds:
     def _keep(self, claim: Claim, speed: Speed) -> None:
         before = self._by_run.get(claim.run_id)
         self._by_run[claim.run_id] = speed
-        log.info("%s: an engine searches %.0f nodes a second here", claim.run_name, speed.nps)
+        scale = (claim.terms.scale.target_nps if claim.terms.scale else speed.nps) / speed.nps
+        log.info(
+            "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
+            *(claim.run_name, speed.nps, scale),
+        )
         if before is not None and abs(speed.nps / before.nps - 1) > DRIFT:
             log.warning("%s: it was %.0f before", claim.run_name, before.nps)
 
@@ -141,6 +166,10 @@ class WaitingJobs:
         self._pool = pool
         self._speeds = speeds
         self._jobs: deque[tuple[ActiveBatch, Job]] = deque()
+
+    def ended(self, batch: ActiveBatch) -> None:
+        """Note the speed of a batch that has been played."""
+        self._speeds.played(batch.claim, batch.count.nps())
 
     def add(self, batch: ActiveBatch, job: Job) -> None:
         """TuningError where its engines have more threads or memory than this machine can give."""

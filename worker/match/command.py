@@ -11,7 +11,7 @@ import click
 
 from spsa.core.game_settings import Book, TimeControl
 from spsa.core.game_settings.options import CHESS960
-from spsa.openings import BUILTIN
+from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import printable
@@ -107,8 +107,10 @@ def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
 
 
 def _book(given: Mapping[str, Any]) -> Book:
-    if given["chess960"] and given["book"] == BUILTIN:
-        raise click.UsageError("--chess960 needs a --book of its positions; the built-in has none")
+    if given["chess960"] and builtin_book(given["book"]) is not None:
+        raise click.UsageError(
+            "--chess960 needs a --book of its positions; the built-in ones have none"
+        )
     return Book(name=given["book"], plies=given["plies"], chess960=given["chess960"])
 
 

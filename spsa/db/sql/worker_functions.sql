@@ -20,7 +20,7 @@
 CREATE OR REPLACE FUNCTION spsa_register_worker(
     p_name TEXT, p_secret TEXT, p_host TEXT, p_platform TEXT, p_cores INTEGER,
     p_concurrency INTEGER, p_version TEXT, p_confinement TEXT,
-    p_provides JSON, p_only_runs JSON, p_not_runs JSON,
+    p_provides TEXT, p_only_runs JSON, p_not_runs JSON,
     OUT worker_id BIGINT, OUT machine TEXT
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -31,10 +31,9 @@ DECLARE
 BEGIN
     PERFORM spsa_check_text('name', p_name), spsa_check_text('host', p_host),
             spsa_check_text('platform', p_platform), spsa_check_text('version', p_version),
-            spsa_check_text('confinement', p_confinement);
-    PERFORM spsa_check_text('a word or the name of a run', key)
-       FROM (SELECT json_object_keys(p_provides) AS key
-              UNION ALL SELECT json_object_keys(p_only_runs)
+            spsa_check_text('confinement', p_confinement), spsa_check_text('provides', p_provides);
+    PERFORM spsa_check_text('the name of a run', name)
+       FROM (SELECT json_object_keys(p_only_runs) AS name
               UNION ALL SELECT json_object_keys(p_not_runs)) AS listed;
     IF NOT EXISTS (SELECT FROM spsa_worker WHERE name = p_name) THEN
         PERFORM spsa_check_registrations();
@@ -134,7 +133,7 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
     p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
-    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL
+    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -181,7 +180,7 @@ END $$;
 -- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
     p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
-    p_void_log JSON DEFAULT NULL
+    p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_worker_id BIGINT;
@@ -209,11 +208,11 @@ $$;
 
 -- The runs that may still need games, even if no batch is free now, with what their open iterations
 -- require. A finished run whose master lease is live may still open a validation.
-CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS TABLE (run TEXT, requires JSON)
+CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS TABLE (run TEXT, requires TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT DISTINCT ON (r.name, CAST(p.requires AS TEXT)) r.name, p.requires
-      FROM spsa_run r LEFT JOIN spsa_playable p ON p.run_id = r.id
-     WHERE r.status = 'running' OR p.id IS NOT NULL
+    SELECT DISTINCT r.name, o.requires
+      FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
+     WHERE r.status = 'running' OR o.id IS NOT NULL
         OR (r.status = 'finished' AND r.lease_expires_at > statement_timestamp())
 $$;
 
@@ -264,15 +263,13 @@ CREATE OR REPLACE FUNCTION spsa_lease_batch(
 DECLARE
     v_run BIGINT; v_iteration BIGINT; v_batch BIGINT; v_expired_worker BIGINT;
 BEGIN
-    IF (SELECT min(run_id) < max(run_id) FROM spsa_playable) THEN
+    IF (SELECT min(run_id) < max(run_id) FROM spsa_open WHERE playable) THEN
         v_run := spsa_next_run(p_worker_id, p_draw);
     END IF;
     FOR v_iteration IN
-        SELECT p.id FROM spsa_playable p
-         ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
+        SELECT s.iteration_id FROM spsa_suited s WHERE s.worker_id = p_worker_id AND s.playable
+         ORDER BY s.priority DESC, s.run_id IS DISTINCT FROM v_run, s.iteration_id
     LOOP
-        CONTINUE WHEN NOT EXISTS (SELECT 1 FROM spsa_suited
-                                   WHERE iteration_id = v_iteration AND worker_id = p_worker_id);
         -- Expired leases first, because an iteration waits for them. Two statements, because each has
         -- its own index. A locked row is being claimed, renewed or reported.
         SELECT b.id, b.worker_id INTO v_batch, v_expired_worker FROM spsa_batch b
@@ -308,12 +305,11 @@ END $$;
 CREATE OR REPLACE FUNCTION spsa_next_run(p_worker_id BIGINT, p_draw DOUBLE PRECISION)
 RETURNS BIGINT LANGUAGE sql STABLE AS $$
     WITH waiting AS (
-        SELECT DISTINCT p.run_id, p.priority, p.share
-          FROM spsa_playable p JOIN spsa_suited s ON s.iteration_id = p.id
-         WHERE s.worker_id = p_worker_id
-           AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+        SELECT DISTINCT s.run_id, s.priority, s.share FROM spsa_suited s
+         WHERE s.worker_id = p_worker_id AND s.playable
+           AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
                            AND b.status = 'ready' AND b.failures < b.max_attempts)
-                OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+                OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
                               AND b.status = 'leased'
                               AND b.lease_expires_at < statement_timestamp()
                               AND b.failures < b.max_attempts))

@@ -53,12 +53,11 @@ SELECT min(reason) FROM spsa_set_aside WHERE machine = :machine AND sha256 IS NU
 
 -- name: next_run
 WITH waiting AS (
-    SELECT DISTINCT p.run_id, p.priority, p.share
-      FROM spsa_playable p JOIN spsa_suited s ON s.iteration_id = p.id
-     WHERE s.worker_id = :worker_id
-       AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+    SELECT DISTINCT s.run_id, s.priority, s.share FROM spsa_suited s
+     WHERE s.worker_id = :worker_id AND s.playable
+       AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
                        AND b.status = 'ready' AND b.failures < b.max_attempts)
-            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
+            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
                           AND b.status = 'leased'
                           AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now')
                           AND b.failures < b.max_attempts))
@@ -84,12 +83,11 @@ SELECT run_id FROM ranges ORDER BY upper <= :draw * total, run_id LIMIT 1;
 SELECT * FROM spsa_claimed WHERE claim_id = :claim_id;
 
 -- name: lease_batch.several_runs
-SELECT min(run_id) < max(run_id) FROM spsa_playable;
+SELECT min(run_id) < max(run_id) FROM spsa_open WHERE playable;
 
 -- name: lease_batch.iterations
-SELECT p.id FROM spsa_playable p JOIN spsa_suited s ON s.iteration_id = p.id
- WHERE s.worker_id = :worker_id
- ORDER BY p.priority DESC, p.run_id IS NOT :run_id, p.id;
+SELECT s.iteration_id FROM spsa_suited s WHERE s.worker_id = :worker_id AND s.playable
+ ORDER BY s.priority DESC, s.run_id IS NOT :run_id, s.iteration_id;
 
 -- name: lease_batch.free
 SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
@@ -193,7 +191,7 @@ UNION ALL
 SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: work_left
-SELECT DISTINCT r.name AS run, CAST(p.requires AS TEXT) AS requires
-  FROM spsa_run r LEFT JOIN spsa_playable p ON p.run_id = r.id
- WHERE r.status = 'running' OR p.id IS NOT NULL
+SELECT DISTINCT r.name AS run, o.requires
+  FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
+ WHERE r.status = 'running' OR o.id IS NOT NULL
     OR (r.status = 'finished' AND r.lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'));

@@ -1,25 +1,29 @@
 -- The views behind claims and counts. They hold the ids of claims, so viewers may not read them.
 
--- name: spsa_playable
--- the iterations whose batches may be claimed; a validation is played after its run has ended
-SELECT i.id, i.status, i.run_id, i.requires, r.name AS run, r.priority, r.share
+-- name: spsa_open
+-- the open iterations, and whether their batches may be claimed; a validation is played after its run
+-- has ended
+SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+       r.name AS run, r.priority, r.share,
+       (r.status = 'running'
+        OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
- WHERE i.status IN ('pending', 'in_progress')
-   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')));
+ WHERE i.status IN ('pending', 'in_progress');
 
 -- name: spsa_suited
--- the workers that may play an open iteration: they take its run, they provide all that it requires,
--- and their machine is not set aside; lists are the keys of JSON objects, which both databases read
-SELECT i.id AS iteration_id, w.id AS worker_id, w.host AS machine, w.last_seen_at
-  FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id CROSS JOIN spsa_worker w
- WHERE i.status IN ('pending', 'in_progress')
-   AND NOT EXISTS (SELECT 1 FROM json_each(i.requires) AS q
-                    WHERE NOT EXISTS (SELECT 1 FROM json_each(w.provides) AS h WHERE h.key = q.key))
+-- the workers that may play an open iteration: they provide all words that it requires, which are a
+-- pattern for the words in order; they take its run, named by a key of an object, which both databases
+-- read; and their machine is not set aside
+SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
+       w.id AS worker_id, w.host AS machine, w.last_seen_at
+  FROM spsa_open o CROSS JOIN spsa_worker w
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
    AND (w.only_runs IS NULL
-        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = r.name))
-   AND NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = r.name)
+        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
+   AND (w.not_runs IS NULL
+        OR NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = o.run))
    AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
-                      AND (a.sha256 IS NULL OR a.sha256 IN (i.plus_sha256, i.minus_sha256)));
+                      AND (a.sha256 IS NULL OR a.sha256 IN (o.plus_sha256, o.minus_sha256)));
 
 -- name: spsa_miscounted
 -- an iteration whose counts are not the sums over its batches; there must be none
