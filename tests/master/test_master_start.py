@@ -223,8 +223,8 @@ def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     assert found.run.theta == {"margin": bound, "breadth": 3}
     (note,) = found.notes
     assert note == (
-        "starts from what run small learned in 4 iterations, with doubt 20: theta, and knowledge of "
-        "1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
+        "starts from what run small learned in 4 iterations, with doubt 20: theta, and knowledge "
+        "of 1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
         "moved into new bounds: margin"
     )
     (event,) = [e for e in store.events(found.run.id) if e.kind == "prior"]
