@@ -4,7 +4,7 @@
 and p; J is the number of filters and n that of parameters.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -96,16 +96,6 @@ class Bank:
         sums = [likely[..., kind, :].sum(axis=-2, keepdims=True) for kind in _KINDS]
         return _normalised(np.concatenate(sums, axis=-2))
 
-    def with_prior_settled(self) -> "Bank":
-        """With the settled filters as probable as at first, and each as the near one of its H."""
-        prior, moving = HYPOTHESES.log_prior, slice(_SETTLED_ONES)
-        surprise, evidence = self.surprise.copy(), self.evidence.copy()
-        surprise[..., _SETTLED_ONES:, :] = surprise[..., : _NEAR_ONES : len(_FORGETTING), :]
-        evidence[..., _SETTLED_ONES:, :] = _log_sum(prior + evidence, moving) - _log_sum(
-            prior, moving
-        )
-        return replace(self, surprise=surprise, evidence=evidence)
-
     @property
     def best(self) -> Vector:
         """The point of most expected Elo, shape (n,); exact where all filters agree."""
@@ -118,11 +108,6 @@ class Bank:
         """The root mean square distance of the best values from `about`, shape (n,)."""
         square = self.misfit * self.variance + (self.mean - about[..., None, :]) ** 2
         return np.sqrt(weighted_mean(weight, square))
-
-
-def _log_sum(log: Vector, kind: slice) -> Vector:
-    found: Vector = np.logaddexp.reduce(log[..., kind, :], axis=-2, keepdims=True)
-    return found
 
 
 def _softmax(log: Vector) -> Vector:
