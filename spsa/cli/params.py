@@ -45,7 +45,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     All of it is checked against the engine first, as `run` does.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    space = _checked(found)
     if as_json:
         echo_json(space.to_json())
     else:
@@ -70,7 +70,7 @@ def diff(
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    space = _checked(found)
     values = chosen_values(found, space, run=run, start=start, theta=theta)
     if found.delivery.kind is DeliveryKind.UCI:
         echo_raw(setoption_lines(space, values))
@@ -140,6 +140,11 @@ def set_(
         project_parameter(found.params_path, Space.from_json(now.space), name)
     except InvalidInput as error:
         echo(f"note: params.toml keeps what it says: {error}", err=True)
+
+
+def _checked(config: Config) -> Space:
+    with working("checking params.toml against the engine"):
+        return checked_space(config)
 
 
 def _addition(config: Config, run: Run, name: str) -> Addition:

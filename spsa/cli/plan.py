@@ -276,7 +276,8 @@ def plan(
     Simulates the rule of config.toml on synthetic engines that have this Elo to gain.
     """
     found = settings(config, database_url)
-    asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
+    with working("finding what games and builds take"):
+        asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.inputs, precision, confidence)
     with working("tuning synthetic engines"):
         answer = planned(asked.inputs)

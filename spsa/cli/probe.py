@@ -55,7 +55,8 @@ def probe(
     Ends with 1 if a parameter is dead or fails.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    with working("checking params.toml against the engine"):
+        space = checked_space(found)
     wanted = _wanted(space, only)
     openings = _openings(found, -(-positions // A_GAME))
     with temporary_delivery(found, space) as delivery:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from tuned import space_from, tuned, validated
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.store import BatchResult, Store
-from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
+from spsa.db.store import BatchResult, Event, Store
+from spsa.lab.strength import StrengthCurve
+from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
 from spsa.report.alarms import of_history, of_noise, with_alarms
+from spsa.report.events import kind_told, told
 from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import status
@@ -160,6 +163,28 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     drifting = [bool(list(of_noise(run, trails))) for trails in walks(1000, 0.6)]
     assert np.mean(drifting) < 0.01
     assert list(of_noise(replace(run, applied=99), walks(1, 0.0)[0])) == [], "too early to say"
+
+
+def test_a_gain_that_validations_measured_is_no_noise(staged: Stage) -> None:
+    def is_noise(curve: StrengthCurve | None) -> bool:
+        now, still = status(staged.store, staged.now()), Trail((200.0, 201.0, 200.0, 201.0, 200.0))
+        noisy = replace(now, trails=dict.fromkeys(THETA, still), strength=curve)
+        found = with_alarms(staged.store, replace(noisy, run=replace(now.run, applied=200)))
+        return AlarmKind.NOISE in {alarm.kind for alarm in found.alarms}
+
+    curve = StrengthCurve(ks=(0, 100, 200), elo=(0.0, 20.0, 30.0), deviation=(0.0, 5.0, 5.0))
+    assert is_noise(None) and not is_noise(curve)
+    assert is_noise(replace(curve, deviation=(0.0, 20.0, 20.0))), "which may be none"
+
+
+def test_an_event_tells_an_alarm_as_a_sentence() -> None:
+    alarm = Alarm(kind=AlarmKind.AT_BOUND, subject="margin", found="at 9", advice="widen it")
+    event = Event(at=datetime(2026, 1, 1), kind="alarm", actor="m", detail={})
+    begun = replace(event, detail=event_detail(alarm))
+    assert told(begun) == "margin: at 9; widen it"
+    over = replace(begun, kind="alarm_over")
+    assert (told(over), kind_told(over)) == ("margin: at 9", "alarm over")
+    assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
 
 
 @pytest.mark.parametrize(

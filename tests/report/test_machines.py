@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders import Stage, new_worker, stage
 from console import write_project
+from dashboards import client_of
 from fuzzing import LONG
 from tuned import space_from
 
@@ -293,6 +294,16 @@ def test_the_list_of_workers_shows_the_machine_that_stands_out(
     assert listed[4]["against_others"] is None  # it has played nothing of the run
     assert suspects == {"m0": True, "m1": False, "m2": False, "m3": False}
     assert execute(["workers", "list", "--run", "none"]) == 3
+
+
+def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_store: Store) -> None:
+    played(sqlite_store)
+    with client_of(sqlite_store) as browser:
+        page = browser.get("/workers").text
+        overview = browser.get("/run").text
+    assert "<strong>m0</strong> (worker m0-1): of its 140 pairs 0% are even" in page
+    assert page.count(">results</span>") == 1
+    assert '<a href="/workers?run=first">m0</a>: of its 140 pairs' in overview
 
 
 def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:

@@ -10,10 +10,10 @@ from builders import LEASE, Stage, new_worker, published, stage
 from console import compete
 from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from test_worker_client import QUICK
-from worker.runner.openings import load
 
 from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
 from spsa.db.store import Store, open_store
+from spsa.openings.book import load
 from worker import machine
 from worker.batches import scaling
 from worker.batches.active_batch import Activity, job_of

@@ -4,13 +4,13 @@ Of the output of a search only the `bestmove` line and the last line with a scor
 wait has a deadline, and every line a maximum length.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from spsa.core.game_settings import Declarations
+from spsa.core.game_settings.options import whole_option
 from spsa.errors import EngineFault
 from spsa.text import printable
 from worker.uci.process import EngineProcess, Overdue, StopSignal
@@ -24,7 +24,6 @@ UNREAD_CAP = 16_384
 
 _BESTMOVE = b"\nbestmove"
 _LAST_LINES, _MOST_LINE = 12, 160  # lines, and characters of one
-_WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +55,12 @@ class EngineSpec:
     @property
     def threads(self) -> int:
         """How many cores it uses: its option `Threads`, 1 where that is not set."""
-        return max(1, self._number("threads"))
+        return max(1, whole_option(self.options, "Threads"))
 
     @property
     def hash_mebibytes(self) -> int:
         """Its option `Hash`, 0 where that is not set."""
-        return self._number("hash")
-
-    def _number(self, option: str) -> int:
-        found = [value for name, value in self.options.items() if name.lower() == option]
-        return int(found[-1]) if found and _WHOLE.fullmatch(found[-1]) else 0
+        return whole_option(self.options, "Hash")
 
 
 class Limit(NamedTuple):

@@ -5,7 +5,7 @@ value that it does not accept is refused before the game.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 _SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}
 """What a check option is sent for; a tuned one is the number 0 or 1."""
 
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _BOUND = re.compile(r"-?[0-9]+")
 
 
@@ -94,6 +95,12 @@ class Declarations:
             return f"setoption name {option.name}\n".encode()
         sent = _SWITCH[value.lower()] if option.type == "check" else value
         return f"setoption name {option.name} value {sent}\n".encode()
+
+
+def whole_option(options: Mapping[str, str], name: str) -> int:
+    """The whole number that an option is set to; 0 where it is not set to one."""
+    found = [value for key, value in options.items() if key.lower() == name.lower()]
+    return int(found[-1]) if found and _WHOLE.fullmatch(found[-1]) else 0
 
 
 def _undeclared(name: str) -> str:
