@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet bench-dashboard clean
+.PHONY: help demo test test-slow test-all lint format engine-test chaos chaos-real mutants gain proof bench-simulation bench-db bench-runner bench-fleet bench-dashboard bench-information clean
 
 help:
 	@echo "make demo         a tuning run of the bundled engine in about four minutes, start to result"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-db          claims and reports a second, looks and idle workers (docs/scale.md)"
 	@echo "make bench-runner      games an hour and CPU of the match runner (PEER=path of fastchess)"
 	@echo "make bench-fleet       what the slots of 1 to 256 simulated workers do (docs/scale.md)"
+	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (docs/lab-results.md)"
 	@echo "make bench-dashboard   response times of the dashboard's pages (docs/dashboard.md)"
 	@echo "make format       let ruff format the code"
 
@@ -63,6 +64,9 @@ bench-fleet: $(VENV)/.installed
 
 bench-dashboard: $(VENV)/.test-installed
 	@$(BIN)/python -m benches.dashboard $(ARGS)
+
+bench-information: $(VENV)/.installed
+	@$(BIN)/python -m benches.information $(ARGS)
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff format --check .

@@ -37,8 +37,7 @@ from spsa.db.store import NewEngine, NewIteration, NewRun, NewStep, Run, Store, 
 from spsa.db.totals import recount
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
-from spsa.master.session import RunSettings
-from spsa.master.start import tuning_of
+from spsa.master.session import RunSettings, tuning_of
 
 MEMORY = Path("/dev/shm")
 WORKERS = 50

@@ -14,7 +14,8 @@ from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, printable
 
 _FILE_LENGTH = 500
 _NAME_LENGTH = 100
-_FOUND_LENGTH = 1_000
+_FOUND_LENGTH = 700
+_REMEDY_LENGTH = 300
 
 
 class TuningError(Exception):
@@ -44,8 +45,8 @@ class Fault:
     def __str__(self) -> str:
         file = printable(self.file, _FILE_LENGTH)
         place = file if self.line is None else f"{file}:{self.line}"
-        text = f"[{printable(self.name, _NAME_LENGTH)}] {self.found}; {self.remedy}"
-        return f"{place}: {printable(text, _FOUND_LENGTH)}"
+        found = f"[{printable(self.name, _NAME_LENGTH)}] {printable(self.found, _FOUND_LENGTH)}"
+        return f"{place}: {found}; {printable(self.remedy, _REMEDY_LENGTH)}"
 
 
 MOST_FAULTS = 100

@@ -8,13 +8,16 @@ import io
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ class LiveDisplay:
         self.is_live = console.is_terminal and not console.is_dumb_terminal
         self._replaced: dict[str, TextIO] = {}
         self._is_broken = False
+        self._left: Sequence[str] = ()
 
     def __enter__(self) -> Self:
         if self.is_live:
@@ -60,10 +64,14 @@ class LiveDisplay:
             # rich draws the view once more, and could not erase one that is taller than the screen
             self._live.update("")
             self.attempt(self._live.stop)
+            for line in self._left:
+                self.say(line)
 
-    def show(self, view: RenderableType) -> None:
-        """Show this view from now on."""
-        self.attempt(lambda: self._live.update(view, refresh=True))
+    def show(self, view: RenderableType, left: Sequence[str] = ()) -> None:
+        """Show this view on a terminal; the lines `left` stand in its place at the end."""
+        if self.is_live:
+            self._left = left
+            self.attempt(lambda: self._live.update(view, refresh=True))
 
     def say(self, line: str) -> None:
         """Print a line; a long one is left to the terminal to wrap."""
@@ -139,8 +147,7 @@ def working(what: str) -> Iterator[None]:
     """Say on a terminal's stderr what is being done, and for how long."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     with LiveDisplay(console, refreshes_per_second=4) as display:
-        if display.is_live:
-            display.show(_Elapsed(what))
+        display.show(_Elapsed(what))
         yield
 
 
@@ -155,3 +162,44 @@ class _Elapsed:
         seconds = time.monotonic() - self._began
         frame = _SPINNER[round(4 * seconds) % len(_SPINNER)]
         return Text(f"{frame} {self._what}, {seconds:.0f} s", no_wrap=True, overflow="ellipsis")
+
+
+class Bar:
+    """A bar of what is done of a total, the seconds so far and those that are left."""
+
+    def __init__(self, what: str, total: float) -> None:
+        self._what, self._total, self._done = what, total, 0.0
+        self._began = time.monotonic()
+
+    def advance(self, amount: float) -> None:
+        self._done += amount
+
+    def __str__(self) -> str:
+        return f"{self._what}: {100 * self._done / self._total:.0f} %"
+
+    def __rich__(self) -> Table:
+        seconds = time.monotonic() - self._began
+        left = seconds * (self._total / self._done - 1.0) if self._done else None
+        told = f"{seconds:.0f} s" if left is None else f"{seconds:.0f} s, {left:.0f} s to go"
+        row = Table.grid(padding=(0, 1))
+        row.add_row(self._what, ProgressBar(self._total, self._done, width=40), told)
+        return row
+
+
+class Rate:
+    """How many a second there were in the last `window` seconds, from counts as they are seen."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def saw(self, now: float, count: int) -> None:
+        self._seen.append((now, count))
+        while now - self._seen[0][0] > self._window:
+            self._seen.popleft()
+
+    @property
+    def per_second(self) -> float | None:
+        """None before any time has gone by."""
+        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
+        return (more - fewer) / (last - first) if last > first else None

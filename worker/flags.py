@@ -8,13 +8,16 @@ from typing import Any, TypeVar
 
 import click
 
+from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings.numbers import (
+    LEAST_PIECES,
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
     MOST_IN_A_ROW,
     MOST_MOVES,
     MOST_NELO,
     MOST_NODES_TO_SEARCH,
+    MOST_PIECES,
     MOST_PLIES,
     MOST_SECONDS,
 )
@@ -59,6 +62,33 @@ def _name(_context: click.Context, option: click.Parameter, text: str | None) ->
     return text
 
 
+def _names(
+    context: click.Context, option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names of runs, each once."""
+    for name in names:
+        _name(context, option, name)
+    return tuple(dict.fromkeys(names))
+
+
+def _labels(
+    _context: click.Context, option: click.Parameter, labels: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Labels, each once; none claims what the machine may lack."""
+    for label in labels:
+        if not WORD.fullmatch(label):
+            raise click.BadParameter(
+                f"'{printable(label, 80)}' is not a word of at most 40 small letters, digits, `.` "
+                "and `-`",
+                param=option,
+            )
+        if label in MACHINE_WORDS:
+            raise click.BadParameter(
+                f"{label} says what a machine is; the worker knows that by itself", param=option
+            )
+    return tuple(dict.fromkeys(labels))
+
+
 FILE = _Path(exists=True, dir_okay=False, path_type=Path)
 _YEAR = 366 * 86_400.0
 _LONGEST_LEASE = 3_600.0  # the database refuses a longer one
@@ -77,7 +107,8 @@ SHARED = (
         "-c",
         "--concurrency",
         type=click.IntRange(1, _MOST_SLOTS),
-        help="Games at a time.  [default: one per physical core]",
+        help="Slots: games at a time; one of engines with Threads = T takes T of them.  "
+        "[default: one per physical core]",
     ),
     click.option("--force", is_flag=True, help="Allow more games at a time than cores."),
     click.option("--pin", is_flag=True, help="Keep each slot's engines on one core of their own."),
@@ -85,7 +116,14 @@ SHARED = (
         "--engine-memory",
         type=click.IntRange(1, _MOST_MEMORY),
         metavar="MIB",
-        help="Memory limit of one engine.  [default: its share of the machine's]",
+        help="Memory limit of one engine, for each of its Threads.  "
+        "[default: its share of the machine's]",
+    ),
+    click.option(
+        "--syzygy",
+        type=_Path(exists=True, file_okay=False, path_type=Path),
+        multiple=True,
+        help="Folder of Syzygy tables; repeat it for more.  [default: that of the run]",
     ),
     click.option(
         "--no-sandbox", is_flag=True, help="Give engines the network and all rights of their user."
@@ -110,6 +148,30 @@ WORKER = (
         help="File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", callback=_name, help="Name of this worker.  [default: host-pid-random]"),
+    click.option(
+        "--run",
+        "only_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Play only this run; repeatable.  [default: all runs]",
+    ),
+    click.option(
+        "--not",
+        "not_runs",
+        multiple=True,
+        callback=_names,
+        metavar="NAME",
+        help="Do not play this run; repeatable.",
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        callback=_labels,
+        metavar="WORD",
+        help="Play also runs that require this word ([fleet] require); repeatable.",
+    ),
     click.option(
         "--once", is_flag=True, help="Exit when no work is left, with code 3 if there was none."
     ),
@@ -174,7 +236,7 @@ MATCH = (
         "--book",
         default="builtin",
         show_default=True,
-        help="Opening book: an EPD, FEN or PGN file.",
+        help="Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.",
     ),
     click.option(
         "--plies",
@@ -202,6 +264,7 @@ MATCH = (
         show_default=True,
         help="Seed of the openings and their order.",
     ),
+    click.option("--chess960", is_flag=True, help="Play Chess960; --book has its positions."),
     click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
     click.option(
         "--option1", multiple=True, metavar="NAME=VALUE", help="Option for the first engine."
@@ -229,6 +292,12 @@ MATCH = (
         "--max-moves",
         type=_MOVES,
         help="Moves per side after which a game is a draw.  [default: 200]",
+    ),
+    click.option(
+        "--tb-pieces",
+        type=click.IntRange(LEAST_PIECES, MOST_PIECES),
+        metavar="N",
+        help="End a game by the --syzygy tables of up to N pieces.",
     ),
     click.option(
         "--no-adjudication",

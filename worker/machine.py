@@ -1,4 +1,4 @@
-"""What this machine has: cores, memory, and a folder for what can be fetched or made again."""
+"""What this machine has: cores and memory."""
 
 import os
 from collections import Counter
@@ -8,6 +8,7 @@ from pathlib import Path
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 _MEMORY_QUOTA = Path("/sys/fs/cgroup/memory.max")
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_MIB = 2**20
 
 
 def usable_cores() -> int:
@@ -51,15 +52,33 @@ def memory() -> int | None:
     return installed if granted == "max" else min(installed, int(granted))
 
 
+def room_objection(
+    threads: int, slots: int, hash_mebibytes: int, engine_memory: int | None
+) -> str | None:
+    """Why games do not fit in `slots` slots; None if they do.
+
+    A game takes one slot for each of its engines' `threads`, `hash_mebibytes` for both engines
+    together, and each of them may have `engine_memory` bytes.
+    """
+    if threads > slots:
+        return f"Threads = {threads} needs as many slots, and there are {slots}: raise -c"
+    if engine_memory is not None and hash_mebibytes * _MIB >= 2 * engine_memory:
+        return (
+            f"Hash = {hash_mebibytes // 2} takes all of the {engine_memory // _MIB} MiB that an "
+            "engine may have here: lower Hash or -c, or raise --engine-memory"
+        )
+    games, installed = slots // threads, memory()
+    if installed is not None and games * hash_mebibytes * _MIB > installed:
+        return (
+            f"Hash of {2 * games} engines is {games * hash_mebibytes} MiB, and this machine has "
+            f"{installed // _MIB} MiB of memory: lower Hash or -c"
+        )
+    return None
+
+
 def physical(logical: Iterable[int], topology: Path) -> int:
     """How many physical cores these logical ones are; without a topology each counts as one."""
     return len({_siblings(number, topology) for number in logical})
-
-
-def cache_folder() -> Path:
-    """The tuner's folder in the user's cache (XDG base directories)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "spsa-tuner"
 
 
 def _siblings(number: int, topology: Path) -> str:

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    Adjudication,
+    DrawRule,
+    ResignRule,
+    TablebaseRule,
+    TimeControl,
+    TimeKind,
+)
 from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
 from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.machine import memory, pinning_order
@@ -38,9 +45,16 @@ def time_control(
 
 
 def adjudication(
-    *, none: bool, draw: tuple[int, int, int], resign: tuple[int, int], max_moves: int | None
+    *,
+    none: bool,
+    draw: tuple[int, int, int],
+    resign: tuple[int, int],
+    max_moves: int | None,
+    tb_pieces: int | None,
 ) -> Adjudication:
-    """The rules that --draw, --resign and --max-moves name, or of them --max-moves alone."""
+    """The rules that these options name, or with `none` of them --max-moves alone."""
+    if none and tb_pieces is not None:
+        raise click.UsageError("give --tb-pieces or --no-adjudication, not both")
     if none:
         return Adjudication(draw=None, resign=None, max_moves=max_moves)
     move_number, draw_count, draw_score = draw
@@ -49,6 +63,7 @@ def adjudication(
         draw=DrawRule(move_number=move_number, count=draw_count, score=draw_score),
         resign=ResignRule(count=resign_count, score=resign_score),
         max_moves=Adjudication().max_moves if max_moves is None else max_moves,
+        syzygy=None if tb_pieces is None else TablebaseRule(pieces=tb_pieces),
     )
 
 

@@ -1,7 +1,7 @@
 """`compete --replay`: plays a batch of a run again, from its row in the database.
 
-The row decides openings, times and engines. At fixed nodes or depth the moves are the same on every
-machine, so the counts have to be those of the report.
+The row decides openings, times, their scale, and engines. At fixed nodes or depth the moves are the
+same on every machine, so the counts have to be those of the report.
 """
 
 import re
@@ -18,8 +18,8 @@ from spsa.errors import TuningError
 from spsa.output import echo
 from spsa.text import printable
 from worker.batches.active_batch import JobMaker
-from worker.batches.engine_cache import EngineCache
-from worker.batches.service import Service, engine_folder
+from worker.batches.scaling import scaled
+from worker.batches.service import Service, engine_cache
 from worker.logs import set_up
 from worker.match.command import pgn_writer
 from worker.runner.count import Count
@@ -74,11 +74,12 @@ def replay(given: Mapping[str, Any]) -> int:
     set_up(given["log_format"], verbose=given["verbose"])
     service, place = service_of(given), place_of(given["replay"])
     with interrupts() as received, open_store(service.database_url, durable=False) as store:
-        claim, reported = store.played_batch(store.run(place.run).id, place.iteration, place.batch)
-        job = _job(service, store, claim, place.pair)
+        run = store.run(place.run)
+        claim, reported, scale = store.played_batch(run.id, place.iteration, place.batch)
+        job = scaled(_job(service, store, claim, place.pair), scale)
         echo(f"{claim.run_name} iteration {place.iteration}, batch {place.batch}:")
         with (
-            pgn_writer(given["pgn"], "plus", "minus", claim.terms.time_control) as write,
+            pgn_writer(given["pgn"], "plus", "minus", job.conditions.time_control) as write,
             Pool(1, service.timeouts, service.limits) as pool,
         ):
             count = _played(job, claim.first_pair, pool, received, write)
@@ -90,8 +91,9 @@ def replay(given: Mapping[str, Any]) -> int:
 
 
 def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
-    engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
-    job = JobMaker(engines, service.timeouts).job(claim)
+    job = JobMaker(engine_cache(service, store), service.timeouts, service.options.syzygy).job(
+        claim
+    )
     if pair is None:
         return job
     if not 1 <= pair <= claim.pairs:

@@ -81,12 +81,12 @@ def run_worker(given: Mapping[str, Any]) -> int:
 def service_of(given: Mapping[str, Any]) -> Service:
     """The settings of a worker; the URL of the database leaves the environment."""
     options = WorkerOptions(
-        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches")}
+        **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches", "syzygy")}
     )
     return Service(
         database_url=private_url(given["database_url"], given["database_url_file"]),
         concurrency=given["concurrency"],
-        name=given["name"],
+        **{name: given[name] for name in ("name", "only_runs", "not_runs", "labels")},
         lease=given["lease"],
         engines_cache=given["engines_cache"],
         trust_key=None if given["trust_key"] is None else TrustKey.of(given["trust_key"]),

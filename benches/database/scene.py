@@ -179,6 +179,7 @@ def new_iteration(k: int, opened_on: int, *, games: int) -> NewIteration:
         minus=_engine("minus"),
         plus_options={},
         minus_options={},
+        requires=("linux", "x86-64-v2"),
         terms=TERMS,
         target_games=games,
         batches=[2] * (games // 2),
@@ -203,7 +204,14 @@ def registered(n: int) -> RegisteredWorker:
 def _worker(n: int) -> WorkerInfo:
     name = f"bench-{n}"
     return WorkerInfo(
-        name=name, host=name, platform="-", cores=8, concurrency=8, version="-", secret=name
+        name=name,
+        host=name,
+        platform="-",
+        cores=8,
+        concurrency=8,
+        version="-",
+        provides=("linux", "x86-64", "x86-64-v2", "x86-64-v3"),
+        secret=name,
     )
 
 

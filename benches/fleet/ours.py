@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Self
 from uuid import uuid4
 
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
@@ -60,6 +61,9 @@ class SleepingDelivery:
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self.leaving.wait(self.scene.wait(BUILD_SECONDS))
         return Sides(plus=_engine(plus), minus=_engine(minus))
+
+    def on(self, space: Space) -> Self:
+        return self
 
     def cancel(self) -> None:
         self.leaving.set()

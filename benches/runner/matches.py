@@ -10,7 +10,7 @@ from benches.runner.contenders import FIRST, SECOND, Contender, Limit, Plan
 from benches.runner.games import Games, read
 from benches.runner.measuring import Used, run
 from spsa.core.game_settings import Book
-from worker.runner.openings import load
+from spsa.openings.book import load
 
 
 @dataclass(frozen=True, slots=True)

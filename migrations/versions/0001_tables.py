@@ -13,11 +13,25 @@ Json = sa.JSON(none_as_null=True)
 Utc = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 
 VIEWS = {
-    "spsa_playable": """
-SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
+    "spsa_open": """
+SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+       r.name AS run, r.priority, r.share,
+       (r.status = 'running'
+        OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
  WHERE i.status IN ('pending', 'in_progress')
-   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')))
+""",
+    "spsa_suited": """
+SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
+       w.id AS worker_id, w.host AS machine, w.last_seen_at
+  FROM spsa_open o CROSS JOIN spsa_worker w
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
+   AND (w.only_runs IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
+   AND (w.not_runs IS NULL
+        OR NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = o.run))
+   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                      AND (a.sha256 IS NULL OR a.sha256 IN (o.plus_sha256, o.minus_sha256)))
 """,
     "spsa_miscounted": """
 SELECT i.id AS iteration_id
@@ -39,7 +53,7 @@ HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
 SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
        i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
        i.plus_sha256, i.plus_engine_path, i.plus_options,
-       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options, i.variants,
        r.id AS run_id, r.name AS run_name, r.seed AS run_seed
   FROM spsa_batch b
   JOIN spsa_iteration i ON i.id = b.iteration_id
@@ -149,6 +163,14 @@ def upgrade() -> None:
         sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_spsa_engine_sha256")),
         sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_engine")),
+    )
+    op.create_table(
+        "spsa_file",
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_spsa_file_sha256")),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_spsa_file")),
     )
     op.create_table(
         "spsa_machine",
@@ -281,6 +303,8 @@ def upgrade() -> None:
         sa.Column("struck_games", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_purges", sa.Integer(), server_default="0", nullable=False),
         sa.Column("opened_changes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("requires", sa.Text(), nullable=True),
+        sa.Column("variants", Json, nullable=True),
         sa.Column("match_number", sa.Integer(), nullable=True),
         sa.Column("compared", Json, nullable=True),
         sa.CheckConstraint(
@@ -417,12 +441,16 @@ def upgrade() -> None:
         sa.Column("cores", sa.Integer(), nullable=False),
         sa.Column("concurrency", sa.Integer(), nullable=False),
         sa.Column("nps", sa.Double(), nullable=True),
+        sa.Column("scale", sa.Double(), nullable=True),
         sa.Column("version", sa.Text(), nullable=False),
         sa.Column(
             "first_seen_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False
         ),
         sa.Column("last_seen_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.Column("confinement", sa.Text(), nullable=True),
+        sa.Column("provides", sa.Text(), nullable=True),
+        sa.Column("only_runs", Json, nullable=True),
+        sa.Column("not_runs", Json, nullable=True),
         sa.Column("batches", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
@@ -436,6 +464,15 @@ def upgrade() -> None:
             name=op.f("ck_spsa_worker_confinement"),
         ),
         sa.CheckConstraint(
+            "length(CAST(provides AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_provides")
+        ),
+        sa.CheckConstraint(
+            "length(CAST(only_runs AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_only_runs")
+        ),
+        sa.CheckConstraint(
+            "length(CAST(not_runs AS TEXT)) <= 5000", name=op.f("ck_spsa_worker_not_runs")
+        ),
+        sa.CheckConstraint(
             "length(CAST(name AS TEXT)) BETWEEN 1 AND 200", name=op.f("ck_spsa_worker_name")
         ),
         sa.CheckConstraint(
@@ -445,6 +482,7 @@ def upgrade() -> None:
             "length(CAST(version AS TEXT)) <= 200", name=op.f("ck_spsa_worker_version")
         ),
         sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
+        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_worker_scale")),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_worker")),
         sa.UniqueConstraint("name", name=op.f("uq_spsa_worker_name")),
@@ -474,6 +512,7 @@ def upgrade() -> None:
         sa.Column("ptnml_4", sa.Integer(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("voids", Json, nullable=True),
+        sa.Column("void_log", Json, nullable=True),
         sa.Column("plus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("minus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("moves", sa.BigInteger(), server_default="0", nullable=False),
@@ -484,6 +523,7 @@ def upgrade() -> None:
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("slot", sa.Integer(), nullable=True),
         sa.Column("think_seconds", sa.Double(), server_default="0", nullable=False),
+        sa.Column("scale", sa.Double(), server_default="1", nullable=False),
         sa.Column("failures", sa.Integer(), server_default="0", nullable=False),
         sa.CheckConstraint(
             "CASE WHEN status = 'done' THEN claim_id IS NOT NULL AND (plus_wins + minus_wins + draws) = games AND 2 * (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = games AND plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1) ELSE (plus_wins + minus_wins + draws) + (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = 0 END AND (plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0",
@@ -510,6 +550,9 @@ def upgrade() -> None:
             "length(CAST(voids AS TEXT)) <= 50000", name=op.f("ck_spsa_batch_voids")
         ),
         sa.CheckConstraint(
+            "length(CAST(void_log AS TEXT)) <= 30000", name=op.f("ck_spsa_batch_void_log")
+        ),
+        sa.CheckConstraint(
             "minus_nodes BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_batch_minus_nodes")
         ),
         sa.CheckConstraint(
@@ -524,6 +567,7 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
         sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
+        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_batch_scale")),
         sa.CheckConstraint(
             "think_seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_think_seconds")
         ),

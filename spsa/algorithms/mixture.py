@@ -75,6 +75,7 @@ from spsa.algorithms.rule import (
     RuleUpdate,
     State,
     Vector,
+    along,
     signs,
     total,
 )
@@ -94,12 +95,6 @@ _OLDER = (
     "mixture cannot use the saved state: another version of this program wrote it, with other "
     "filters; finish the run with that version, or start a new one"
 )
-
-
-def _along(one: Vector, other: Vector) -> Vector:
-    """The inner products of the last axes, which are kept with length 1; makes no product array."""
-    found: Vector = np.einsum("...i,...i->...", one, other)[..., None]
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
@@ -147,7 +142,7 @@ class Mixture:
         """c_k of the next perturbation, shape (1,)."""
         moving = bank.weight(of=HYPOTHESES.deviation)
         apart = bank.mean - bank.theta[..., None, :]
-        squares = total(bank.variance) + _along(apart, apart)
+        squares = total(bank.variance) + along(apart, apart)
         square = (moving * squares).sum(axis=-2) - total(weighted_mean(moving, apart) ** 2)
         mean_square = np.maximum(square, 0.0) / apart.shape[-1]
         width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
@@ -161,9 +156,9 @@ class Mixture:
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
         noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # avoids 0/0 without games
         played, steep = outcome.difference[..., None, :], pairs * self.per_step  # product: B A_j
-        predicted = steep * _along(played, bank.mean - centre)
+        predicted = steep * along(played, bank.mean - centre)
         reach = played * bank.variance
-        certain = noise + steep**2 * _along(played, reach)
+        certain = noise + steep**2 * along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
         learned = Bank(
@@ -190,6 +185,7 @@ class Mixture:
         """The filters in another space; doubt changes their weights, but does not move the best.
 
         With a doubt, the filters that hold the start for the best hold the present theta for it.
+        They get their prior part again: the games judged the old start, not theta.
         """
         prior = self.start()
         bank = Bank(
@@ -210,7 +206,7 @@ class Mixture:
         best = carry.positions(state.best)[..., None, :]
         less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
         near = best + less * (bank.mean - best)
-        bank = replace(bank, mean=np.where(moving, near, bank.theta[..., None, :]))
+        bank = replace(bank, mean=np.where(moving, near, bank.theta[..., None, :])).unsettled
         return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 
     def dump(self, state: State) -> dict[str, Any]:
@@ -219,7 +215,7 @@ class Mixture:
 
     def load(self, data: Mapping[str, Any]) -> Bank:
         needed = {"version": _VERSION.shape, **shapes(self.start())}
-        if {"version", "theta"}.isdisjoint(data) and "mean" in data:
+        if "mean" in data and "surprise" not in data:
             raise UnusableState(_OLDER)
         arrays = restored(self.name, data, needed)
         if arrays.pop("version") != _VERSION:

@@ -34,6 +34,12 @@ def total(vector: Vector) -> Vector:
     return summed
 
 
+def along(one: Vector, other: Vector) -> Vector:
+    """The inner products of the last axes, which are kept with length 1; makes no product array."""
+    found: Vector = np.einsum("...i,...i->...", one, other)[..., None]
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What is to be tuned, and the planned budget.

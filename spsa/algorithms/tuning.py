@@ -93,9 +93,13 @@ class Tuning:
     def carried(
         self, before: "Tuning", state: Mapping[str, Any], theta: Mapping[str, float]
     ) -> tuple[dict[str, float], Mapping[str, Any]]:
-        """Theta and the state of `before` in this space; theta moves only into the bounds."""
+        """Theta and the state of `before` in this space; theta moves only into the bounds.
+
+        A parameter that is new here starts at its value.
+        """
         after = {
-            name: min(max(theta[name], low), high) for name, (low, high) in self._bounds.items()
+            p.name: min(max(theta.get(p.name, float(p.value)), low), high)
+            for p, (low, high) in zip(self.space.parameters, self._bounds.values(), strict=True)
         }
         carry = _carry(before.space, self.space, after)
         return after, self.rule.dump(self.rule.carried(before.rule.load(state), carry))
@@ -128,7 +132,8 @@ class Tuning:
         The state and theta contain every result before k; the iteration may have been opened on
         fewer.
         """
-        after, found = self.rule.tell(self.rule.load(state), self._outcome(games))
+        outcome = self._outcome(games, theta)
+        after, found = self.rule.tell(self.rule.load(state), outcome)
         delta = self._delta(theta, self.rule.theta(after))
         return Update(
             state=self.rule.dump(after),
@@ -170,11 +175,17 @@ class Tuning:
         uniform = generator.random(len(self.space.active))
         return self.space.realise(perturbation.centre, perturbation.offset, uniform)
 
-    def _outcome(self, games: PlayedGames) -> Outcome:
+    def _outcome(self, games: PlayedGames, theta: Mapping[str, float]) -> Outcome:
+        """The result; where the sides have no value of a parameter, it is too new, they were equal.
+
+        A rule multiplies a distance by the difference, so theta may stand for that value.
+        """
+        sides = (games.played.plus, games.played.minus)
+        played = PlayedValues(*({**theta, **side} for side in sides))
         return Outcome(
             k=games.k,
-            centre=self.space.midpoint(games.played),
-            difference=self.space.difference(games.played),
+            centre=self.space.midpoint(played),
+            difference=self.space.difference(played),
             pentanomial=np.array(games.tally.pentanomial, dtype=np.float64),
             a_k=games.a_k,
             c_k=games.c_k,

@@ -23,6 +23,10 @@ MOST_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""
 
 
+FILES = "files"
+"""The folder beside published engines that has books and side files, named by their hashes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """A published file: `sha256` in hexadecimal, `size` in bytes."""
@@ -41,6 +45,11 @@ def sha256_of(path: Path) -> str:
 def verify(path: Path, sha256: str) -> None:
     """Return if the file hashes to `sha256`; ArtifactMismatch names both hashes if it does not."""
     _agree(str(path), sha256_of(path), sha256)
+
+
+def shared_file(binary: Path, sha256: str) -> Path:
+    """Where a file of a run is in the folder of engines that has this published binary."""
+    return binary.parent.parent / FILES / sha256
 
 
 def publish(binary: Path, directory: Path, name: str) -> Artifact:

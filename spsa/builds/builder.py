@@ -16,7 +16,7 @@ from queue import PriorityQueue
 
 from spsa.builds.artifacts import sha256_of, verify
 from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
-from spsa.builds.cargo.build_key import BuildSettings, Rendered
+from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
 from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
 from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
@@ -65,8 +65,11 @@ class Builder:
     ) -> None:
         seen = {name: v for name, v in environment.items() if not _SECRET.fullmatch(name)}
         self._pinned = pinned
-        self._settings = settings
         self._work = work.resolve()
+        if settings.level and not settings.command:
+            plain = BuildEnvironment(pinned, settings, Commands(seen), self._work)
+            settings, seen = plain.for_level()
+        self._settings = settings
         self._artifact_store = ArtifactStore(engines_path.resolve())
         self._commands = Commands(seen)
         self._recipe: CommandRecipe | CargoRecipe = (
@@ -83,6 +86,11 @@ class Builder:
     def at_once(self) -> int:
         """How many threads can build at the same time; further ones wait in `build`."""
         return self._settings.at_once
+
+    @property
+    def crate(self) -> Path:
+        """The folder of the engine in the pinned source."""
+        return self._pinned.crate
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -175,7 +183,7 @@ class Builder:
             work_copy.lay_out(self._recipe.source(self._wait_for), placed)
             compiled = self._recipe.compile(work_copy, placed)
             return self._artifact_store.put(
-                key, compiled.executable, compiled.target, self._examine
+                key, compiled.executable, compiled.target, self._examine, compiled.level
             )
 
     @contextmanager
@@ -190,7 +198,8 @@ class Builder:
 
     def _examine(self, binary: Path) -> int | None:
         settings = self._settings
-        return examine(binary, settings.bench, settings.smoke, first_search=settings.first_search)
+        first, options = settings.first_search, settings.options
+        return examine(binary, settings.bench, settings.smoke, first_search=first, options=options)
 
     def _placed(self, rendered: Rendered) -> dict[str, str]:
         return {self._pinned.prefix + name: text for name, text in rendered.files.items()}

@@ -6,11 +6,11 @@ not every Makefile knows which objects a changed header concerns.
 
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from spsa.builds.cargo.build_key import (
     BuildSettings,
@@ -24,10 +24,12 @@ from spsa.builds.cargo.pinned import Pinned
 from spsa.builds.cargo.subprocesses import Commands, Output
 from spsa.builds.cargo.tree import Entry, tree_at
 from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.requirements import own_level, processor_features
 from spsa.errors import BuildFailed
 
 _SHOWN_LINES = 60
-_PROCESSOR = Path("/proc/cpuinfo")
+_NATIVE = re.compile(r"-m(arch|cpu)=native")
+_BUILD_FILE = re.compile(r"(^|/)((GNUm|M|m)akefile|CMakeLists\.txt|meson\.build)$|\.(mk|cmake|sh)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class CommandRecipe:
                 "binary": self.settings.binary,
                 "environment": environment_of(self.commands),
                 "compilers": list(self._compilers()),
-                "processor": _processor(),
+                "processor": sorted(processor_features()),
             }
         )
 
@@ -80,7 +82,16 @@ class CommandRecipe:
                 f"`{words}` ended without making {self.settings.binary}; "
                 "correct [build] binary, the path of what it makes from source_path"
             )
-        return Compiled(executable, f"{platform.machine()}-{sys.platform}")
+        return Compiled(executable, f"{platform.machine()}-{sys.platform}", self._level())
+
+    def _level(self) -> str | None:
+        """The level of x86-64 in the settings; that of this machine if something says `native`."""
+        if self.settings.level is not None:
+            return self.settings.level
+        words = (*self.settings.command, *environment_of(self.commands).values())
+        files = (e.path for name, e in self.pinned.tree().items() if _BUILD_FILE.search(name))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in files)
+        return own_level() if any(map(_NATIVE.search, (*words, *texts))) else None
 
     def _compilers(self) -> Iterator[str]:
         """What the usual compilers say of themselves."""
@@ -90,15 +101,6 @@ class CommandRecipe:
             argv = program.split()
             if shutil.which(argv[0], path=environment.get("PATH")):
                 yield self.commands.answer([*argv, "--version"], self.pinned.path)
-
-
-def _processor() -> str:
-    """The features of this machine's processor, as far as the system tells them."""
-    try:
-        lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def _last_lines(output: Output) -> str:

@@ -55,11 +55,13 @@ class LazyGroup(click.Group):
 COMMANDS: Table = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
+    "book": ("spsa.cli.book", "Make a book of openings for your engine."),
     "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
     "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
     "watch": ("spsa.cli.status", "Show the status repeatedly, until Ctrl-C."),
     "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
     "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
+    "voids": ("spsa.cli.voids", "Show void games: moves, values, what the engine wrote last."),
     "plot": ("spsa.cli.report", "Draw a run: theta, Elo, results, workers."),
     "dashboard": ("spsa.cli.dashboard", "Show all runs in a browser."),
     "plan": ("spsa.cli.plan", "Predict the length and the gain of a run."),

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,3 +166,53 @@ def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
     """The store that the configuration names; its tables have to be there."""
     with open_store(settings(config, database_url).database_url) as store:
         yield store
+
+
+USUAL_DRAWS = 0.6
+BUILD_SECONDS = 30.0
+"""Of an iteration's two builds, where nothing has measured them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What the command line says of things that only playing tells; None where it says nothing."""
+
+    concurrency: int | None
+    elo: float | None
+    draws: float | None
+    game_seconds: float | None
+    build_seconds: float | None
+    nps: float | None
+    measure: bool = False
+
+
+def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options whose values `Assumed` holds."""
+    positive = click.FloatRange(min=0.0, min_open=True)
+    for option in (
+        click.option(
+            "--nps",
+            type=positive,
+            help="Nodes per second, for kind = nodes; default: as measured, else a million.",
+        ),
+        click.option(
+            "--build-seconds",
+            type=click.FloatRange(min=0.0),
+            help=f"Of an iteration's two builds; default: as measured, else {BUILD_SECONDS:g}.",
+        ),
+        click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
+        click.option(
+            "--draws",
+            type=click.FloatRange(0.0, 1.0, max_open=True),
+            help=f"Draw rate, 0..1; default: as measured, else {USUAL_DRAWS:g}.",
+        ),
+        click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
+        click.option(
+            "-c",
+            "--concurrency",
+            type=click.IntRange(1, 100_000),
+            help="Games at a time, on all machines.",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -10,7 +10,7 @@ from spsa.db.schema import REVISION
 from spsa.db.store import Run, Store, open_store
 from spsa.history.doctor import Violation, check_run
 from spsa.live_display import working
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.output import echo
 
 

@@ -26,7 +26,8 @@ from spsa.cli.master_session import (
     tune,
     tuned_against_start,
 )
-from spsa.cli.measuring import chosen_size, trial, write_size
+from spsa.cli.measuring import chosen_size, write_size
+from spsa.cli.trial import trial
 from spsa.config import Config, load_config, load_space, read_sources
 from spsa.core.params import Constant, Space
 from spsa.core.scoring import Tally
@@ -35,7 +36,8 @@ from spsa.db.store import Iteration, Run, open_store
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
-from spsa.master.start import Prepared, checked_space, prepare
+from spsa.master.new_run import Prepared
+from spsa.master.start import checked_space, prepare
 from spsa.report.drawing import Kind
 from spsa.report.export_html import WITHOUT_PICTURES, page
 from spsa.report.export_json import report

@@ -1,12 +1,15 @@
 """`spsa-master init`: a first config.toml and params.toml for an engine."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from spsa.algorithms import method
 from spsa.builds.builder import declared
+from spsa.cli.common import BUILD_SECONDS
 from spsa.config import starter_config, starter_params, starter_uci_config
 from spsa.config.proposals import (
     EngineSource,
@@ -15,9 +18,13 @@ from spsa.config.proposals import (
     read_source,
     select,
 )
+from spsa.config.tuning import DEFAULT_ALGORITHM
+from spsa.core.game_settings import TimeControl
 from spsa.core.params import SOURCE_SUFFIXES
 from spsa.errors import BuildFailed, Fault, InvalidInput, NothingToDo
+from spsa.lab.planning.plan_inputs import USUAL_PLIES, Capacity, Shape, fitted, game_seconds
 from spsa.live_display import working
+from spsa.master.delivery_setup import usual_builds
 from spsa.output import echo
 from spsa.text import plural
 
@@ -55,12 +62,27 @@ class _Start:
     show_default="here",
     help="Where the two files go.",
 )
+@click.option(
+    "--games",
+    type=click.IntRange(100, 1_000_000_000),
+    default=30_000,
+    show_default=True,
+    help="Of the whole run: `plan` tells what they recover.",
+)
+@click.option(
+    "-c",
+    "--concurrency",
+    type=click.IntRange(1, 100_000),
+    help="Games at a time, on all machines; default: this machine's processors.",
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def init(
     source: tuple[str, ...],
     engine: Path | None,
     constants_file: str | None,
     folder: Path,
+    games: int,
+    concurrency: int | None,
     force: bool,
 ) -> None:
     """Write config.toml and params.toml for the engine whose source is in SOURCE.
@@ -77,11 +99,12 @@ def init(
     targets = [folder / "config.toml", folder / "params.toml"]
     existing = [] if force else [target for target in targets if target.exists()]
     _refuse_existing(existing)
+    shape = _shape(games, concurrency or os.cpu_count() or 1, builds=engine is None)
     with working(f"reading {engine or source[0]}"):
         if engine is not None:
-            start = _of_engine(engine, source, folder)
+            start = _of_engine(engine, source, folder, shape)
         else:
-            start = _of_source(Path(source[0]), constants_file, folder)
+            start = _of_source(Path(source[0]), constants_file, folder, shape)
     folder.mkdir(parents=True, exist_ok=True)
     for target, text in zip(targets, (start.config, start.params), strict=True):
         target.write_text(text, encoding="utf-8")
@@ -93,7 +116,18 @@ def init(
     )
 
 
-def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start:
+def _shape(games: int, concurrency: int, *, builds: bool) -> Shape:
+    """The size of a run with the time control that the files begin with."""
+    capacity = Capacity(
+        concurrency=concurrency,
+        build_seconds=BUILD_SECONDS if builds else 0.0,
+        builders=usual_builds(),
+    )
+    seconds = game_seconds(TimeControl(low=0.25, high=1.0), USUAL_PLIES, None)
+    return fitted(games, capacity, seconds, method(DEFAULT_ALGORITHM).iterations_per_depth)
+
+
+def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Shape) -> _Start:
     try:
         declarations = declared(engine, arguments=arguments)
     except BuildFailed as error:
@@ -106,11 +140,11 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
             f"{engine} declares no spin option that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
-    config = starter_uci_config(_seen_from(engine, folder), arguments)
+    config = starter_uci_config(_seen_from(engine, folder), shape, arguments)
     return _Start(config, starter_params(chosen.proposals, of_options=True), chosen)
 
 
-def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start:
+def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Shape) -> _Start:
     engine = read_source(source)
     root = engine.root
     wanted = None if constants_file is None else _constants(source, root, constants_file)
@@ -121,7 +155,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path) -> _Start
         _refuse_unread(engine)
         searched = root / wanted if wanted else root
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
-    config = starter_config(_seen_from(root, folder), chosen.constants_file, engine)
+    config = starter_config(_seen_from(root, folder), chosen.constants_file, shape, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
     return _Start(config, starter_params(chosen.proposals), chosen, unread)
 

@@ -26,10 +26,11 @@ from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.loop import LEASE_SECONDS, Master
-from spsa.master.start import Prepared, reopened, signer
+from spsa.master.new_run import Prepared
+from spsa.master.start import reopened, signer
 from spsa.master.validation import ValidationMatch, validate
 from spsa.output import echo
-from spsa.report.progress import Progress
+from spsa.report.progress import Progress, steps_of
 from spsa.report.trails import trail_points
 
 POLL_SECONDS = 1.0
@@ -231,8 +232,7 @@ def _background(config: Config, run: Run) -> BackgroundPlan | None:
 def progress_of(store: Store, run: Run, console: Console) -> Progress:
     """A display that starts from the games that theta holds already."""
     done = [it.tally for it in store.iterations(run.id, purpose=Purpose.TUNE) if it.completed_at]
-    steps = {p.name: p.step for p in Space.from_json(run.space).active}
-    return Progress(console, sum(done, Tally()), steps, trail_points(store, run))
+    return Progress(console, sum(done, Tally()), steps_of(run), trail_points(store, run))
 
 
 def validation_terms(config: Config, terms: GameSettings) -> GameSettings:

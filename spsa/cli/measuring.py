@@ -1,54 +1,48 @@
-"""What builds and games take here: measured by past runs of the database, or now by a short trial;
-and the size of a demo that takes as long as it may here.
+"""What builds and games take here by past runs and trials, and how large a demo may be."""
 
-A trial builds the engines of one iteration and lets them play a few games with all slots.
-"""
-
-import json
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
-import click
 import tomlkit
 
+from spsa.cli.common import actor
+from spsa.cli.trial import Speed
 from spsa.config import Config
 from spsa.core.builds import Builds
-from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.params import Space
+from spsa.core.game_settings import Book
+from spsa.core.stored_json import as_written
+from spsa.db import migrate
+from spsa.db.run_status import MEASURED
 from spsa.db.store import Costs, Run, Store, open_store
 from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
-from spsa.master.build_queue import BuildThreads
-from spsa.master.delivery import Sides
-from spsa.master.delivery_setup import delivery_of, delivery_settings
+from spsa.master.delivery_setup import delivery_settings
 
 FEWEST_GAMES = 50
 """Below, assumptions are better than what was measured."""
 
 _RUNS = 20  # the youngest of a database, which are looked at
+_TRIALS = 100
+_SECONDS = ("build_seconds", "game_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What past runs tell, None where they tell nothing.
+    """What past runs and trials tell, None where they tell nothing.
 
-    `costs` are those of games with the same time control, `plies` those of a game with any;
+    `costs` are those of games with the same time control, from `book`, `plies` those of any game;
     `nps` are a slot's nodes a second, `builds` the seconds of an iteration's builds by the same
-    command.
+    command. `trial` is the last one with the same command and time control.
     """
 
     costs: Costs | None = None
+    book: Book | None = None
     plies: float | None = None
     nps: float | None = None
     builds: float | None = None
+    trial: Speed | None = None
 
 
 def measured(config: Config) -> Measured:
@@ -66,14 +60,16 @@ def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
     costs = [(run, store.costs(run.id)) for run in runs]
     enough = [(run, cost) for run, cost in costs if cost.games >= FEWEST_GAMES]
-    alike = (cost for run, cost in enough if _plays_alike(run, config))
+    alike = next(((run, cost) for run, cost in enough if _plays_alike(run, config)), None)
     speeds = [worker.nps for worker in store.workers() if worker.nps]
     builds = (_usual(run) for run in runs if _builds_alike(run, config))
     return Measured(
-        costs=next(alike, None),
+        costs=None if alike is None else alike[1],
+        book=None if alike is None else alike[0].terms.book,
         plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
+        trial=next(_trials(store, config), None),
     )
 
 
@@ -85,103 +81,34 @@ def _builds_alike(run: Run, config: Config) -> bool:
     return run.settings.get("delivery") == delivery_settings(config)
 
 
+def _trials(store: Store, config: Config) -> Iterator[Speed]:
+    """The stored trials with the same builds and time control, the last one first."""
+    alike = _conditions(config)
+    for event in reversed(store.events(None, _TRIALS, kinds=(MEASURED,))):
+        with as_written("a column `detail`"):
+            if all(event.detail[name] == value for name, value in alike.items()):
+                builds, game = (float(event.detail[name]) for name in _SECONDS)
+                source = f"measured by `plan --measure` on {event.at:%Y-%m-%d}"
+                yield Speed(builds=builds, game=game, source=source)
+
+
+def _conditions(config: Config) -> dict[str, Any]:
+    return {
+        "delivery": delivery_settings(config),
+        "time_control": config.terms.to_json()["time_control"],
+    }
+
+
+def store_trial(config: Config, speed: Speed, slots: int) -> None:
+    """Store a trial for later plans, in a database that is made if there is none."""
+    seconds = dict(zip(_SECONDS, (speed.builds, speed.game), strict=True))
+    migrate.upgrade(config.database_url)
+    with open_store(config.database_url) as store:
+        store.add_measurement(actor(), {**_conditions(config), **seconds, "slots": slots})
+
+
 def _usual(run: Run) -> float | None:
     return Builds.from_json(run.builds).usual
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
-    """Seconds that the two engines of an iteration take to build, and one game of a slot."""
-
-    builds: float
-    game: float
-
-
-def trial(
-    config: Config,
-    space: Space,
-    slots: int,
-    stopping: threading.Event,
-    *,
-    rounds: int,
-    games_a_slot: int,
-) -> Speed:
-    """Build engines, `rounds` times, and let the last ones play; the last build counts.
-
-    The second round has warm caches, as all iterations of a run but the first.
-
-    Raises:
-        BuildFailed: with the compiler's words.
-        TuningError: the engines cannot play.
-        click.Abort: `stopping` was set before the end.
-    """
-    delivery, _ = delivery_of(config, space, delivery_settings(config), None)
-    builds = 0.0
-    with BuildThreads(delivery) as threads:
-        for steps in range(rounds, 0, -1):
-            began = time.monotonic()
-            sides = _sides(threads, space, steps, stopping)
-            builds = time.monotonic() - began
-    return Speed(builds=builds, game=_game_seconds(sides, config, slots, games_a_slot, stopping))
-
-
-def _sides(threads: BuildThreads, space: Space, steps: float, stopping: threading.Event) -> Sides:
-    """Two engines whose values lie so many steps to either side of the start."""
-    start = space.start()
-    building = threads.start(space.rounded(start + steps), space.rounded(start - steps))
-    _wait(building.done, stopping)
-    return building.result()
-
-
-def _game_seconds(
-    sides: Sides, config: Config, slots: int, games_a_slot: int, stopping: threading.Event
-) -> float:
-    """Seconds that a slot takes for a game while all slots play."""
-    games = 2 * ceil(games_a_slot * slots / 2)
-    command = [sys.executable, "-m", "worker", str(sides.plus.path), str(sides.minus.path)]
-    command += ["--json", "--games", str(games), "-c", str(slots), "--force"]
-    command += [*_time_flags(config.terms.time_control), *_options(sides, config)]
-    with subprocess.Popen(command, cwd=config.path.parent, stdout=PIPE, stderr=PIPE) as match:
-        try:
-            _wait(lambda: match.poll() is not None, stopping)
-        finally:
-            match.terminate()
-        output, errors = match.communicate()
-    try:
-        return float(json.loads(output)["seconds"]) * slots / games
-    except (ValueError, KeyError):
-        raise TuningError(f"no games could be played: {errors.decode().strip()}") from None
-
-
-def _time_flags(control: TimeControl) -> Iterator[str]:
-    """The time control as options of `compete`; of a range, its middle."""
-    mean = (control.low + control.high) / 2
-    match control.kind:
-        case TimeKind.MOVETIME:
-            yield from ("--movetime", f"{mean:g}")
-        case TimeKind.CLOCK:
-            moves = f"{control.moves}/" if control.moves else ""
-            yield from ("--tc", f"{moves}{mean:g}+{control.increment:g}")
-        case TimeKind.NODES:
-            yield from ("--nodes", str(round(mean)))
-        case TimeKind.DEPTH:
-            yield from ("--depth", str(round(mean)))
-
-
-def _options(sides: Sides, config: Config) -> Iterator[str]:
-    for flag, options in (
-        ("--option", config.terms.engine_options),
-        ("--option1", sides.plus_options),
-        ("--option2", sides.minus_options),
-    ):
-        for name, value in options.items():
-            yield from (flag, f"{name}={value}")
-
-
-def _wait(done: Callable[[], bool], stopping: threading.Event) -> None:
-    while not done():
-        if stopping.wait(0.1):
-            raise click.Abort
 
 
 _BETWEEN_SECONDS = 1.0  # from the last game of an iteration to its step and the next build

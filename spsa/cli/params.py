@@ -1,5 +1,8 @@
 """`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import click
 
 from spsa.cli.common import (
@@ -12,14 +15,17 @@ from spsa.cli.common import (
 )
 from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
-from spsa.config import DeliveryKind, project_parameter
+from spsa.config import Config, DeliveryKind, project_parameter
 from spsa.config.section import MOST
 from spsa.core.params import Space
-from spsa.db.store import open_store
+from spsa.db.store import Run, open_store
 from spsa.errors import InvalidInput
-from spsa.history.steering import Edit, change_space
-from spsa.master.start import checked_space, tuning_of
+from spsa.history.steering import Addition, Edit, change_space
+from spsa.live_display import working
+from spsa.master.session import tuning_of
+from spsa.master.start import addition_of, checked_space
 from spsa.output import echo, echo_json, echo_raw
+from spsa.report.events import leaves
 from spsa.report.plan import space_table
 from spsa.report.text import terminal
 
@@ -39,7 +45,7 @@ def show(config: str | None, database_url: str | None, as_json: bool) -> None:
     All of it is checked against the engine first, as `run` does.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    space = _checked(found)
     if as_json:
         echo_json(space.to_json())
     else:
@@ -64,7 +70,7 @@ def diff(
     source has these values already. With `kind = "uci"` each parameter is one line of UCI.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    space = _checked(found)
     values = chosen_values(found, space, run=run, start=start, theta=theta)
     if found.delivery.kind is DeliveryKind.UCI:
         echo_raw(setoption_lines(space, values))
@@ -96,6 +102,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     default=None,
     help="Keep it where it is, or tune it again.",
 )
+@click.option("--add", is_flag=True, help="Tune it too: it is in params.toml, but not in the run.")
 @click.option("--reason", default="by its owner", show_default=True, help="Shown in the events.")
 def set_(
     config: str | None,
@@ -106,29 +113,52 @@ def set_(
     maximum: float | None,
     step: float | None,
     frozen: bool | None,
+    add: bool,
     reason: str,
 ) -> None:
-    """Change a parameter of an unfinished run.
+    """Change a parameter of an unfinished run, or add one.
 
     The change holds from the next iteration on. The run keeps all results, and theta moves only if
     it is outside the new bounds. The change is written to params.toml, too.
+
+    A parameter to add is one more table of params.toml. Its value has to be the one that the engine
+    has, because the results so far were played with it.
     """
-    if (minimum, maximum, step, frozen) == (None,) * 4:
-        raise click.UsageError("give --min, --max, --step, --freeze or --thaw")
+    changes = (minimum, maximum, step, frozen) != (None,) * 4
+    if changes == add:
+        raise click.UsageError("give --min, --max, --step, --freeze or --thaw; or --add alone")
     active = None if frozen is None else not frozen
     edit = Edit(name=name, minimum=minimum, maximum=maximum, step=step, active=active)
     found = settings(config, database_url)
     with open_store(found.database_url) as store:
         chosen = store.run(run)
-        changed = change_space(store, chosen, tuning_of, edit, actor(), reason)
+        wanted = _addition(found, chosen, name) if add else edit
+        changed = change_space(store, chosen, tuning_of, wanted, actor(), reason)
         now = store.run(chosen.name)
-    for key, values in changed.items():
-        if key != "parameter":
-            echo(f"{chosen.name}: {name}: {key} was {values['was']} and is {values['is']}")
+    echo(*(f"{chosen.name}: {name}: {line}" for line in _told(changed)))
     try:
         project_parameter(found.params_path, Space.from_json(now.space), name)
     except InvalidInput as error:
         echo(f"note: params.toml keeps what it says: {error}", err=True)
+
+
+def _checked(config: Config) -> Space:
+    with working("checking params.toml against the engine"):
+        return checked_space(config)
+
+
+def _addition(config: Config, run: Run, name: str) -> Addition:
+    with working("checking it against the engine of the run"):
+        return addition_of(config, run, name)
+
+
+def _told(changed: Mapping[str, Any]) -> Iterator[str]:
+    for key, values in changed.items():
+        if key == "added":
+            facts = ", ".join(f"{what} {value}" for what, value in leaves(values))
+            yield f"added with {facts}"
+        elif key != "parameter":
+            yield f"{key} was {values['was']} and is {values['is']}"
 
 
 params.add_command(import_)

@@ -24,6 +24,7 @@ from spsa.config.section import as_number
 from spsa.core.params import Space
 from spsa.db.store import open_store
 from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_raw
@@ -107,7 +108,8 @@ def export(
     a patch of the source.
     """
     found = settings(config, database_url)
-    space = checked_space(found) if kind == "patch" else load_space(found.params_path)
+    with working("reading params.toml"):
+        space = checked_space(found) if kind == "patch" else load_space(found.params_path)
     values = chosen_values(found, space, run=run, start=start, theta=theta)
     if kind == "patch":
         echo_raw(source_patch(found, space, values))

@@ -1,7 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,20 +9,31 @@ import click
 
 from spsa.algorithms import method
 from spsa.algorithms.tuning import problem_of
-from spsa.cli.common import config_option, database_option, settings
+from spsa.cli.common import (
+    BUILD_SECONDS,
+    USUAL_DRAWS,
+    Assumed,
+    assumption_options,
+    config_option,
+    database_option,
+    settings,
+)
 from spsa.cli.master_session import interruptible
-from spsa.cli.measuring import Measured, Speed, measured, trial
+from spsa.cli.measuring import Measured, measured, store_trial
+from spsa.cli.trial import Speed, trial
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs
+from spsa.errors import TuningError
 from spsa.lab.planning.games_needed import depth_limit
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
     USUAL_PLIES,
     Capacity,
+    Openings,
     PlanInputs,
     Shape,
     game_seconds,
@@ -33,29 +44,13 @@ from spsa.lab.planning.recovery import RunDesign, coarser
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
-from spsa.output import echo_json
+from spsa.output import echo, echo_json
 from spsa.report.plan import planned_json, planned_text
 from spsa.report.text import terminal
 
-_MOST_ITERATIONS = 1000  # simulated: a second or two a run of it
-_USUAL_DRAWS = 0.6
 _USUAL_NPS = 1e6
-_BUILD_SECONDS = 30.0
 _GAMES_A_SLOT = 2
 _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumed:
-    """What the command line says of things that only playing tells; None where it says nothing."""
-
-    concurrency: int | None
-    elo: float | None
-    draws: float | None
-    game_seconds: float | None
-    build_seconds: float | None
-    nps: float | None
-    measure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,43 +62,11 @@ class Known:
     merged: int
 
 
-def assumption_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options whose values `Assumed` holds."""
-    positive = click.FloatRange(min=0.0, min_open=True)
-    for option in (
-        click.option(
-            "--nps",
-            type=positive,
-            help="Nodes per second, for kind = nodes; default: as measured, else a million.",
-        ),
-        click.option(
-            "--build-seconds",
-            type=click.FloatRange(min=0.0),
-            help=f"Of an iteration's two builds; default: as measured, else {_BUILD_SECONDS:g}.",
-        ),
-        click.option("--game-seconds", type=positive, help="Of one game; default: as measured."),
-        click.option(
-            "--draws",
-            type=click.FloatRange(0.0, 1.0, max_open=True),
-            help=f"Draw rate, 0..1; default: as measured, else {_USUAL_DRAWS:g}.",
-        ),
-        click.option("--elo", type=positive, help="Elo there is to gain; default: 5, 20 and 60."),
-        click.option(
-            "-c",
-            "--concurrency",
-            type=click.IntRange(1, 100_000),
-            help="Games at a time, on all machines.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
     """What to ask `plan`: what was said goes before what was measured, and that before guesses."""
     past = measured(config)
     concurrency = assumed.concurrency or os.cpu_count() or 1
-    tried = _tried(config, space, past, concurrency) if assumed.measure else None
+    tried = _tried(config, space, past, concurrency) if assumed.measure else past.trial
     seconds, time_source = _seconds(config, assumed, past, tried)
     draws, draws_source = _draws(assumed, past.costs)
     builds, builds_source = _builds(config, assumed, past, tried)
@@ -122,13 +85,22 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             capacity=capacity,
             seconds=seconds,
             draw_rate=draws,
+            openings=_openings(config, assumed, past),
             elos_to_gain=ASSUMED_ELO_TO_GAIN if assumed.elo is None else (assumed.elo,),
             replicas=replicas,
             seed=seed,
         ),
-        sources=(time_source, draws_source, _DISTANCE, *builds_source),
+        sources=(time_source, draws_source, _DISTANCE, *builds_source, *_prior(config)),
         merged=merged,
     )
+
+
+def _prior(config: Config) -> Iterator[str]:
+    if config.prior is not None:
+        yield (
+            f"the run starts from what run {config.prior.run} learned; this plan is of a run "
+            "without that knowledge"
+        )
 
 
 def precision_asked(
@@ -165,7 +137,7 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
 def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
     """The design to simulate: of a long run, a shorter one of as many games."""
     problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
-    shorter, merged = coarser(problem, _MOST_ITERATIONS)
+    shorter, merged = coarser(problem)
     if _gains_are_given(config):
         shorter, merged = problem, 1
     design = RunDesign(
@@ -189,7 +161,12 @@ def _tried(config: Config, space: Space, past: Measured, slots: int) -> Speed | 
     if past.costs is not None and (past.builds is not None or not built):
         return None
     with interruptible() as stopping, terminal(stderr=True).status("building and playing"):
-        return trial(config, space, slots, stopping, rounds=1, games_a_slot=_GAMES_A_SLOT)
+        speed = trial(config, space, slots, stopping, rounds=1, games_a_slot=_GAMES_A_SLOT)
+    try:
+        store_trial(config, speed, slots)
+    except TuningError as error:
+        echo(f"note: later plans have to measure again: {error}", err=True)
+    return speed
 
 
 def _seconds(
@@ -201,7 +178,7 @@ def _seconds(
         seconds = past.costs.seconds / past.costs.games
         return seconds, f"a game takes {seconds:.3g} s: measured over {past.costs.games} games"
     if tried is not None:
-        return tried.game, f"a game takes {tried.game:.3g} s: measured now"
+        return tried.game, f"a game takes {tried.game:.3g} s: {tried.source}"
     speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
     guessed = game_seconds(config.terms.time_control, plies, speed)
     if guessed is None:
@@ -233,18 +210,28 @@ def _builds(
     if past.builds is not None:
         return past.builds, (f"two builds take {past.builds:.3g} s: measured by the last run",)
     if tried is not None:
-        return tried.builds, (f"two builds take {tried.builds:.3g} s: measured now, the first",)
-    found = f"two builds take {_BUILD_SECONDS:g} s: assumed (--build-seconds or --measure)"
-    return _BUILD_SECONDS, (found,)
+        return tried.builds, (f"two builds take {tried.builds:.3g} s: {tried.source}, the first",)
+    found = f"two builds take {BUILD_SECONDS:g} s: assumed (--build-seconds or --measure)"
+    return BUILD_SECONDS, (found,)
 
 
 def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
     if assumed.draws is not None:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
     if costs is None:
-        return _USUAL_DRAWS, f"{_USUAL_DRAWS:.0%} draws: assumed (--draws)"
+        return USUAL_DRAWS, f"{USUAL_DRAWS:.0%} draws: assumed (--draws)"
     draws = _draw_rate(costs.tally)
     return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
+
+
+def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | None:
+    """What the draw rate says of the run's book; None if no games were played from it."""
+    if assumed.draws is not None:
+        return Openings.of(assumed.draws)
+    if past.costs is None or past.book != config.terms.book:
+        return None
+    tally = past.costs.tally
+    return Openings.of(tally.draws / tally.games, null_variance(tally))
 
 
 def _draw_rate(tally: Tally) -> float:
@@ -289,7 +276,8 @@ def plan(
     Simulates the rule of config.toml on synthetic engines that have this Elo to gain.
     """
     found = settings(config, database_url)
-    asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
+    with working("finding what games and builds take"):
+        asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.inputs, precision, confidence)
     with working("tuning synthetic engines"):
         answer = planned(asked.inputs)

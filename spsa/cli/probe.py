@@ -1,9 +1,6 @@
 """`spsa-master probe`: what each parameter changes, before any game is played."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,17 +8,15 @@ import click
 from spsa.builds.searches import A_GAME
 from spsa.cli.common import config_option, database_option, settings
 from spsa.config import Config
-from spsa.config.play import BUILTIN, builtin_book
 from spsa.core.params import Number, Space
-from spsa.errors import TuningError
 from spsa.live_display import working
-from spsa.master.delivery_setup import WORK, delivery_of, delivery_settings
+from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.probe import Probed, Prober, proposed_steps
 from spsa.master.start import checked_space
+from spsa.openings.book import load
 from spsa.output import echo, echo_json
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural, terminal
-from spsa.security.files import MOST_BOOK, content
 
 
 @click.command()
@@ -60,12 +55,12 @@ def probe(
     Ends with 1 if a parameter is dead or fails.
     """
     found = settings(config, database_url)
-    space = checked_space(found)
+    with working("checking params.toml against the engine"):
+        space = checked_space(found)
     wanted = _wanted(space, only)
-    work = found.path.resolve().parent / WORK
-    work.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="probe-", dir=work) as folder:
-        prober = _prober(found, space, Path(folder), positions, nodes)
+    openings = _openings(found, -(-positions // A_GAME))
+    with temporary_delivery(found, space) as delivery:
+        prober = Prober(space, delivery, found.terms, openings, nodes)
         with working("building the engine and searching with its start values"):
             start, reproducible = prober.start()
         if not reproducible:
@@ -96,29 +91,11 @@ def _wanted(space: Space, only: Sequence[str]) -> list[str]:
     return [name for name in names if not only or name in only]
 
 
-def _prober(config: Config, space: Space, folder: Path, positions: int, nodes: int) -> Prober:
-    """A prober whose engines go into a folder of their own, apart from those of runs."""
-    own = replace(config, build=replace(config.build, engines_path=folder))
-    delivery, _ = delivery_of(own, space, delivery_settings(own), None)
-    games = -(-positions // A_GAME)
-    return Prober(space, delivery, config.terms, _openings(config, games), nodes)
-
-
 def _openings(config: Config, count: int) -> tuple[str, ...]:
-    """FENs from the whole length of the run's book, or of the built-in one for a book of PGN."""
-    name = config.terms.book.name
-    own = name != BUILTIN and not name.lower().endswith(".pgn")
-    text = content(Path(name) if own else builtin_book(), MOST_BOOK).decode("utf-8", "replace")
-    fens = [fen for line in text.splitlines() if (fen := _fen(line))]
-    if not fens:
-        raise TuningError(f"{name} has no position")
-    return tuple(fens[i * len(fens) // count] for i in range(min(count, len(fens))))
-
-
-def _fen(line: str) -> str:
-    """The FEN of a line of EPD; empty if it has none."""
-    fields = line.replace(";", " ").split()[:4]
-    return f"{' '.join(fields)} 0 1" if len(fields) == 4 and fields[0].count("/") == 7 else ""
+    """FENs from the whole length of the run's book."""
+    openings = load(config.terms.book).openings
+    places = (i * len(openings) // count for i in range(min(count, len(openings))))
+    return tuple(openings[place].board().fen() for place in places)
 
 
 def _failures(one: Probed) -> bool:

@@ -16,7 +16,7 @@ from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.purge import PurgePlan, carry_out, plan
 from spsa.lifecycle import Purpose
 from spsa.live_display import working
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.history import worker_parts
 from spsa.report.machines import MachineReport, machine_reports

@@ -7,7 +7,7 @@ import click
 from spsa.cli.common import config_option, database_option, opened, run_option
 from spsa.history.purge import theta_at
 from spsa.live_display import working
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.parameters import parameters
 from spsa.report.status import finite

@@ -25,6 +25,7 @@ from spsa.cli.master_session import (
 from spsa.db import migrate
 from spsa.db.store import open_store
 from spsa.lifecycle import RunStatus
+from spsa.live_display import working
 from spsa.master.start import checked_space, has_ended, prepare
 from spsa.output import echo
 from spsa.report.alarm_watch import watching_alarms
@@ -58,7 +59,8 @@ def run(
     given = {"priority": priority, "share": share}
     wanted: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     found = replace(settings(config, database_url), **wanted)
-    checked_space(found)
+    with working("checking params.toml against the engine"):
+        checked_space(found)
     if migrate.upgrade(found.database_url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
@@ -68,7 +70,8 @@ def run(
     ):
         if wanted and store.find_run(name or found.name) is not None:
             store.prioritize(name or found.name, actor(), **wanted)
-        prepared = prepare(found, store, name, seed)
+        with working("preparing the run"):
+            prepared = prepare(found, store, name, seed)
         with (
             held_run(store, found, prepared.run, console, stopping, longest_wait=inf) as held,
             watching_alarms(found, held.master_lease, prepared.run.name),

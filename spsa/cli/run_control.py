@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from spsa.algorithms.carrying import MOST_DOUBT
 from spsa.cli.common import (
     actor,
     config_option,
@@ -16,7 +17,8 @@ from spsa.cli.common import (
 )
 from spsa.db.store import open_store
 from spsa.live_display import working
-from spsa.master.fork import Fork, fork_run
+from spsa.master.new_run import Fork, fork_run
+from spsa.master.start import checked_space
 from spsa.output import echo
 from spsa.text import NAME_LENGTH, is_printable, plural
 
@@ -95,9 +97,6 @@ def prioritize(
         echo(f"{name} has priority {now.priority} and share {now.share:g} now")
 
 
-MOST_DOUBT = 1000.0
-
-
 def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:
     if not 1.0 <= doubt <= MOST_DOUBT:  # nor nan, which click's own ranges let through
         raise click.BadParameter(f"{doubt:g} is not from 1 to {MOST_DOUBT:g}")
@@ -159,7 +158,7 @@ def fork(config: str | None, database_url: str | None, **given: Any) -> None:
             seed=given["seed"],
         )
         with working(f"computing what {wanted.parent.name} knew"):
-            run, notes = fork_run(found, store, wanted, actor())
+            run, notes = fork_run(found, store, checked_space(found), wanted, actor())
     for note in notes:
         echo(f"note: {note}", err=True)
     at = wanted.parent.applied if wanted.k is None else wanted.k

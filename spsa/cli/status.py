@@ -17,7 +17,7 @@ from spsa.report.runs import standings_table, to_json
 from spsa.report.status import finite
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
-from spsa.report.workers import machine_json, machines_table
+from spsa.report.workers import machine_json, machines_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +57,7 @@ def status(
         return
     terminal().print(rendered(found))
     if by_machine:
-        terminal().print(machines_table(machines))
+        terminal().print(machines_text(machines))
 
 
 def _list(config: str | None, database_url: str | None, as_json: bool) -> None:

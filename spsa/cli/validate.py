@@ -12,6 +12,7 @@ from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_NELO
 from spsa.core.params import PlayedValues
 from spsa.db.store import Compared, Iteration, open_store
+from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.matches import match_json, match_sentences
 from spsa.report.named_theta import named_theta
@@ -32,9 +33,10 @@ def _sprt(
     return given
 
 
-def _also(
+def limit(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> TimeControl | None:
+    """The value of an option that is a time control."""
     try:
         return None if text is None else TimeControl.parse(text)
     except ValueError:
@@ -77,7 +79,7 @@ def _also(
 )
 @click.option(
     "--also",
-    callback=_also,
+    callback=limit,
     metavar="TIMECONTROL",
     help="Then play the same under another time control, as 60+0.6 or nodes=50000.",
 )
@@ -106,8 +108,9 @@ def validate(
         open_store(found.database_url, is_stopping=stopping.is_set) as store,
     ):
         chosen = store.run(run)
-        plus = named_theta(store, chosen, given["theta"])
-        minus = named_theta(store, chosen, given["against"])
+        with working("computing both thetas"):
+            plus = named_theta(store, chosen, given["theta"])
+            minus = named_theta(store, chosen, given["against"])
         sides = PlayedValues(plus=plus.values, minus=minus.values)
         compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
         own = validation_terms(found, chosen.terms)

@@ -4,14 +4,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spsa.cli.common import actor, config_option, database_option, opened
+from spsa.cli.common import actor, config_option, database_option, opened, run_option
 from spsa.core import limits
+from spsa.live_display import working
 from spsa.output import echo, echo_json
+from spsa.report.history import worker_parts
+from spsa.report.machines import machine_reports
+from spsa.report.status import finite
 from spsa.report.text import terminal
-from spsa.report.workers import fleet, fleet_table, to_json
+from spsa.report.workers import fleet, fleet_table, machines_text, to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spsa.db.store import Store
+    from spsa.report.machines import MachineReport
 
 
 @click.group()
@@ -22,15 +29,30 @@ def workers() -> None:
 @workers.command("list")
 @config_option
 @database_option
+@run_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def list_(config: str | None, database_url: str | None, as_json: bool) -> None:
-    """Every worker with its machine, the one heard of last first."""
-    with opened(config, database_url) as store:
-        found = fleet(store)
+def list_(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
+    """Every worker with its machine, the one heard of last first.
+
+    Then each machine's results, faults and speed in the run, against the other machines. One that
+    stands out comes first, with the reason.
+    """
+    with opened(config, database_url) as store, working("comparing the machines"):
+        machines = _machines(store, run)
+        found = fleet(store, machines)
     if as_json:
-        echo_json(to_json(found))
-    else:
-        terminal().print(fleet_table(found))
+        echo_json(finite(to_json(found)))
+        return
+    terminal().print(fleet_table(found))
+    if machines:
+        terminal().print(machines_text(machines))
+
+
+def _machines(store: "Store", run: str | None) -> "Sequence[MachineReport]":
+    """Those that have played of the run, or of the newest one; none before the first run."""
+    if run is None and not store.run_overviews():
+        return ()
+    return machine_reports(worker_parts(store, store.run(run)))
 
 
 @workers.command()

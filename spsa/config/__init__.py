@@ -9,6 +9,7 @@ from spsa.config.settings import (
     DeliveryKind,
     Distribution,
     GamesConfig,
+    PriorRun,
     Validation,
 )
 from spsa.config.source import check_against_engine, check_against_source, read_sources
@@ -22,6 +23,7 @@ __all__ = [
     "DeliveryKind",
     "Distribution",
     "GamesConfig",
+    "PriorRun",
     "Validation",
     "check_against_engine",
     "check_against_source",

@@ -9,6 +9,7 @@ from spsa.config.play import (
     read_book,
     read_files,
     read_options,
+    read_scale,
     read_time_control,
 )
 from spsa.config.section import Faults, Section
@@ -19,8 +20,9 @@ from spsa.config.tuning import (
     read_algorithm,
     read_build,
     read_delivery,
+    read_fleet,
     read_games,
-    read_sets_aside,
+    read_prior,
     read_settings,
     read_validation,
 )
@@ -28,6 +30,7 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.db.database_url import anchored, parsed, url_beside
 from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.openings import NAME_A_BOOK, builtin_book
 
 PRIORITIES = 1000
 """Priorities lie between minus this and this; the default is 0."""
@@ -35,7 +38,7 @@ PRIORITIES = 1000
 LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
 MOST_ITERATIONS = 10_000_000
 
-_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when")
+_SPSA_KEYS = ("algorithm", "max_iterations", "stop_when", "prior", "prior_doubt")
 _MOST_ELO = 1000.0
 
 
@@ -93,17 +96,20 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     run, games, rule = (root.section(name) for name in ("run", "games", "spsa"))
     engine = root.section("engine")
     algorithm = read_algorithm(rule)
-    options = read_options(engine.section("options"))
+    book, time_control = read_book(games, folder), read_time_control(root.section("time_control"))
+    options = read_options(engine.section("options"), chess960=book.chess960)
     terms = GameSettings(
-        time_control=read_time_control(root.section("time_control")),
-        adjudication=read_adjudication(root.section("adjudication")),
-        book=read_book(games, folder),
+        time_control=time_control,
+        adjudication=read_adjudication(root.section("adjudication"), folder),
+        book=book,
+        scale=read_scale(games, time_control),
         engine_options=options,
         engine_arguments=engine.texts("arguments"),
         engine_files=read_files(engine.section("files"), folder, options),
     )
     engine.close()
     delivery = read_delivery(root.section("delivery"), folder)
+    sets_aside, require = read_fleet(root.section("fleet"))
     needs_source = delivery.kind is DeliveryKind.BUILD
     config = Config(
         path=document.path,
@@ -118,12 +124,14 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         algorithm=algorithm,
         max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
         stop_when=_stop_when(rule),
+        prior=read_prior(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
         build=read_build(root.section("build"), folder, needed=needs_source),
         delivery=delivery,
         validation=read_validation(root.section("validation")),
         alarms=read_alarms(root.section("alarms")),
-        sets_aside=read_sets_aside(root.section("fleet")),
+        sets_aside=sets_aside,
+        require=require,
         signing_key=read_signing_key(root.section("trust"), folder),
     )
     for section in (run, rule, root):
@@ -142,7 +150,7 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
     needed: list[tuple[str, Path | None, str]] = [
         ("trust.signing_key", config.signing_key, "`spsa-master key new FILE` makes one"),
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
-        ("games.book", None if book == "builtin" else Path(book), 'name a file, or "builtin"'),
+        ("games.book", None if builtin_book(book) else Path(book), NAME_A_BOOK),
         ("delivery.engine", config.delivery.engine, "build the engine first"),
         *(
             ("engine.files", Path(file.path), f"name the file that {option} takes")

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
@@ -12,25 +11,32 @@ from spsa.core.game_settings import (
     Book,
     DrawRule,
     ResignRule,
+    Scale,
     SideFile,
+    TablebaseRule,
     TimeControl,
     TimeKind,
 )
 from spsa.core.game_settings.numbers import (
+    LEAST_PIECES,
+    LEAST_SCALE,
     MOST_CENTIPAWNS,
     MOST_DEPTH_TO_SEARCH,
     MOST_IN_A_ROW,
     MOST_MOVES,
     MOST_NODES_TO_SEARCH,
+    MOST_NPS,
     MOST_OPTION_LENGTH,
+    MOST_PIECES,
     MOST_PLIES,
+    MOST_SCALE,
     MOST_SECONDS,
 )
+from spsa.core.game_settings.options import CHESS960
 from spsa.errors import TuningError
+from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
 from spsa.security.files import MOST_BOOK, content
 from spsa.text import is_printable
-
-BUILTIN = "builtin"
 
 
 def read_time_control(section: Section) -> TimeControl:
@@ -100,15 +106,38 @@ def _instead(key: str, owners: tuple[TimeKind, ...]) -> str:
     return f"write {twin} instead, or {needs}" if twin else needs
 
 
+def read_scale(section: Section, control: TimeControl) -> Scale | None:
+    """`scale` of [games] and the keys that go with it; None where times are the same everywhere."""
+    if section.choice("scale", ("none", "nps"), "none") == "none":
+        for key in ("target_nps", "least_scale", "most_scale"):
+            if section.get(key) is not None:
+                remedy = 'write scale = "nps", or remove it'
+                section.fault(key, f'{key} goes with scale = "nps" only', remedy)
+        return None
+    if control.reproducible:
+        found = f'scale = "nps" does not go with kind = "{control.kind}" of [time_control]'
+        section.fault("scale", found, "remove it: these games need no scale")
+    target = section.whole("target_nps", least=1, most=MOST_NPS)
+    usual = Scale(target_nps=target)
+    return Scale(
+        target_nps=target,
+        least=section.number("least_scale", usual.least, least=LEAST_SCALE, most=1.0),
+        most=section.number("most_scale", usual.most, least=1.0, most=MOST_SCALE),
+    )
+
+
 def read_book(section: Section, folder: Path) -> Book:
-    """`book` and `plies` of [games]. The hash of a missing file is empty; `missing_files` tells."""
-    name = section.text("book", BUILTIN)
+    """The book of [games]. The hash of a missing file is empty; `missing_files` tells."""
+    name, chess960 = section.text("book", BUILTIN), section.flag("chess960", False)
     plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
-    if name == BUILTIN:
-        return Book(name=name, sha256=_digest(builtin_book()), plies=plies)
+    if (builtin := builtin_book(name)) is not None:
+        if chess960:
+            remedy = 'name a file of Chess960 positions: book = "..."'
+            section.fault("chess960", "the built-in books have no positions of Chess960", remedy)
+        return Book(name=name, sha256=_digest(builtin), plies=plies, chess960=chess960)
     path = section.path("book", folder)
     digest = _digest_of(path, section) if section.sound else ""
-    return Book(name=str(path), sha256=digest, plies=plies)
+    return Book(name=str(path), sha256=digest, plies=plies, chess960=chess960)
 
 
 def _digest_of(path: Path, section: Section) -> str:
@@ -119,28 +148,26 @@ def _digest_of(path: Path, section: Section) -> str:
         return ""
     except OSError as error:
         found = f"book = {shown(str(path))} cannot be read: {error.strerror}"
-        section.fault("book", found, f'name an EPD, FEN or PGN file, or "{BUILTIN}"')
+        section.fault("book", found, NAME_A_BOOK)
         return ""
-
-
-def builtin_book() -> Path:
-    """The installation's own book; all machines of a run must have the same one."""
-    found = find_spec("worker")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent / "runner" / "openings" / "balanced.epd"
 
 
 def _digest(path: Path) -> str:
     return sha256(content(path, MOST_BOOK)).hexdigest()
 
 
-def read_adjudication(section: Section) -> Adjudication:
+def read_adjudication(section: Section, folder: Path) -> Adjudication:
     """[adjudication]: each rule a table or false, `max_moves` a number or false."""
     usual = Adjudication()
     moves = usual.max_moves if section.get("max_moves") is not False else None
     if "max_moves" in section and moves is not None:
         moves = section.whole("max_moves", moves, least=1, most=MOST_MOVES)
-    adjudication = Adjudication(draw=_draw(section), resign=_resign(section), max_moves=moves)
+    adjudication = Adjudication(
+        draw=_draw(section),
+        resign=_resign(section),
+        max_moves=moves,
+        syzygy=_syzygy(section, folder),
+    )
     section.close()
     return adjudication
 
@@ -170,12 +197,33 @@ def _resign(section: Section) -> ResignRule | None:
     return resign
 
 
-def read_options(section: Section) -> dict[str, str]:
-    """[engine.options]: the options that both engines get by `setoption`, as UCI writes them."""
-    options: dict[str, str] = {}
+def _syzygy(section: Section, folder: Path) -> TablebaseRule | None:
+    if section.get("syzygy") in (None, False):
+        return None
+    rule = section.section("syzygy")
+    if not rule.sound:
+        return None
+    tables = TablebaseRule(
+        pieces=rule.whole("pieces", least=LEAST_PIECES, most=MOST_PIECES),
+        fifty_moves=rule.flag("fifty_moves", True),
+        folder=str(rule.path("folder", folder)) if "folder" in rule else "",
+    )
+    rule.close()
+    return tables
+
+
+def read_options(section: Section, *, chess960: bool) -> dict[str, str]:
+    """[engine.options]: the options that both engines get by `setoption`, as UCI writes them.
+
+    Games of Chess960 add the option that announces them.
+    """
+    options: dict[str, str] = {CHESS960: "true"} if chess960 else {}
     for name in section.keys:
         value = section.get(name)
-        if _is_value(value) and all(_is_sendable(text) for text in (name, str(value))):
+        if name.lower() == CHESS960.lower():
+            remedy = "remove it, and write chess960 = true in [games] to play Chess960"
+            section.fault(name, f"{name} follows chess960 of [games]", remedy)
+        elif _is_value(value) and all(_is_sendable(text) for text in (name, str(value))):
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
             remedy = (

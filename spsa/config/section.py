@@ -32,18 +32,20 @@ class Faults:
         return self._document.path.name
 
     def note(self, key: Key, name: str, found: str, remedy: str) -> None:
-        """Note a fault on the line of `key`, or of the nearest table around it that is written."""
-        lines = self._document.lines
-        line = next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
-        self.add(
-            Fault(file=str(self._document.path), line=line, name=name, found=found, remedy=remedy)
-        )
+        """Note a fault on the line of `key`."""
+        file, line = str(self._document.path), self.line(key)
+        self.add(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
 
     def add(self, fault: Fault) -> None:
         """Add a fault of the file or of a variable that overrides it; raises at MOST_FAULTS."""
         self._found.append(fault)
         if len(self._found) == MOST_FAULTS:
             self.raise_any()
+
+    def line(self, key: Key) -> int | None:
+        """The line of `key`, or of the nearest table around it that is written."""
+        lines = self._document.lines
+        return next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
 
     @property
     def found(self) -> tuple[Fault, ...]:
@@ -99,6 +101,10 @@ class Section:
 
     def __contains__(self, key: str) -> bool:
         return key in self._table
+
+    def line(self, key: str) -> int | None:
+        """The line of the key in the file."""
+        return self._faults.line((*self._path, key))
 
     def get(self, key: str) -> object:
         """The raw value, None if the key is absent."""

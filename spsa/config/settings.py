@@ -41,10 +41,12 @@ class BuildConfig:
     """How binaries are built, where they are kept and how workers get them.
 
     `flags` go to `cargo build`. `package` is None if the crate is no workspace, `binary` for
-    cargo's only binary, `target` for this machine's triple. A `command` is run instead of cargo,
-    and `binary` is the path of what it makes, relative to `source_path`. `timeout` is in seconds
-    for each engine. `bench` says whether the engine must have a `bench` command (True), may have
-    one (None) or is not asked for one (False); `bench_timeout` is in seconds. `at_once` is the
+    cargo's only binary, `target` for this machine's triple. Binaries are built for each of the
+    `levels` of x86-64, which ascend; without any, for what the source says. A `command` is run
+    instead of cargo, and `binary` is the path of what it makes, relative to `source_path`.
+    `timeout` is in seconds for each engine. `bench` says whether the engine must have a `bench`
+    command (True), may have one (None) or is not asked for one (False); `bench_timeout` is in
+    seconds. `at_once` is the
     number of iterations whose engines are built at a time, None to follow the number of processors.
     `source_path` is None only if nothing is built.
     """
@@ -57,6 +59,7 @@ class BuildConfig:
     binary: str | None = None
     flags: tuple[str, ...] = ("--release",)
     target: str | None = None
+    levels: tuple[str, ...] = ()
     timeout: float = 900.0
     bench: bool | None = None
     bench_timeout: float = 60.0
@@ -109,12 +112,25 @@ class AlarmsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriorRun:
+    """The run that a new run starts from; `line` is where config.toml names it.
+
+    `doubt` is how much wider the deviations of what it learned become, at least 1.
+    """
+
+    run: str
+    doubt: float
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One config.toml, overridden by the environment.
 
     `seed` is None if the master draws one, `signing_key` if nothing is signed. `priority` and
     `share` decide how a new run is scheduled beside others. With `sets_aside`, the master gives no
-    more batches to machines whose results stand out. `settings` are the algorithm's own keys
+    more batches to machines whose results stand out. A worker has to provide the words of
+    `require`. `settings` are the algorithm's own keys
     of [spsa] as they are written; they are known keys with plain values. `stop_when` is in Elo.
     """
 
@@ -130,12 +146,14 @@ class Config:
     algorithm: str
     max_iterations: int
     stop_when: float | None = None
+    prior: PriorRun | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig
     validation: Validation
     alarms: AlarmsConfig = AlarmsConfig()
     sets_aside: bool = False
+    require: tuple[str, ...] = ()
     signing_key: Path | None = None
 
     @property

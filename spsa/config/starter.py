@@ -6,11 +6,14 @@ from pathlib import PurePath
 
 from spsa.algorithms import algorithms
 from spsa.config.proposals import EngineSource, Proposed
+from spsa.config.settings import GamesConfig
 from spsa.config.tuning import DEFAULT_ALGORITHM
+from spsa.lab.planning.plan_inputs import Shape
 
 _CONFIG = """\
 # What is played, by which rule, and how engines are built. Relative paths start at this file.
-# Every key is optional, except where it says so; what stands here are the defaults.
+# Every key is optional, except where it says so; what stands here are the defaults, except for the
+# size of the run: `spsa-master plan` says what that costs and recovers on your machines.
 
 [run]
 # name = "margins"              # default: this folder's name
@@ -31,11 +34,11 @@ timehigh = 1.0
 {per_iteration:<32}# even: games come in pairs with colours swapped
 {batch:<32}# games a slot claims at a time, at most
 iterations_in_flight = "auto"   # as many as keep all workers busy, or a number
-book = "builtin"                # or the path of an EPD or PGN file
+book = "builtin"                # or "builtin:unbalanced", or the path of an EPD or PGN file
 
 [spsa]
 algorithm = {algorithm}           # finds its own gains; others: {others}
-max_iterations = 500
+{iterations:<32}# {games:,} games in all
 
 {engines}
 [engine.options]                # sent to both engines by setoption
@@ -116,7 +119,7 @@ _PARAMS = """\
 
 
 def starter_config(
-    source: PurePath | str, constants_file: str, engine: EngineSource | None = None
+    source: PurePath | str, constants_file: str, shape: Shape, engine: EngineSource | None = None
 ) -> str:
     """The text of a config.toml for an engine's source; paths are written with slashes."""
     command = () if engine is None else engine.command
@@ -131,30 +134,29 @@ def starter_config(
             package=_set("package", None if engine is None else engine.package),
         ),
     )
-    return _config(build, per_iteration=150, batch=10)
+    return _config(build, shape)
 
 
-def starter_uci_config(engine: PurePath | str, arguments: Sequence[str] = ()) -> str:
-    """The text of a config.toml for a binary that takes its values by `setoption`.
-
-    Without builds an iteration costs nothing but its games, so it has few of them.
-    """
+def starter_uci_config(engine: PurePath | str, shape: Shape, arguments: Sequence[str] = ()) -> str:
+    """The text of a config.toml for a binary that takes its values by `setoption`."""
     text = _UCI.format(engine=f"engine = {_quoted(PurePath(engine).as_posix())} ")
     if arguments:
         text += f"\n[engine]\narguments = {json.dumps(arguments, ensure_ascii=False)}\n"
-    return _config(text, 32, 8)
+    return _config(text, shape)
 
 
 def _set(key: str, value: str | None) -> str:
     return f"{key} = {_quoted(value)} " if value else f'# {key} = "engine"'
 
 
-def _config(engines: str, per_iteration: int, batch: int) -> str:
+def _config(engines: str, shape: Shape) -> str:
     return _CONFIG.format(
         algorithm=_quoted(DEFAULT_ALGORITHM),
         others=", ".join(name for name in algorithms() if name != DEFAULT_ALGORITHM),
-        per_iteration=f"games_per_iteration = {per_iteration}",
-        batch=f"batch_size = {batch}",
+        per_iteration=f"games_per_iteration = {shape.games}",
+        batch=f"batch_size = {min(shape.games, GamesConfig().batch_size)}",
+        iterations=f"max_iterations = {shape.iterations}",
+        games=shape.games * shape.iterations,
         engines=engines,
     )
 

@@ -6,6 +6,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from spsa.algorithms import method, settings_faults
+from spsa.algorithms.carrying import DEFAULT_DOUBT, MOST_DOUBT
+from spsa.builds.requirements import LEVELS, WORD
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
 from spsa.config.settings import (
@@ -16,9 +18,11 @@ from spsa.config.settings import (
     Distribution,
     GamesConfig,
     MessageFormat,
+    PriorRun,
     Validation,
 )
 from spsa.core.params import SOURCE_SUFFIXES
+from spsa.text import NAME_LENGTH, is_printable
 
 DEFAULT_ALGORITHM = "mixture"
 
@@ -34,6 +38,7 @@ _MOST_IN_FLIGHT = 1000
 _MOST_ATTEMPTS = 1000
 _MOST_SECONDS = 7 * 86_400
 _MOST_BUILDS = 1000
+_MOST_WORDS = 50
 
 
 def read_games(section: Section) -> GamesConfig:
@@ -92,6 +97,22 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
     return settings
 
 
+def read_prior(section: Section) -> PriorRun | None:
+    """`prior` and `prior_doubt` of [spsa]; None if the run starts from params.toml alone."""
+    usual = DEFAULT_DOUBT
+    doubt = section.number("prior_doubt", usual, least=1.0, most=MOST_DOUBT)
+    named = section.text("prior")
+    if not named and "prior_doubt" in section:
+        section.fault("prior_doubt", "prior_doubt without a prior", 'add prior = "run NAME"')
+    if not named:
+        return None
+    kind, _, run = named.partition(" ")
+    if kind != "run" or not is_printable(run, NAME_LENGTH):
+        section.fault("prior", f"prior = {shown(named)} names no run", 'write prior = "run NAME"')
+        return None
+    return PriorRun(run=run, doubt=doubt, line=section.line("prior"))
+
+
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     """[build]; `needed` if engines are built, and not only stored."""
     usual = BuildConfig(engines_path=folder / "engines")
@@ -107,6 +128,7 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
         binary=section.text("binary") or None,
         flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
+        levels=_levels(section, command),
         timeout=section.number("timeout", usual.timeout, above=0.0, most=_MOST_SECONDS),
         bench=None if section.get("bench") is None else section.flag("bench", default=True),
         bench_timeout=section.number(
@@ -133,6 +155,23 @@ def _check_command(section: Section) -> None:
     elif not _is_inside(binary):
         remedy = "write the path from source_path of what the command makes"
         section.fault("binary", f"{shown(binary)} is not a path inside the source", remedy)
+
+
+def _levels(section: Section, command: tuple[str, ...]) -> tuple[str, ...]:
+    """The levels of x86-64 in ascending order, each once."""
+    named = section.texts("levels")
+    for level in named:
+        if level not in LEVELS:
+            remedy = f"name some of {', '.join(LEVELS)}"
+            section.fault("levels", f"{shown(level)} is no level of x86-64", remedy)
+    several = len(set(named)) > 1
+    if several and command and not any("{level}" in word for word in command):
+        remedy = 'write it where the compiler takes a processor, as "CXXFLAGS=-O3 -march={level}"'
+        section.fault("command", "there are several levels and no {level} in command", remedy)
+    if several and section.get("bench") is False:
+        found = "bench = false, and engines of several levels are compared by bench"
+        section.fault("bench", found, "remove bench, or name one level")
+    return tuple(level for level in LEVELS if level in named)
 
 
 def _is_inside(path: str) -> bool:
@@ -216,8 +255,16 @@ def _host(url: str) -> str:
     return (parts.hostname or "") if is_http else ""
 
 
-def read_sets_aside(section: Section) -> bool:
-    """`set_aside` of [fleet]."""
+def read_fleet(section: Section) -> tuple[bool, tuple[str, ...]]:
+    """`set_aside` and `require` of [fleet]."""
     sets_aside = section.flag("set_aside", default=False)
+    require = section.texts("require")
+    for word in require:
+        if not WORD.fullmatch(word):
+            remedy = "write at most 40 small letters, digits, `.` and `-`, as for `compete --label`"
+            section.fault("require", f"{shown(word)} is not a word", remedy)
+    if len(require) > _MOST_WORDS:
+        found = f"{len(require)} words are required"
+        section.fault("require", found, f"use at most {_MOST_WORDS}")
     section.close()
-    return sets_aside
+    return sets_aside, tuple(dict.fromkeys(require))

@@ -6,11 +6,16 @@ UPDATE, so the eight counts of a batch have one CHECK together (`counts`), and n
 it has to be.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
+
+LIST_LENGTH = 5_000
+"""The most characters of a list of words or of runs."""
 
 SECONDS = (0, 10**9)
 """The least and the greatest time of a batch."""
@@ -22,7 +27,8 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
         "concurrency": (1, 100_000),
-        "nps": (0, 10**12),
+        "nps": (0, MOST_NPS),
+        "scale": (0, MOST_SCALE),
     },
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
@@ -32,6 +38,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
         **dict.fromkeys(("seconds", "think_seconds"), SECONDS),
         "slot": (0, 100_000),
+        "scale": (0, MOST_SCALE),
     },
 }
 """Table -> column -> the least and the greatest number; NULL is not checked."""
@@ -43,8 +50,14 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "platform": (0, NAME_LENGTH),
         "version": (0, NAME_LENGTH),
         "confinement": (0, NAME_LENGTH),
+        **dict.fromkeys(("provides", "only_runs", "not_runs"), (0, LIST_LENGTH)),
     },
-    "spsa_batch": {"claim_id": (1, 64), "voids": (0, 50_000), "last_error": (0, FAILURE_LENGTH)},
+    "spsa_batch": {
+        "claim_id": (1, 64),
+        "voids": (0, 50_000),
+        "void_log": (0, 30_000),
+        "last_error": (0, FAILURE_LENGTH),
+    },
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }
@@ -88,6 +101,16 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
             )
         if text is not None and not text.isprintable():
             raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
+
+
+def check_names(table: str, column: str, names: Collection[str]) -> None:
+    """Compare a list of names with the limits of its column before it is written as JSON.
+
+    Raises:
+        OutOfRange: names the column, if the list is too long or a name is not printable.
+    """
+    for text in ("".join(names), json.dumps(dict.fromkeys(names, True))):
+        check_values(table, {column: text})
 
 
 def _shown(number: float) -> str:

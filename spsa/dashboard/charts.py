@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from spsa.dashboard.axes import Scale, band, polyline, span, ticks
 from spsa.master.gain import EstimatedGain
-from spsa.report.history import ParameterPath, RunHistory, ValidationPoint, merged
+from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number
 
@@ -110,7 +110,10 @@ def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -
 
 
 def validations_chart(history: RunHistory) -> Chart | None:
-    """Measured Elo over the start with 95% intervals; None before the first pair of any match."""
+    """Measured Elo over the start with 95% intervals; None before the first pair of any match.
+
+    The curve goes through all matches together, and its band is theirs.
+    """
     played = [match for match in history.validations if match.tally.pairs]
     if not played:
         return None
@@ -118,7 +121,9 @@ def validations_chart(history: RunHistory) -> Chart | None:
     middle = [one.value for one in found]
     error = [one.error for one in found]
     lower, upper = _less(middle, error), _more(middle, error)
-    x, y = _x(history.games), _y(*span((0.0, *lower, *upper)))
+    curve = history.strength
+    ends = () if curve is None else (*_lower(curve), *_upper(curve))
+    x, y = _x(history.games), _y(*span((0.0, *lower, *upper, *ends)))
     xs = [x(match.games) for match in played]
     return Chart(
         id="validations",
@@ -127,9 +132,10 @@ def validations_chart(history: RunHistory) -> Chart | None:
         y_title="Elo",
         series=(
             _line("validations-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
+            *_together(curve, x, y),
             Series(
                 id="validations-error",
-                name="95% interval",
+                name="95% interval of a match",
                 look="error",
                 d="".join(
                     f"M{at:g},{y(bottom):g}V{y(top):g}"
@@ -138,15 +144,15 @@ def validations_chart(history: RunHistory) -> Chart | None:
             ),
             Series(
                 id="validations-elo",
-                name="measured Elo",
+                name="Elo of a match",
                 look="point",
                 d="".join(f"M{at:g},{y(value):g}h0" for at, value in zip(xs, middle, strict=True)),
             ),
         ),
         x_ticks=_ticks(x, 4),
         y_ticks=_ticks(y, 5),
-        columns=("iteration", "games of the tune", "theta", "games", "Elo ± 95%"),
-        rows=tuple(_match(match) for match in played),
+        columns=("iteration", "games of the tune", "theta", "games", "Elo ± 95%", "all together"),
+        rows=tuple((*_match(match), _pooled(curve, match.k)) for match in played),
     )
 
 
@@ -190,6 +196,33 @@ def results_chart(history: RunHistory) -> Chart | None:
             for group in groups
         ),
     )
+
+
+def _together(strength: Strength | None, x: Scale, y: Scale) -> tuple[Series, ...]:
+    """The curve through all matches, with its band."""
+    if strength is None:
+        return ()
+    xs, lower, upper = [x(games) for games in strength.games], _lower(strength), _upper(strength)
+    return (
+        _band("validations", "95% interval of all together", xs, lower, upper, y),
+        _line("validations-strength", "all together", "second", xs, strength.curve.elo, y),
+    )
+
+
+def _lower(strength: Strength) -> list[float]:
+    return _less(strength.curve.elo, strength.curve.errors)
+
+
+def _upper(strength: Strength) -> list[float]:
+    return _more(strength.curve.elo, strength.curve.errors)
+
+
+def _pooled(strength: Strength | None, k: int) -> str:
+    """Elo by all matches together after the result k; a dash where no point of the curve is."""
+    if strength is None or k not in strength.curve.ks[1:]:
+        return "-"
+    at = strength.curve.ks.index(k, 1)
+    return f"{strength.curve.elo[at]:+.1f} ± {strength.curve.errors[at]:.1f}"
 
 
 def _match(match: ValidationPoint) -> tuple[str, ...]:

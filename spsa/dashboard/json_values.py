@@ -10,7 +10,6 @@ from spsa.dashboard.reading import BatchView, IterationView, ParameterView, Work
 from spsa.db.history_rows import IterationLine
 from spsa.report.export_json import counted_json, fields_json, share_json
 from spsa.report.status import tally_json
-from spsa.report.workers import machine_json
 from spsa.report.workers import to_json as fleet_json
 
 # rather too much than too little: a password may hold a slash or an @
@@ -47,10 +46,7 @@ def parameter_json(view: ParameterView) -> dict[str, Any]:
 
 def worker_json(view: WorkerView) -> dict[str, Any]:
     own: dict[str, Any] = fleet_json([view.member])["workers"][0]
-    return own | {
-        "of_run": None if view.share is None else share_json(view.share),
-        "against_others": None if view.report is None else machine_json(view.report),
-    }
+    return own | {"of_run": None if view.share is None else share_json(view.share)}
 
 
 def iteration_json(line: IterationLine) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -10,10 +11,10 @@ from starlette.responses import HTMLResponse, Response
 
 from spsa.dashboard import charts, query_string
 from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
-from spsa.dashboard.rendering import render
+from spsa.dashboard.rendering import link, render
 from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
-from spsa.report.events import leaves
+from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.parameters import Tuned
 from spsa.report.pictures import chosen
 from spsa.report.status import Status
@@ -41,6 +42,7 @@ class Pages:
             "run",
             run=status.run,
             status=status,
+            more_about=partial(_more_about, status),
             sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
             gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),
             validations=charts.validations_chart(found),
@@ -124,10 +126,25 @@ class Pages:
         last = query_string.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
         events = self._reader.events(run, last)
         more = min(MOST_EVENTS, 2 * last) if len(events) == last < MOST_EVENTS else None
-        return _page(request, "events", run=run, events=events, more=more, leaves=leaves)
+        return _page(request, "events", run=run, events=events, more=more)
 
     def _run(self, request: Request) -> Run:
         return self._reader.run(query_string.text(request, "run"))
+
+
+_OF_WORKERS = (
+    *(AlarmKind.WORKER_RESULTS, AlarmKind.WORKER_VOIDS, AlarmKind.WORKER_TIME_LOSSES),
+    *(AlarmKind.WORKER_SPEED, AlarmKind.VOID_GAMES, AlarmKind.TIME_LOSSES),
+)
+
+
+def _more_about(status: Status, alarm: Alarm) -> str | None:
+    """The page of the parameter or worker that an alarm is about."""
+    run = status.run.name
+    if alarm.subject in status.run.theta:
+        return link("/parameter", run=run, name=alarm.subject)
+    is_of_worker = alarm.subject != run and alarm.kind in _OF_WORKERS
+    return link("/workers", run=run) if is_of_worker else None
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:

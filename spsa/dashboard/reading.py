@@ -15,7 +15,6 @@ from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import of_history, with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
-from spsa.report.machines import MachineReport
 from spsa.report.parameters import Tuned, parameters
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
@@ -84,16 +83,12 @@ class ParameterView:
     effect: EstimatedGain | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker of the fleet and what it has played of a run, if anything.
-
-    `report` compares its machine with the others.
-    """
+    """A worker of the fleet and what it has played of a run, if anything."""
 
     member: FleetMember
     share: WorkerShare | None
-    report: MachineReport | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,16 +178,8 @@ class Reader:
         """Those heard of last first, and the first iteration that is in what they have played."""
         sums = self._worker_sums(run)
         shares = {share.worker: share for share in sums.shares}
-        reports = {one.machine: one for one in self.history(run).machines}
-        views = [
-            WorkerView(
-                member=member,
-                share=shares.get(member.worker.name),
-                report=reports.get(member.worker.host),
-            )
-            for member in self.fleet()
-        ]
-        return views, sums.first_k
+        members = fleet(self._store, self.history(run).machines)
+        return [WorkerView(one, shares.get(one.worker.name)) for one in members], sums.first_k
 
     def _worker_sums(self, run: Run) -> WorkerSums:
         return self._sums.get(run.id, lambda: self._summer.sums(run))

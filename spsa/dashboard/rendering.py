@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from spsa import __version__
 from spsa.dashboard.json_values import without_passwords
+from spsa.report.events import kind_told, told
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, estimated, number, unless_zero
+from spsa.report.workers import scale_text
 from spsa.text import LINE_LENGTH, html_with_commands, printable
 
 REFRESH_SECONDS = 5
@@ -46,11 +48,14 @@ def _environment() -> Environment:
         "unless_zero": unless_zero,
         "time": _time,
         "with_commands": _with_commands,
+        "scale": lambda share: scale_text(share) or "-",
         "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
     }
     environment.globals |= {
         "link": link,
         "estimated": estimated,
+        "kind_told": kind_told,
+        "told": told,
         "refresh_seconds": REFRESH_SECONDS,
         "version": __version__,
     }

@@ -1,5 +1,6 @@
 """The iterations and batches of a run: what was played in them, and by which worker."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,8 +13,9 @@ from spsa.db.history_rows import (
     BatchFailure,
     BatchLine,
     IterationLine,
+    VoidGame,
 )
-from spsa.db.row_values import claim_of, iteration_of
+from spsa.db.row_values import claim_of, iteration_of, kept_voids_of
 from spsa.db.rows import Claim, Iteration
 from spsa.db.schema import batches, failures, iterations, runs, workers
 from spsa.errors import NothingToDo
@@ -26,9 +28,11 @@ _LINE = (
 _BATCH_LINE = (
     *("seq", "games", "attempt", "failures", "slot", "void_games", "voids"),
     *("first_pair", "seed", "plus_nodes", "minus_nodes", "moves"),
-    *("plus_time_losses", "minus_time_losses", "think_seconds"),
+    *("plus_time_losses", "minus_time_losses", "think_seconds", "scale"),
     *("seconds", "leased_at", "reported_at", "last_error"),
 )
+
+_SIDE = ("parameters", "options", "sha256")
 
 _PLAYED = (
     sa.literal("").label("claim_id"),  # who reads this holds no claim
@@ -37,6 +41,7 @@ _PLAYED = (
     *(iterations.c[name] for name in ("iteration_number", "purpose", "signature", "terms")),
     *(iterations.c[name] for name in ("plus_sha256", "plus_engine_path", "plus_options")),
     *(iterations.c[name] for name in ("minus_sha256", "minus_engine_path", "minus_options")),
+    iterations.c.variants,
     *(runs.c.id.label("run_id"), runs.c.name.label("run_name"), runs.c.seed.label("run_seed")),
 )
 """The columns of `spsa_claimed`, from tables that viewers may read."""
@@ -79,8 +84,8 @@ class BatchQueries(Database):
             row = connection.execute(statement).one_or_none()
             return None if row is None else iteration_of(row)
 
-    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None]:
-        """What a worker played in batch `seq` of the iteration `number`, and its reported counts.
+    def played_batch(self, run_id: int, number: int, seq: int) -> tuple[Claim, Tally | None, float]:
+        """What a worker played in batch `seq` of the iteration `number`, its counts and its scale.
 
         The counts are None where the batch has not been reported, or was purged.
 
@@ -88,7 +93,7 @@ class BatchQueries(Database):
             NothingToDo: the run has no such batch.
         """
         statement = (
-            select(*_PLAYED, *(batches.c[name] for name in COUNTS))
+            select(*_PLAYED, *(batches.c[name] for name in (*COUNTS, "scale")))
             .select_from(batches.join(iterations).join(runs))
             .where(
                 runs.c.id == run_id, iterations.c.iteration_number == number, batches.c.seq == seq
@@ -98,8 +103,8 @@ class BatchQueries(Database):
             row = connection.execute(statement).one_or_none()
         if row is None:
             raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
-        done = row.status == BatchStatus.DONE
-        return claim_of(row, lease_seconds=0.0), tally_of(row) if done else None
+        counts = tally_of(row) if row.status == BatchStatus.DONE else None
+        return claim_of(row, lease_seconds=0.0), counts, row.scale
 
     def batch_lines(self, iteration_id: int) -> list[BatchLine]:
         """The batches of an iteration, in order."""
@@ -112,6 +117,21 @@ class BatchQueries(Database):
         )
         with self._read() as connection:
             return [_batch_line(row) for row in connection.execute(statement)]
+
+    def void_games(self, run_id: int, last: int) -> list[VoidGame]:
+        """The void games that workers have kept of the newest `last` batches with any, in order."""
+        sides = [f"{side}_{what}" for side in ("plus", "minus") for what in _SIDE]
+        statement = (
+            select(batches.c.seq, batches.c.void_log, *(iterations.c[name] for name in sides))
+            .add_columns(iterations.c.iteration_number)
+            .select_from(batches.join(iterations))
+            .where(iterations.c.run_id == run_id, batches.c.void_log.is_not(None))
+            .order_by(iterations.c.iteration_number.desc(), batches.c.seq.desc())
+            .limit(last)
+        )
+        with self._read() as connection:
+            rows = connection.execute(statement).all()
+        return [game for row in reversed(rows) for game in _void_games(row)]
 
     def batch_failures(self, iteration_id: int, seq: int) -> list[BatchFailure]:
         """The machines that failed a batch or lost its lease."""
@@ -127,6 +147,20 @@ class BatchQueries(Database):
                 BatchFailure(**{name: getattr(row, name) for name in names})
                 for row in connection.execute(statement)
             ]
+
+
+def _void_games(row: Any) -> Iterator[VoidGame]:
+    for kept in kept_voids_of(row.void_log):
+        side = "minus" if kept.culprit == "minus" else "plus"
+        values, options, sha256 = (getattr(row, f"{side}_{what}") for what in _SIDE)
+        yield VoidGame(
+            iteration_number=row.iteration_number,
+            seq=row.seq,
+            kept=kept,
+            values=values,
+            options=options,
+            sha256=sha256,
+        )
 
 
 def _batch_line(row: Any) -> BatchLine:

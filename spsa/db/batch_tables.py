@@ -44,10 +44,15 @@ workers = Table(
     Column("cores", sa.Integer, nullable=False),
     Column("concurrency", sa.Integer, nullable=False),
     Column("nps", sa.Double),
+    Column("scale", sa.Double),  # by what it multiplied times last, see Scale
     Column("version", sa.Text, nullable=False),
     now("first_seen_at"),
     now("last_seen_at"),
     Column("confinement", sa.Text),  # the sandbox of its engines
+    Column("provides", sa.Text),  # words in order, each between two spaces
+    # the runs that it takes and those that it leaves, as the keys of objects; NULL: all, none
+    Column("only_runs", Json),
+    Column("not_runs", Json),
     # sums over complete iterations
     Column("batches", sa.BigInteger, nullable=False, server_default="0"),
     Column("games", sa.BigInteger, nullable=False, server_default="0"),
@@ -74,6 +79,7 @@ batches = Table(
     Column("lease_expires_at", UtcTime),
     *counts(),
     Column("voids", Json),
+    Column("void_log", Json),  # the last void games, see KeptVoid
     Column("plus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("minus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("moves", sa.BigInteger, nullable=False, server_default="0"),
@@ -84,6 +90,7 @@ batches = Table(
     Column("last_error", sa.Text),
     Column("slot", sa.Integer),  # of its worker, from 0
     Column("think_seconds", sa.Double, nullable=False, server_default="0"),  # of both engines
+    Column("scale", sa.Double, nullable=False, server_default="1"),  # of its times, see Scale
     Column(
         "failures", sa.Integer, nullable=False, server_default="0"
     ),  # machines, see spsa_failure

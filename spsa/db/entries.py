@@ -18,7 +18,9 @@ Values = Mapping[str, float]
 class WorkerInfo:
     """A worker; `name` is unique per process, `confinement` describes its engines' sandbox.
 
-    `secret` identifies the machine; it gives access to all workers of the machine.
+    `secret` identifies the machine; it gives access to all workers of the machine. The worker gets
+    iterations that require only words that it `provides`, of the runs `only_runs` (empty: of all)
+    without `not_runs`.
     """
 
     name: str
@@ -28,7 +30,30 @@ class WorkerInfo:
     concurrency: int
     version: str
     confinement: str | None = None
+    provides: tuple[str, ...] = ()
+    only_runs: tuple[str, ...] = ()
+    not_runs: tuple[str, ...] = ()
     secret: str = field(default="", repr=False)
+
+
+MOST_KEPT_VOIDS = 3
+"""Void games of one attempt at a batch that are kept with what the engine wrote last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVoid:
+    """A void game as its worker saw it; `pair` is its number in the run, `white` had White.
+
+    `culprit` ("plus" or "minus") is the engine at fault, `output` what it wrote last. `position` is
+    the UCI command for the game so far. It and `white` are empty if the game had not begun.
+    """
+
+    pair: int
+    culprit: str
+    white: str
+    detail: str
+    position: str
+    output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +61,7 @@ class BatchResult:
     """A worker's report of one batch: the counts, and what the games cost.
 
     `seconds` are wall time, `think_seconds` the thinking time of both engines; `slot` is the
-    worker's slot, from 0.
+    worker's slot, from 0; `scale` is by what times were multiplied.
     """
 
     tally: Tally
@@ -49,6 +74,8 @@ class BatchResult:
     seconds: float = 0.0
     think_seconds: float = 0.0
     slot: int | None = None
+    scale: float = 1.0
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +111,7 @@ class NewRun:
     """A run to be created; priority, share and length can be changed later, its space by events.
 
     `known` is what the rule of a fork knows at the start; None for a rule that starts afresh.
+    `files` are the contents of its book and side files by hash, if workers get them from here.
     """
 
     name: str
@@ -99,6 +127,7 @@ class NewRun:
     known: Mapping[str, Any] | None = None
     priority: int = 0
     share: float = 1.0
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +147,9 @@ class NewEngine:
 class NewIteration:
     """A perturbation with its games, already cut into batches.
 
-    `batches` has the number of games of each: even numbers that add up to `target_games`.
+    `batches` has the number of games of each: even numbers that add up to `target_games`. A worker
+    has to provide the words of `requires`. `variants` are plus and minus for higher levels of
+    x86-64, the highest first; `refused` says why there is none for a level.
     """
 
     purpose: Purpose
@@ -131,6 +162,9 @@ class NewIteration:
     minus: NewEngine
     plus_options: Mapping[str, str]
     minus_options: Mapping[str, str]
+    requires: tuple[str, ...] = ()
+    variants: Mapping[str, tuple[NewEngine, NewEngine]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     terms: GameSettings
     target_games: int
     batches: Sequence[int]

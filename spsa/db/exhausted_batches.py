@@ -13,6 +13,7 @@ from spsa.db.schema import (
     IS_LEASED,
     IS_OPEN,
     IS_READY,
+    SUITED,
     batches,
     failures,
     iterations,
@@ -67,27 +68,25 @@ def _tried_enough() -> sa.ColumnElement[bool]:
     )
     tried = sa.union(recorded, holder)
     machines = select(func.count()).select_from(tried.subquery()).scalar_subquery()
-    active = _is_active()
-    several = select(func.count(workers.c.host.distinct())).where(active).scalar_subquery() >= 2
-    none_left = ~select(workers.c.id).where(active, workers.c.host.not_in(tried)).exists()
-    all_failed = ~select(workers.c.id).where(active, workers.c.host.not_in(failed)).exists()
+    # the workers that were seen recently and may play the iteration
+    active = sa.and_(
+        SUITED.c.iteration_id == batches.c.iteration_id,
+        SUITED.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS),
+    )
+    suited = select(SUITED.c.machine).where(active).correlate(batches)
+    several = (
+        select(func.count(SUITED.c.machine.distinct()))
+        .where(active)
+        .correlate(batches)
+        .scalar_subquery()
+        >= 2
+    )
+    none_left = ~suited.where(SUITED.c.machine.not_in(tried)).exists()
+    all_failed = ~suited.where(SUITED.c.machine.not_in(failed)).exists()
     return sa.or_(
         machines >= batches.c.max_attempts,
         sa.and_(none_left, batches.c.attempt >= batches.c.max_attempts),
         sa.and_(all_failed, several),
-    )
-
-
-def _is_active() -> sa.ColumnElement[bool]:
-    """A worker was seen recently, and its machine gets batches of this iteration."""
-    sides = (iterations.c.plus_sha256, iterations.c.minus_sha256)
-    aside = select(set_aside.c.id).where(
-        set_aside.c.machine == workers.c.host,
-        sa.or_(set_aside.c.sha256.is_(None), set_aside.c.sha256.in_(sides)),
-    )
-    return sa.and_(
-        workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS),
-        ~aside.correlate(workers, iterations).exists(),
     )
 
 

@@ -18,6 +18,7 @@ from spsa.db.history_rows import (
     WorkerShare,
 )
 from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
+from spsa.db.totals import OWN_VOID_GAMES
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 MOST_ITERATIONS = 2**31 - 1
@@ -110,7 +111,10 @@ def _parts(
             func.sum(lost_on_time).label("time_losses"),
             _count_of(has_voids).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
-            *_sums(batches, (*COUNTS, "void_games", "seconds", "think_seconds")),
+            func.sum(OWN_VOID_GAMES).label("void_games"),
+            func.min(batches.c.scale).label("least_scale"),
+            func.max(batches.c.scale).label("most_scale"),
+            *_sums(batches, (*COUNTS, "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
         .where(*mine, batches.c.status == BatchStatus.DONE)
@@ -188,6 +192,8 @@ def _share(row: Any) -> WorkerShare:
         nodes=int(row.nodes),
         seconds=float(row.seconds),
         think_seconds=float(row.think_seconds),
+        least_scale=row.least_scale,
+        most_scale=row.most_scale,
     )
 
 

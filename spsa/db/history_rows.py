@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from spsa.core.scoring import Tally
-from spsa.db.entries import Compared, Values
+from spsa.db.entries import Compared, KeptVoid, Values
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 
@@ -33,7 +33,8 @@ class ResultGroup:
 class WorkerShare:
     """What one worker has played of a run's tuning iterations.
 
-    `seconds` is the sum over games by the wall, `think_seconds` of both engines.
+    `seconds` is the sum over games by the wall, `think_seconds` of both engines. Times were
+    multiplied by `least_scale` to `most_scale`.
     """
 
     worker: str
@@ -45,6 +46,8 @@ class WorkerShare:
     nodes: int
     seconds: float
     think_seconds: float
+    least_scale: float = 1.0
+    most_scale: float = 1.0
 
     def __add__(self, other: "WorkerShare") -> "WorkerShare":
         """Two parts of what the same worker has played."""
@@ -58,6 +61,8 @@ class WorkerShare:
             nodes=self.nodes + other.nodes,
             seconds=self.seconds + other.seconds,
             think_seconds=self.think_seconds + other.think_seconds,
+            least_scale=min(self.least_scale, other.least_scale),
+            most_scale=max(self.most_scale, other.most_scale),
         )
 
     @property
@@ -148,6 +153,7 @@ class BatchLine:
     moves: int
     seconds: float
     think_seconds: float
+    scale: float
     leased_at: datetime | None
     reported_at: datetime | None
     last_error: str | None
@@ -157,6 +163,18 @@ class BatchLine:
         """Of one engine; None where no time is known."""
         nodes = self.plus_nodes + self.minus_nodes
         return nodes / self.think_seconds if self.think_seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoidGame:
+    """A void game of a batch, with the values of the engine at fault and its binary."""
+
+    iteration_number: int
+    seq: int
+    kept: KeptVoid
+    values: Values
+    options: Mapping[str, str]
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +204,11 @@ class Change:
     actor: str
     reason: str
     at: datetime
+
+    @property
+    def added(self) -> Values:
+        """The parameters that are new, with their start."""
+        return {n: x for n, x in self.theta_after.items() if n not in self.theta_before}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ _SQLITE_DEFINITIONS = "SELECT type, name, sql FROM sqlite_master WHERE type = 't
 _AS_WRITTEN = (  # what PostgreSQL writes in another way than the files do
     (re.compile(r'(?<=FUNCTION )(?:\w+|"[^"]+")\.'), ""),
     (re.compile(r"RETURNS record\s"), ""),
+    (re.compile(r"(?<=DEFAULT NULL)::\w+"), ""),
     (re.compile(r"(?<=search_path )TO [^\n]*"), "FROM CURRENT"),
     (re.compile(r"\$function\$"), "$$"),
 )

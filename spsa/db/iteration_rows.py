@@ -1,7 +1,8 @@
 """Writes a new iteration: its engines, its batches and the seeds of its games."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,10 +11,15 @@ from sqlalchemy import select, update
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.seeds import derived_seed
 from spsa.db.entries import NewEngine, NewIteration
-from spsa.db.schema import IS_VALIDATION, batches, engines, iterations
+from spsa.db.row_values import required_pattern
+from spsa.db.run_status import write_event
+from spsa.db.schema import IS_VALIDATION, batches, engines, events, iterations
 from spsa.db.signed_orders import order_for
 from spsa.lifecycle import Purpose
 from spsa.security.signing import Sign
+
+REFUSED = "level_refused"
+"""The kind of the event that binaries for a level of x86-64 are not used."""
 
 
 def number_of(connection: sa.Connection, run_id: int, k: int | None) -> int | None:
@@ -54,9 +60,21 @@ def open_one(
     connection: sa.Connection, run: Any, epoch: int, new: NewIteration, sign: Sign | None
 ) -> int:
     """Write the next iteration of a run with its engines and all its batches; its number."""
-    for engine in (new.plus, new.minus):
+    for engine in (new.plus, new.minus, *chain.from_iterable(new.variants.values())):
         _write_engine(connection, engine)
+    _write_refused(connection, run.id, new.refused)
     return _insert(connection, run, epoch, new, sign)
+
+
+def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str, str]) -> None:
+    """Write an event for each level that is refused, the first time."""
+    if not refused:
+        return
+    told = select(events.c.detail).where(events.c.run_id == run_id, events.c.kind == REFUSED)
+    known = {detail["level"] for detail in connection.scalars(told)}
+    for level, reason in refused.items():
+        if level not in known:
+            write_event(connection, run_id, REFUSED, "master", {"level": level, "reason": reason})
 
 
 def joined(connection: sa.Connection, run_id: int, new: NewIteration) -> NewIteration:
@@ -115,6 +133,8 @@ def _insert(
             terms=new.terms.to_json(),
             match_number=_match_number(new, number),
             compared=None if new.compared is None else new.compared.to_json(),
+            requires=required_pattern(new.requires),
+            variants={level: _located(*sides) for level, sides in new.variants.items()} or None,
             signature=None if sign is None else sign(order_for(run, number, new)),
             **_milliseconds(new.terms),
             **{name: getattr(new, name) for name in _COPIED},
@@ -125,6 +145,12 @@ def _insert(
         batches.insert(), _batch_rows(int(iteration_id or 0), run.seed, number, first_pair, new)
     )
     return int(number)
+
+
+def _located(plus: NewEngine, minus: NewEngine) -> dict[str, dict[str, str]]:
+    """Two binaries in the column `variants`."""
+    sides = {"plus": plus, "minus": minus}
+    return {name: {"sha256": side.sha256, "path": side.path} for name, side in sides.items()}
 
 
 _COPIED = (

@@ -194,10 +194,15 @@ class MasterQueries(MasterLeaseQueries):
             beside = sa.and_(IS_VALIDATION, iterations.c.iteration_number == at - 1)
             retired = sa.and_(mine, sa.or_(iterations.c.k == k, beside))
             later = sa.and_(mine, iterations.c.iteration_number > at)
+            unused = _variants_of(connection, retired)
+            if unused:
+                unused -= _variants_of(connection, later, IS_OPEN)
             rows = connection.execute(
                 update(engines)
                 .where(
-                    engines.c.sha256.in_(_binaries_of(retired)),
+                    sa.or_(
+                        engines.c.sha256.in_(_binaries_of(retired)), engines.c.sha256.in_(unused)
+                    ),
                     engines.c.sha256.not_in(_binaries_of(later, IS_OPEN)),
                 )
                 .values(bytes=None)
@@ -212,6 +217,17 @@ def _binaries_of(*conditions: sa.ColumnElement[bool]) -> sa.CompoundSelect[Any]:
     return sa.union_all(
         *(select(side).where(condition) for condition in conditions for side in sides)
     )
+
+
+def _variants_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:
+    """The engines for other levels of the iterations that meet any condition."""
+    return {
+        side["sha256"]
+        for condition in conditions
+        for variants in connection.scalars(select(iterations.c.variants).where(condition))
+        for sides in (variants or {}).values()
+        for side in sides.values()
+    }
 
 
 def _refuse_outdated(run: Any, new: NewIteration) -> None:

@@ -197,9 +197,12 @@ class ReadQueries(Database):
             return [worker_of(row) for row in connection.execute(_workers())]
 
     def events(
-        self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
+        self, run_id: int | None, last: int = 100, *, kinds: Sequence[str] | None = None
     ) -> list[Event]:
-        """The newest `last` events of a run, of these kinds if given; oldest first."""
+        """The newest `last` events of a run, of these kinds if given; oldest first.
+
+        None for the events that belong to no run.
+        """
         wanted = () if kinds is None else (events.c.kind.in_(kinds),)
         statement = (
             select(events)
@@ -212,7 +215,10 @@ class ReadQueries(Database):
 
 
 def _workers() -> sa.Select[Any]:
-    names = ("name", "host", "platform", "cores", "concurrency", "nps", "version", "confinement")
+    names = (
+        *("name", "host", "platform", "cores", "concurrency", "nps", "scale"),
+        *("version", "confinement"),
+    )
     live = unsettled_shares()
     return (
         select(

@@ -1,12 +1,16 @@
 """Turns rows of the tables into the values of `rows`."""
 
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from spsa.core.estimates import NOTHING_KNOWN, Estimates
 from spsa.core.game_settings import GameSettings
-from spsa.core.stored_json import as_written, finite
-from spsa.db.database import tally_of
-from spsa.db.entries import Compared
+from spsa.core.limits import LENGTHS
+from spsa.core.stored_json import as_written, built, finite
+from spsa.db.database import counts_of, tally_of
+from spsa.db.entries import BatchResult, Compared, KeptVoid
 from spsa.db.history_rows import Change
 from spsa.db.purge_values import Purge, PurgedBatch, PurgeMatch
 from spsa.db.rows import BatchRow, Claim, Engine, Event, Iteration, Run, Step, WorkerRow
@@ -65,9 +69,68 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
         minus=Engine(
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
+        variants={level: _variant(row, sides) for level, sides in (row.variants or {}).items()},
         terms=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
+
+
+def _variant(row: Any, sides: Mapping[str, Mapping[str, str]]) -> tuple[Engine, Engine]:
+    """Plus and minus for another level, with the options of the row."""
+    plus, minus = sides["plus"], sides["minus"]
+    return (
+        Engine(sha256=plus["sha256"], path=plus["path"], options=row.plus_options),
+        Engine(sha256=minus["sha256"], path=minus["path"], options=row.minus_options),
+    )
+
+
+def provided_text(words: Collection[str]) -> str:
+    """What a worker provides, for the column `provides`: in order, each between two spaces."""
+    return "".join(f" {word} " for word in sorted(set(words)))
+
+
+def required_pattern(words: Collection[str]) -> str | None:
+    """A pattern that `provides` is like if it has these words, as `% linux % x86-64 %`."""
+    return "".join(f"% {word} " for word in sorted(set(words))) + "%" if words else None
+
+
+def words_of(pattern: str | None) -> tuple[str, ...]:
+    """The words of such a pattern."""
+    return tuple(word for word in (pattern or "").split() if word != "%")
+
+
+COSTS = (
+    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
+    *("seconds", "think_seconds", "slot", "scale"),
+)
+"""The columns of a batch for what its games cost."""
+
+
+def result_columns(result: BatchResult) -> dict[str, Any]:
+    """The columns of a batch for its result; void games are added to earlier ones."""
+    return {
+        **counts_of(result.tally),
+        "void_games": sum(result.voids.values()),
+        "voids": json.dumps(dict(result.voids)),
+        "void_log": void_log(result.kept_voids),
+        **{name: getattr(result, name) for name in COSTS},
+    }
+
+
+def void_log(kept: Sequence[KeptVoid]) -> str | None:
+    """As many of these as fit their column, as JSON; None for none."""
+    most = LENGTHS["spsa_batch"]["void_log"][1]
+    texts = (json.dumps([asdict(one) for one in kept[:n]]) for n in range(len(kept), 0, -1))
+    return next((text for text in texts if len(text) <= most), None)
+
+
+def kept_voids_of(log: Any) -> Iterator[KeptVoid]:
+    """What a worker has sent as `void_log`; a worker may send anything, so the rest is left out."""
+    for one in log if isinstance(log, list) else ():
+        try:
+            yield built(KeptVoid, one)
+        except TypeError:
+            continue
 
 
 def step_of(row: Any) -> Step:

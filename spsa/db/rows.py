@@ -41,6 +41,7 @@ class Claim:
     seed: int
     plus: Engine
     minus: Engine
+    variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
     terms: GameSettings
     lease_seconds: float
 
@@ -59,8 +60,8 @@ class Run:
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
     Each of the estimates is None until there are enough results for it. `start_space` is the space
-    that the run was started with, None if `changes` is 0; `start_state` is what the rule of a fork
-    knew at the start.
+    that the run was started with, None if `changes` is 0. `start_theta` has also what was
+    added since. `start_state` is what the rule of a fork knew at the start.
     """
 
     id: int
@@ -90,6 +91,10 @@ class Run:
     finished_at: datetime | None
     priority: int = 0
     share: float = 1.0
+
+    def whole(self, theta: Values) -> Values:
+        """A theta of its past, with the parameters that were added later at their start."""
+        return {**self.start_theta, **theta}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +253,7 @@ class WorkerRow:
     cores: int
     concurrency: int
     nps: float | None
+    scale: float | None
     version: str
     confinement: str | None
     seconds_since_seen: float

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, text, update
 
 from spsa.db.database import Database, may_become
 from spsa.db.entries import NewChange, NewRun
 from spsa.db.row_values import columns_of, run_of
 from spsa.db.rows import Run
-from spsa.db.run_status import set_run_status, write_event
+from spsa.db.run_status import MEASURED, set_run_status, write_event
 from spsa.db.schema import (
     batches,
     changes,
@@ -30,10 +30,17 @@ STARTING_SECONDS = 10.0
 class RunQueries(Database):
     """What a person may do with a run."""
 
-    def create_run(self, new: NewRun, *, replacing: int | None = None) -> Run:
+    def create_run(
+        self,
+        new: NewRun,
+        *,
+        replacing: int | None = None,
+        prior: Mapping[str, Any] | None = None,
+    ) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
         Both happen in one transaction, so that a worker always sees a run and waits for its work.
+        `prior` says in an event what the run starts from.
 
         Raises:
             IllegalTransition: a run of this name exists.
@@ -43,6 +50,8 @@ class RunQueries(Database):
                 _delete_unopened(connection, replacing)
             row = _insert(connection, new, lease_seconds=STARTING_SECONDS)
             write_event(connection, row.id, "start", "master", {"seed": new.seed})
+            if prior is not None:
+                write_event(connection, row.id, "prior", "master", prior)
             return run_of(row)
 
     def fork_run(self, new: NewRun, actor: str, detail: Mapping[str, Any]) -> Run:
@@ -55,6 +64,11 @@ class RunQueries(Database):
             row = _insert(connection, new, lease_seconds=0.0)
             write_event(connection, row.id, "fork", actor, detail)
             return run_of(row)
+
+    def add_measurement(self, actor: str, detail: Mapping[str, Any]) -> None:
+        """Store what builds and games take on a machine, as an event that belongs to no run."""
+        with self._write() as connection:
+            write_event(connection, None, MEASURED, actor, detail)
 
     def change_space(self, run_id: int, new: NewChange) -> int:
         """Change the space of a run, from its next iteration on; the number of the change.
@@ -177,8 +191,15 @@ def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any
         share=new.share,
         lease_expires_at=seconds_from_now(lease_seconds),
     )
-    return connection.execute(inserting.returning(*runs.c)).one()
+    row = connection.execute(inserting.returning(*runs.c)).one()
+    for sha256, content in new.files.items():
+        connection.execute(_KEEP_FILE, {"sha256": sha256, "bytes": content})
+    return row
 
+
+_KEEP_FILE = text(
+    "INSERT INTO spsa_file (sha256, bytes) VALUES (:sha256, :bytes) ON CONFLICT (sha256) DO NOTHING"
+)
 
 _CHANGED = ("applied", "purges", "space", "theta_before", "theta_after", "actor", "reason")
 
@@ -198,6 +219,8 @@ def _columns(run: Any, new: NewChange) -> dict[str, Any]:
     return columns_of(new.estimates) | {
         "space": dict(new.space),
         "start_space": run.start_space or run.space,
+        # a new parameter began where it is when it is added
+        "start_theta": dict(new.theta_after) | run.start_theta,
         "theta": dict(new.theta_after),
         "state": dict(new.state),
         "changes": new.changes + 1,

@@ -14,6 +14,9 @@ from spsa.lifecycle import RUN, RunStatus
 ALARM, ALARM_OVER = "alarm", "alarm_over"
 """The kinds of the events of an alarm's beginning and of its end."""
 
+MEASURED = "measured"
+"""The kind of the event of a trial; it belongs to no run."""
+
 
 def write_event(
     connection: sa.Connection, run_id: int | None, kind: str, actor: str, detail: Mapping[str, Any]

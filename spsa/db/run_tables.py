@@ -84,6 +84,16 @@ engines = Table(
     CheckConstraint("length(sha256) = 64", name="sha256"),
 )
 
+# books and side files of runs whose workers get their binaries from here
+files = Table(
+    "spsa_file",
+    metadata,
+    Column("sha256", sa.Text, primary_key=True),
+    Column("bytes", sa.LargeBinary, nullable=False),
+    created_at(),
+    CheckConstraint("length(sha256) = 64", name="sha256"),
+)
+
 iterations = Table(
     "spsa_iteration",
     metadata,
@@ -133,6 +143,8 @@ iterations = Table(
     Column(
         "opened_changes", sa.Integer, nullable=False, server_default="0"
     ),  # how many changes of the space
+    Column("requires", sa.Text),  # of a worker: a pattern that its `provides` is like
+    Column("variants", Json),  # for a level of x86-64: sha256 and path of plus and minus
     Column("match_number", sa.Integer),  # of a validation: the number of its match's first round
     Column("compared", Json),  # of a validation: what it compares
     UniqueConstraint("run_id", "iteration_number"),

@@ -18,6 +18,7 @@ from spsa.db.schema import (
     IS_LEASED,
     IS_OPEN,
     MISCOUNTED,
+    SUITED,
     batches,
     iterations,
     runs,
@@ -79,11 +80,7 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
     last = _last_applied(connection, run)
     work = _work(connection, ids if last is None else [*ids, last])
     leased = _with_status(work, BatchStatus.LEASED)
-    seen = connection.execute(
-        select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
-            workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS)
-        )
-    ).one()
+    seen = connection.execute(_active(ids)).one()
     return RunView(
         run=run,
         opened=connection.scalar(newest) or 0,
@@ -97,6 +94,17 @@ def _view(connection: sa.Connection, run_id: int) -> RunView:
         active_workers=seen[0],
         active_slots=int(seen[1]),
     )
+
+
+def _active(ids: Sequence[int]) -> sa.Select[Any]:
+    """How many workers were seen recently that may play the newest open iteration; their slots."""
+    counted = select(func.count(), func.coalesce(func.sum(workers.c.concurrency), 0)).where(
+        workers.c.last_seen_at > seconds_from_now(-ACTIVE_SECONDS)
+    )
+    if not ids:
+        return counted
+    suited = select(SUITED.c.worker_id).where(SUITED.c.iteration_id == max(ids))
+    return counted.where(workers.c.id.in_(suited))
 
 
 def _open_iterations(connection: sa.Connection, run_id: int) -> list[Iteration]:

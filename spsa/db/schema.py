@@ -22,6 +22,7 @@ from spsa.db.run_tables import (
     changes,
     engines,
     events,
+    files,
     iterations,
     purges,
     runs,
@@ -48,6 +49,9 @@ PRIVATE_VIEWS = named_statements("worker_views.sql")
 """The views for claims, which hold the ids of claims: name -> query."""
 
 MISCOUNTED = sa.table("spsa_miscounted", sa.column("iteration_id"))
+SUITED = sa.table(
+    "spsa_suited", *map(sa.column, ("iteration_id", "worker_id", "machine", "last_seen_at"))
+)
 
 __all__ = [
     "IS_ABANDONED",
@@ -58,6 +62,7 @@ __all__ = [
     "MISCOUNTED",
     "PRIVATE_VIEWS",
     "REVISION",
+    "SUITED",
     "VIEWS",
     "Json",
     "UtcTime",
@@ -66,6 +71,7 @@ __all__ = [
     "engines",
     "events",
     "failures",
+    "files",
     "iterations",
     "machines",
     "metadata",

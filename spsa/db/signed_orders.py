@@ -19,6 +19,9 @@ def order_for(run: Any, number: int, new: NewIteration) -> SignedOrder:
         purpose=new.purpose,
         plus=SignedSide(sha256=new.plus.sha256, options=new.plus_options),
         minus=SignedSide(sha256=new.minus.sha256, options=new.minus_options),
+        variants={
+            level: (plus.sha256, minus.sha256) for level, (plus, minus) in new.variants.items()
+        },
         terms=new.terms,
     )
 
@@ -32,5 +35,8 @@ def order_of(claim: Claim) -> SignedOrder:
         purpose=claim.purpose,
         plus=SignedSide(sha256=claim.plus.sha256, options=claim.plus.options),
         minus=SignedSide(sha256=claim.minus.sha256, options=claim.minus.options),
+        variants={
+            level: (plus.sha256, minus.sha256) for level, (plus, minus) in claim.variants.items()
+        },
         terms=claim.terms,
     )

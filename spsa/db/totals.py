@@ -17,6 +17,9 @@ from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 SUMMED = (*COUNTS, "void_games")
 PLAYED = ("batches", "games", "void_games", "time_losses")
+OWN_VOID_GAMES = sa.case((batches.c.failures == 0, batches.c.void_games), else_=0)
+"""Void games of the worker that has a batch; of one that failed they may be another machine's."""
+
 UNSETTLED = (IS_OPEN, IS_ABANDONED)
 """The iterations that no total includes: two queries, because each has an index of its own."""
 
@@ -104,7 +107,7 @@ def _shares(*conditions: sa.ColumnElement[bool], leased: bool = False) -> sa.Sel
             batches.c.worker_id,
             func.sum(done).label("batches"),
             games(BatchStatus.DONE),
-            func.sum(batches.c.void_games).label("void_games"),
+            func.sum(OWN_VOID_GAMES).label("void_games"),
             func.sum(lost_on_time).label("time_losses"),
             *([games(BatchStatus.LEASED)] if leased else []),
         )

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
+from spsa.db.row_values import COSTS, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
-    COSTS,
     Outcome,
     WorkerQueries,
     random_fraction,
@@ -22,7 +22,7 @@ from spsa.db.worker_queries import (
 _CLAIM = sa.text(
     "SELECT * FROM spsa_claim(:worker_id, :secret, :claim_id, :draw, :lease_seconds)"
 ).columns(**CLAIMED_TYPES)
-_REPORTED = (*COUNTS, "void_games", "voids", *COSTS)
+_REPORTED = (*COUNTS, "void_games", "voids", "void_log", *COSTS)
 
 
 class WorkerFunctions(WorkerQueries):
@@ -37,9 +37,10 @@ class WorkerFunctions(WorkerQueries):
         content: Any = self._scalar(func.spsa_engine_bytes(sha256))
         return None if content is None else bytes(content)
 
-    def work_left(self) -> bool:
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
         """As in WorkerQueries."""
-        return bool(self._scalar(func.spsa_work_left()))
+        with self._call() as connection:
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         values = {**facts, "secret": secret}
@@ -47,8 +48,9 @@ class WorkerFunctions(WorkerQueries):
             row = connection.execute(_REGISTER, values).one()
             return row.worker_id, row.machine
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
-        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, nps))
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
+        known = (facts["nps"], facts["scale"])
+        reason: str | None = self._scalar(func.spsa_touch_worker(worker.id, worker.secret, *known))
         return reason
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
@@ -81,6 +83,7 @@ class WorkerFunctions(WorkerQueries):
                 values["sha256"],
                 values["reason"],
                 values["void_games"],
+                sa.cast(sa.cast(values["void_log"], sa.Text), sa.JSON),
             )
         )
 
@@ -97,6 +100,10 @@ def _called(function: str, names: Sequence[str]) -> sa.TextClause:
 
 _REGISTER = _called(
     "spsa_register_worker",
-    ("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+    (
+        *("name", "secret", "host", "platform", "cores", "concurrency", "version", "confinement"),
+        *("provides", "only_runs", "not_runs"),
+    ),
 )
+_WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()")
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))

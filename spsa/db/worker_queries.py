@@ -14,9 +14,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from spsa.core import limits
-from spsa.db.database import Database, counts_of
-from spsa.db.entries import BatchResult, WorkerInfo
-from spsa.db.row_values import claim_of
+from spsa.db.database import Database
+from spsa.db.entries import BatchResult, KeptVoid, WorkerInfo
+from spsa.db.row_values import claim_of, provided_text, result_columns, void_log, words_of
 from spsa.db.rows import Claim, RegisteredWorker
 from spsa.db.schema import Json
 from spsa.db.sql_files import named_statements
@@ -26,7 +26,7 @@ from spsa.lifecycle import BatchStatus
 Outcome = Literal["accepted", "already", "conflict", "lost"]
 """The response to a report; worker_functions.sql defines the words."""
 
-CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options"), Json)
+CLAIMED_TYPES = dict.fromkeys(("terms", "plus_options", "minus_options", "variants"), Json)
 """The columns of `spsa_claimed` that hold JSON."""
 
 
@@ -56,8 +56,13 @@ class WorkerQueries(Database):
             NameTaken: a worker of another machine has this name.
             OutOfRange: a number or a text is outside its limits.
         """
-        facts = {name: getattr(info, name) for name in _FACTS}
+        facts: dict[str, Any] = {name: getattr(info, name) for name in _FACTS}
+        facts["provides"] = provided_text(info.provides)
         limits.check_values("spsa_worker", facts)
+        for column in ("only_runs", "not_runs"):
+            names: tuple[str, ...] = getattr(info, column)
+            limits.check_names("spsa_worker", column, names)
+            facts[column] = json.dumps(dict.fromkeys(names, True)) if names else None
         limits.check_values("spsa_machine", {"name": info.host})
         worker_id, machine = self._register({**facts, "host": info.host}, info.secret)
         if worker_id is None:
@@ -67,13 +72,16 @@ class WorkerQueries(Database):
             )
         return RegisteredWorker(id=worker_id, machine=machine, secret=info.secret)
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None = None) -> str | None:
-        """Record that the worker is alive, and an engine's nodes per second on it.
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None = None, scale: float | None = None
+    ) -> str | None:
+        """Record that the worker is alive, an engine's nodes per second on it, and its scale.
 
         Returns why its machine gets no batches; None if it does.
         """
-        limits.check_values("spsa_worker", {"nps": nps})
-        return self._touch(worker, nps)
+        facts = {"nps": nps, "scale": scale}
+        limits.check_values("spsa_worker", facts)
+        return self._touch(worker, facts)
 
     def claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Claim | None:
         """Lease one ready batch; None when there is no work now.
@@ -110,7 +118,7 @@ class WorkerQueries(Database):
             ReportConflict: this claim was already reported with other counts.
             OutOfRange: a number of the result is outside its limits.
         """
-        columns = columns_of(result)
+        columns = result_columns(result)
         limits.check_values("spsa_batch", columns)
         for games in result.voids.values():
             limits.check_values("spsa_batch", {"void_games": games})
@@ -129,29 +137,38 @@ class WorkerQueries(Database):
             connection.execute(_RELEASE, _ids(claim))
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None:
-        """Return a batch that this machine cannot play, with the reason.
+        """Return a batch that this machine cannot play, with the reason and some void games.
 
         Other machines may try it. The master decides when it was tried often enough.
 
         Args:
             sha256: the binary that failed, where that is known.
         """
-        limits.check_values("spsa_batch", {"last_error": reason, "void_games": void_games})
+        values = {"void_games": void_games, "void_log": void_log(kept_voids)}
+        limits.check_values("spsa_batch", {"last_error": reason, **values})
         limits.check_values("spsa_failure", {"sha256": sha256})
-        self._fail(claim, {"reason": reason, "void_games": void_games, "sha256": sha256})
+        self._fail(claim, {"reason": reason, "sha256": sha256, **values})
 
     def engine_bytes(self, sha256: str) -> bytes | None:
-        """The bytes of a binary in the database; None if it holds only their path."""
+        """The bytes of a binary, a book or a side file; None if the database does not hold them."""
         with self._read() as connection:
             content: bytes | None = connection.scalar(_ENGINE_BYTES, {"sha256": sha256})
             return content
 
-    def work_left(self) -> bool:
-        """Whether any run may still need games, even if no batch is ready now."""
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The runs that may still need games, even if no batch is ready now.
+
+        A run is there once for each list of words that its open iterations require of a worker.
+        """
         with self._read() as connection:
-            return bool(connection.scalar(_WORK_LEFT))
+            return [(row.run, words_of(row.requires)) for row in connection.execute(_WORK_LEFT)]
 
     def _register(self, facts: Mapping[str, Any], secret: str) -> tuple[int | None, str]:
         hashed = _hashed(secret)
@@ -172,10 +189,10 @@ class WorkerQueries(Database):
                 machine = connection.scalar(_OWNER, values)
             return worker_id, str(machine)
 
-    def _touch(self, worker: RegisteredWorker, nps: float | None) -> str | None:
+    def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
         with self._write() as connection:
             machine = _machine_of(connection, worker)
-            values = {"worker_id": worker.id, "nps": nps, "machine": machine}
+            values = {"worker_id": worker.id, **facts, "machine": machine}
             connection.execute(_TOUCH, values)
             reason: str | None = connection.scalar(_SET_ASIDE, values)
             return reason
@@ -213,22 +230,6 @@ class WorkerQueries(Database):
             if worker_id is not None:
                 _record_failure(connection, {**values, "worker_id": worker_id})
 
-
-def columns_of(result: BatchResult) -> dict[str, Any]:
-    """The columns of a batch for its result; void games are added to earlier ones."""
-    return {
-        **counts_of(result.tally),
-        "void_games": sum(result.voids.values()),
-        "voids": json.dumps(dict(result.voids)),
-        **{name: getattr(result, name) for name in COSTS},
-    }
-
-
-COSTS = (
-    *("plus_nodes", "minus_nodes", "moves", "plus_time_losses", "minus_time_losses"),
-    *("seconds", "think_seconds", "slot"),
-)
-"""The columns of a batch for what its games cost."""
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
 _KNOWN = statement("register_worker.known")
@@ -273,9 +274,9 @@ def _lease_batch(
     connection: sa.Connection, claim_id: str, machine: str, worker_id: int, lease_seconds: float
 ) -> bool:
     """Lease the first free batch to a claim, if there is one."""
-    several = connection.scalar(_SEVERAL_RUNS)
-    run_id = connection.scalar(_NEXT_RUN, {"draw": random_fraction(claim_id)}) if several else None
-    playable = connection.scalars(_ITERATIONS, {"machine": machine, "run_id": run_id}).all()
+    asked = {"worker_id": worker_id, "draw": random_fraction(claim_id)}
+    run_id = connection.scalar(_NEXT_RUN, asked) if connection.scalar(_SEVERAL_RUNS) else None
+    playable = connection.scalars(_ITERATIONS, {"worker_id": worker_id, "run_id": run_id}).all()
     for iteration_id in playable:
         where = {"iteration_id": iteration_id, "machine": machine}
         free = connection.execute(_FREE, where).one_or_none()

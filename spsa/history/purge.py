@@ -117,6 +117,8 @@ def theta_at(
 ) -> tuple[Values, Estimates]:
     """Theta after the result k, and the estimates beside it.
 
+    A parameter that was added later stands at its start.
+
     Args:
         as_applied: whether with the games that counted when k was applied; otherwise with those
             that count now.
@@ -132,7 +134,7 @@ def theta_at(
     wanted, changes = then if as_applied else now, store.changes(run.id)
     last = _last(replay(tuning, wanted, changes=changes))
     theta = _logged(store, run, k, as_applied=as_applied) if wanted == then else last.theta
-    return theta, in_force(tuning, changes)[last.changes].estimates(last.state)
+    return run.whole(theta), in_force(tuning, changes)[last.changes].estimates(last.state)
 
 
 def results_of(store: Store, run: Run, k: int) -> list[Iteration]:

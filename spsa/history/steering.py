@@ -1,4 +1,4 @@
-"""Plans what a person changes of a run that goes on: the bounds, the step, frozen or not.
+"""Plans what a person changes of a run that goes on: bounds, step, frozen or not, a new parameter.
 
 A change is in force from the next iteration that is opened. Iterations that are open keep the
 points that they play; their results count in the space in which they are applied. A change is one
@@ -13,7 +13,7 @@ from spsa.algorithms.tuning import Tuning
 from spsa.config.projection import KEYS
 from spsa.config.section import suggestion
 from spsa.config.space import check_space
-from spsa.core.params import Parameter, Space
+from spsa.core.params import Constraint, Parameter, Space
 from spsa.db.store import NewChange, Run, Store
 from spsa.errors import Fault, IllegalTransition, InvalidInput, NothingToDo
 
@@ -33,7 +33,17 @@ class Edit:
     step: float | None = None
     active: bool | None = None
 
-    def of(self, parameter: Parameter, value: float) -> Parameter:
+    def on(self, run: Run, space: Space) -> Space:
+        """The space of a run with the changed parameter."""
+        names = {p.name for p in space.parameters}
+        if self.name not in names:
+            raise _unknown(run, self.name, names)
+        edited = (
+            self._of(p, run.theta[p.name]) if p.name == self.name else p for p in space.parameters
+        )
+        return replace(space, parameters=tuple(edited))
+
+    def _of(self, parameter: Parameter, value: float) -> Parameter:
         """The changed parameter, whose theta is `value`; a frozen one stays there."""
         after = replace(
             parameter,
@@ -50,6 +60,27 @@ class Edit:
         return replace(after, value=min(max(after.value, after.minimum), after.maximum))
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A parameter that a run is to tune from now on, and the constraints that name it.
+
+    Its value is the one that the engines of the run have already, so theta can hold the results.
+    """
+
+    parameter: Parameter
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.parameter.name
+
+    def on(self, run: Run, space: Space) -> Space:
+        """The space of a run with the new parameter at its end."""
+        if self.name in run.theta:
+            raise NothingToDo(f"run {run.name} has the parameter {self.name} already")
+        return Space((*space.parameters, self.parameter), (*space.constraints, *self.constraints))
+
+
 def _given(number: float | None, usual: float, parameter: Parameter) -> float:
     """A given number as params.toml would have it: whole where the parameter is."""
     if number is None:
@@ -61,11 +92,11 @@ def change_space(
     store: Store,
     run: Run,
     tuning_of: Callable[[Run], Tuning],
-    edit: Edit,
+    edit: Edit | Addition,
     actor: str,
     reason: str,
 ) -> Mapping[str, Any]:
-    """Change one parameter of a run; what was and what is now, by the names of params.toml.
+    """Change or add one parameter of a run; what was and what is, by the names of params.toml.
 
     If the run moves meanwhile, the change is planned again.
 
@@ -88,18 +119,21 @@ def change_space(
     raise refused
 
 
-def plan_change(run: Run, tuning: Tuning, edit: Edit, actor: str, reason: str) -> NewChange:
+def plan_change(
+    run: Run, tuning: Tuning, edit: Edit | Addition, actor: str, reason: str
+) -> NewChange:
     """The change of a run as it is now."""
     before = Space.from_json(run.space)
-    after = _edited(run, before, edit)
+    after = edit.on(run, before)
     check_space(after, edit.name, ORIGIN)
     rules = tuning.on(after)
     theta, state = rules.carried(tuning, run.state, run.theta)
     detail = dict(_differences(before, after, edit.name))
     if not detail:
         raise NothingToDo(f"{edit.name} of run {run.name} has these values already")
-    if theta[edit.name] != run.theta[edit.name]:
-        detail["theta"] = {"was": run.theta[edit.name], "is": theta[edit.name]}
+    was = run.theta.get(edit.name, theta[edit.name])
+    if theta[edit.name] != was:
+        detail["theta"] = {"was": was, "is": theta[edit.name]}
     return NewChange(
         applied=run.applied,
         purges=run.purges,
@@ -115,31 +149,17 @@ def plan_change(run: Run, tuning: Tuning, edit: Edit, actor: str, reason: str) -
     )
 
 
-def _edited(run: Run, space: Space, edit: Edit) -> Space:
-    names = {p.name for p in space.parameters}
-    if edit.name not in names:
-        found = f"run {run.name} has no such parameter"
-        raise InvalidInput(
-            [
-                Fault(
-                    file=ORIGIN,
-                    line=None,
-                    name=edit.name,
-                    found=found,
-                    remedy=suggestion(edit.name, names),
-                )
-            ]
-        )
-    return replace(
-        space,
-        parameters=tuple(
-            edit.of(p, run.theta[p.name]) if p.name == edit.name else p for p in space.parameters
-        ),
-    )
+def _unknown(run: Run, name: str, names: set[str]) -> InvalidInput:
+    found, remedy = f"run {run.name} has no such parameter", suggestion(name, names)
+    return InvalidInput([Fault(file=ORIGIN, line=None, name=name, found=found, remedy=remedy)])
 
 
 def _differences(before: Space, after: Space, name: str) -> Iterator[tuple[str, Any]]:
-    one, other = (next(p for p in s.parameters if p.name == name) for s in (before, after))
+    one, other = (next((p for p in s.parameters if p.name == name), None) for s in (before, after))
+    if one is None:
+        keys = {"value": "value", **KEYS}
+        yield "added", {key: getattr(other, attribute) for attribute, key in keys.items()}
+        return
     for attribute, key in KEYS.items():
         was, now = getattr(one, attribute), getattr(other, attribute)
         if was != now:

@@ -29,6 +29,11 @@ class StrengthCurve:
     elo: tuple[float, ...]
     deviation: tuple[float, ...]
 
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Half of each 95% interval."""
+        return tuple(1.96 * deviation for deviation in self.deviation)
+
 
 def strength_curve(
     ks: Sequence[int], elo: Sequence[float], deviation: Sequence[float]

@@ -11,6 +11,7 @@ from typing import Self
 
 from spsa.algorithms.tuning import Proposal
 from spsa.core.builds import Builds
+from spsa.core.params import Space
 from spsa.db.store import RunView, Values
 from spsa.master.decide import BuildProgress
 from spsa.master.delivery import Delivery, Sides
@@ -116,14 +117,18 @@ class BuildThreads:
             usual=self.seconds if self.is_measured else None,
         )
 
+    def use(self, space: Space) -> None:
+        """Build for this space of the run from now on."""
+        self._delivery = self._delivery.on(space)
+
     def start(self, plus: Values, minus: Values, k: int = 0) -> Future[Sides]:
         """Start to build two engines with these values, for iteration k or for a match."""
-        return self._threads.submit(self._prepared, k, plus, minus)
+        return self._threads.submit(self._prepared, self._delivery, k, plus, minus)
 
-    def _prepared(self, k: int, plus: Values, minus: Values) -> Sides:
+    def _prepared(self, delivery: Delivery, k: int, plus: Values, minus: Values) -> Sides:
         began = self._begun[k] = time.monotonic()
         try:
-            sides = self._delivery.prepare(plus, minus)
+            sides = delivery.prepare(plus, minus)
         finally:
             del self._begun[k]
         self._seconds.append(time.monotonic() - began)

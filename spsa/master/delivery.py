@@ -1,25 +1,37 @@
 """How values get into engines: by rewriting and building a source, or over UCI into one binary."""
 
+import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 from spsa.builds.builder import Builder, BuiltEngine, Rendered
 from spsa.builds.sources import render
+from spsa.config import read_sources
 from spsa.core.params import Space
 from spsa.db.store import NewEngine
 
+log = logging.getLogger("spsa.master")
+
 Values = Mapping[str, float]
+Benches = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """The two engines of an iteration, with the UCI options that are sent to them."""
+    """The two engines of an iteration, with the UCI options that are sent to them.
+
+    A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
+    of x86-64, the highest first; `refused` says why a level has none.
+    """
 
     plus: NewEngine
     minus: NewEngine
     plus_options: Mapping[str, str] = field(default_factory=dict)
     minus_options: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    variants: Mapping[str, tuple[NewEngine, NewEngine]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 class Delivery(Protocol):
@@ -32,6 +44,14 @@ class Delivery(Protocol):
 
         Raises:
             BuildFailed: with the output of the compiler or the engine, and the values.
+        """
+        ...
+
+    def on(self, space: Space) -> Self:
+        """The same delivery for a changed space of the run; builds that run go on.
+
+        Raises:
+            InvalidInput: the source cannot be read.
         """
         ...
 
@@ -61,7 +81,11 @@ class Delivery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BuildDelivery:
-    """Constants of a Rust source are rewritten in private copies; cargo makes two binaries."""
+    """Constants of a source are rewritten in private copies; two binaries are built.
+
+    `higher` builds two more for each higher level of x86-64, the highest first. They have to answer
+    `bench` like the first ones, or the level is refused for as long as this master runs.
+    """
 
     space: Space
     builder: Builder
@@ -69,6 +93,9 @@ class BuildDelivery:
     sources: Mapping[str, str]  # the pinned files that hold constants: relative path -> text
     constants_file: str
     keep_bytes: bool  # whether workers load the binaries from the database
+    require: tuple[str, ...] = ()
+    higher: Mapping[str, Builder] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def at_once(self) -> int:
@@ -76,15 +103,38 @@ class BuildDelivery:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        return self.builder.sides
+        return next((found for builder in self._builders if (found := builder.sides)), ())
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
-        built = self.builder.build(self._rendered(plus), self._rendered(minus))
-        first, second = (self._published(engine) for engine in built)
-        return Sides(plus=first, minus=second)
+        rendered = self._rendered(plus), self._rendered(minus)
+        built = self.builder.build(*rendered)
+        variants = {
+            level: builder.build(*rendered)
+            for level, builder in self.higher.items()
+            if level not in self._refused
+        }
+        for level, engines in variants.items():
+            self._compare(level, _benches(engines), _benches(built))
+        first, second = self._published(built)
+        return Sides(
+            plus=first,
+            minus=second,
+            requires=(*built[0].requires, *self.require),
+            variants={
+                level: self._published(engines)
+                for level, engines in variants.items()
+                if level not in self._refused
+            },
+            refused=dict(self._refused),
+        )
+
+    def on(self, space: Space) -> Self:
+        sources = read_sources(space, self.builder.crate, self.constants_file)
+        return replace(self, space=space, sources=sources)
 
     def cancel(self) -> None:
-        self.builder.cancel()
+        for builder in self._builders:
+            builder.cancel()
 
     def discard(self, build_keys: Collection[str]) -> None:
         self.builder.discard(build_keys)
@@ -93,8 +143,24 @@ class BuildDelivery:
         files = render(self.space, values, self.sources, self.constants_file)
         return Rendered(files=files, values=dict(values))
 
-    def _published(self, engine: BuiltEngine) -> NewEngine:
-        return new_engine(engine, keep_bytes=self.keep_bytes)
+    def _published(self, built: tuple[BuiltEngine, BuiltEngine]) -> tuple[NewEngine, NewEngine]:
+        plus, minus = (new_engine(engine, keep_bytes=self.keep_bytes) for engine in built)
+        return plus, minus
+
+    @property
+    def _builders(self) -> tuple[Builder, ...]:
+        return (self.builder, *self.higher.values())
+
+    def _compare(self, level: str, found: Benches, first: Benches) -> None:
+        """Refuse a level whose engines answer `bench` otherwise: they play another game."""
+        if found != first:
+            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
+            self._refused[level] = reason
+            log.warning("no binaries for %s are used: %s", level, reason)
+
+
+def _benches(engines: tuple[BuiltEngine, BuiltEngine]) -> Benches:
+    return engines[0].bench, engines[1].bench
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +170,7 @@ class UciDelivery:
     space: Space
     engine: BuiltEngine
     keep_bytes: bool
+    require: tuple[str, ...] = ()
 
     @property
     def source_sha256(self) -> str | None:
@@ -124,7 +191,11 @@ class UciDelivery:
             minus=binary,
             plus_options=self._options(plus),
             minus_options=self._options(minus),
+            requires=(*self.engine.requires, *self.require),
         )
+
+    def on(self, space: Space) -> Self:
+        return replace(self, space=space)
 
     def cancel(self) -> None:
         """Do nothing: no build runs."""

@@ -1,14 +1,20 @@
 """Creates the delivery of a run: a pinned source and a builder, or one binary with UCI options.
 
+A parameter that is added to a run has to fit its engine, and to start at the value that this has.
+
 The settings that decide what is built are stored with the run; folders and timeouts are those of
 this machine.
 """
 
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spsa.builds.artifacts import FILES, MOST_BYTES, publish, verify
 from spsa.builds.builder import (
     Builder,
     BuildSettings,
@@ -19,10 +25,18 @@ from spsa.builds.builder import (
     pin,
     resume,
 )
-from spsa.config import Config, DeliveryKind, Distribution, read_sources
+from spsa.builds.requirements import lacking, provided
+from spsa.config import (
+    Config,
+    DeliveryKind,
+    Distribution,
+    read_sources,
+)
 from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.openings import builtin_book
+from spsa.security.files import content
 
 MOST_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
@@ -33,10 +47,16 @@ WORK = ".tuning"
 
 def delivery_settings(config: Config) -> dict[str, Any]:
     """The settings that decide the binaries, besides the source and the values."""
+    require = {"require": list(config.require)}
     if config.delivery.kind is DeliveryKind.UCI:
-        return {"kind": DeliveryKind.UCI.value, "engine": str(config.delivery.engine)}
+        return {
+            "kind": DeliveryKind.UCI.value,
+            "engine": str(config.delivery.engine),
+            **require,
+        }
     build = config.build
     return {
+        **require,
         "kind": DeliveryKind.BUILD.value,
         "constants_file": build.constants_file,
         "command": list(build.command),
@@ -44,6 +64,7 @@ def delivery_settings(config: Config) -> dict[str, Any]:
         "binary": build.binary,
         "flags": list(build.flags),
         "target": build.target,
+        "levels": list(build.levels),
     }
 
 
@@ -84,18 +105,16 @@ def delivery_of(
             arguments=config.terms.engine_arguments,
             first_search=FirstSearch.of(config.terms.time_control),
         )
-        return UciDelivery(space, engine, keep_bytes), ()
-    pinned, notes = _pinned(config, wanted, source_sha256)
-    builder = Builder(
-        pinned,
-        _build_settings(config, wanted),
-        _work(config),
-        config.build.engines_path,
-        os.environ,
-    )
+        return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
+    _refuse_untestable(config, wanted.get("levels", ()))
+    pinned, notes = pinned_source(config, wanted, source_sha256)
+    builders = _builders(config, wanted, pinned)
+    lowest = next(iter(builders))
     delivery = BuildDelivery(
         space=space,
-        builder=builder,
+        builder=builders.pop(lowest),
+        higher=dict(reversed(builders.items())),
+        require=tuple(wanted.get("require", ())),
         source_sha256=pinned.sha256,
         sources=read_sources(space, pinned.crate, wanted["constants_file"]),
         constants_file=wanted["constants_file"],
@@ -104,7 +123,39 @@ def delivery_of(
     return delivery, notes
 
 
-def _pinned(
+@contextmanager
+def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
+    """A delivery whose engines are in a folder of their own, which is removed at the end."""
+    work = _work(config)
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
+        own = replace(config, build=replace(config.build, engines_path=Path(folder)))
+        yield delivery_of(own, space, delivery_settings(own), None)[0]
+
+
+def shared_files(config: Config) -> dict[str, bytes]:
+    """Make the book and the side files of a new run available where its binaries will be.
+
+    Those for the database are returned by their hashes; others are copied to `engines_path`.
+
+    Raises:
+        TuningError: a file is gone, or has changed since config.toml was read.
+    """
+    terms = config.terms
+    wanted = {file.sha256: Path(file.path) for file in terms.engine_files.values()}
+    if builtin_book(terms.book.name) is None:
+        wanted[terms.book.sha256] = Path(terms.book.name)
+    contents = {}
+    for sha256, path in wanted.items():
+        verify(path.resolve(), sha256)
+        if config.build.distribute is Distribution.DATABASE:
+            contents[sha256] = content(path, MOST_BYTES)
+        else:
+            publish(path.resolve(), config.build.engines_path / FILES, sha256)
+    return contents
+
+
+def pinned_source(
     config: Config, wanted: Mapping[str, Any], source_sha256: str | None
 ) -> tuple[Pinned, tuple[str, ...]]:
     """The run's own copy of the source, and a note if the folder has changed since."""
@@ -126,23 +177,47 @@ def _pinned(
     )
 
 
+def _refuse_untestable(config: Config, levels: Sequence[str]) -> None:
+    """Refuse levels that this machine does not have: it tests what it builds."""
+    here = provided()
+    if missing := lacking(levels, here):
+        found = f"this machine, which tests the binaries, has only {', '.join(here)}"
+        remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
+        name = "build.levels"
+        fault = Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)
+        raise InvalidInput([fault])
+
+
+def _builders(config: Config, wanted: Mapping[str, Any], pinned: Pinned) -> dict[str, Builder]:
+    """A builder for each level, the lowest first; one of no level where none is named."""
+    engines, work = config.build.engines_path, _work(config)
+    return {
+        level: Builder(
+            pinned, _build_settings(config, wanted, level), work / level, engines, os.environ
+        )
+        for level in wanted.get("levels") or [""]
+    }
+
+
 def _work(config: Config) -> Path:
     return config.path.resolve().parent / WORK
 
 
-def _build_settings(config: Config, wanted: Mapping[str, Any]) -> BuildSettings:
+def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> BuildSettings:
     return BuildSettings(
         source_path=source_of(config),
-        command=tuple(wanted.get("command", ())),
+        command=tuple(word.replace("{level}", level) for word in wanted.get("command", ())),
+        level=level or None,
         package=wanted.get("package"),
         binary=wanted["binary"],
         flags=tuple(wanted["flags"]),
         target=wanted["target"],
         timeout=config.build.timeout,
-        bench=config.build.bench,
+        bench=True if len(wanted.get("levels", ())) > 1 else config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
         first_search=FirstSearch.of(config.terms.time_control),
+        options=config.terms.engine_options,
     )
 
 

@@ -24,7 +24,7 @@ from spsa.db.history_rows import MatchLine
 from spsa.db.store import Compared, Run
 from spsa.errors import UnusableState
 from spsa.lab.strength import StrengthCurve, strength_curve
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 
 _PARTS = 60  # of the games to come, for the integration of the variances
 

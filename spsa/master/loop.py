@@ -115,7 +115,7 @@ class Master:
         view = self._session.view(self._build_threads.builds())
         run = view.run
         if run.changes != self._changes:
-            self.tuning, self._changes = self.tuning.on(Space.from_json(run.space)), run.changes
+            self._use(Space.from_json(run.space), run.changes)
         if (run.applied, run.purges, run.changes) != self._projected:
             self._follow_up(run)
         close_rounds(self._session, view)
@@ -125,6 +125,11 @@ class Master:
         set_machines_aside(self.store, view)
         notify(self.watcher.saw, view)
         return view
+
+    def _use(self, space: Space, changes: int) -> None:
+        """Propose and build in the space that a person has changed."""
+        self._build_threads.use(space)
+        self.tuning, self._changes = self.tuning.on(space), changes
 
     def _act(self, view: RunView, decision: Decision) -> bool:
         """Carry out a decision; whether another one may follow at once."""
@@ -220,6 +225,9 @@ def new_iteration(
         minus=sides.minus,
         plus_options=sides.plus_options,
         minus_options=sides.minus_options,
+        requires=sides.requires,
+        variants=sides.variants,
+        refused=sides.refused,
         terms=settings.terms,
         target_games=settings.games_per_iteration,
         batches=pacer.batches(view),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from spsa.algorithms import method
+from spsa.core.game_settings.options import whole_option
 from spsa.db.store import RunView
 from spsa.lab.planning.games_needed import GamesNeeded, cut, depth_after, depth_limit, evenly
 from spsa.lab.planning.plan_inputs import USUAL_PLIES, game_seconds
@@ -39,7 +40,7 @@ class Pacer:
         settings = self.settings
         if settings.iterations_in_flight != AUTO:
             return evenly(settings.games_per_iteration, settings.batch_size)
-        return cut(settings.games_per_iteration, settings.batch_size, view.active_slots)
+        return cut(settings.games_per_iteration, settings.batch_size, self._games_at_once(view))
 
     def in_flight(self, k: int, opened_on: int) -> int:
         """The number of iterations in flight, for the row of iteration k."""
@@ -54,7 +55,8 @@ class Pacer:
         known = view.run.applied and self.build_threads.is_measured
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
-        games_needed, limit = self._games_needed(view, view.active_slots), self._depth_limit(view)
+        games_needed = self._games_needed(view, self._games_at_once(view))
+        limit = self._depth_limit(view)
         slots = plural(games_needed.slots, "slot")
         if games_needed.games_to_build > games_needed.games:
             found = (
@@ -68,8 +70,13 @@ class Pacer:
         return f"{found}: in another run {games_needed.remedy(limit)}"
 
     def _busy_slots(self, view: RunView) -> int:
-        """Active slots, or leased batches if they are more because some wait at their worker."""
-        return max(view.active_slots, view.leased_batches)
+        """Games at a time, or leased batches if they are more because some wait at their worker."""
+        return max(self._games_at_once(view), view.leased_batches)
+
+    def _games_at_once(self, view: RunView) -> int:
+        """A game takes a slot for each thread of an engine."""
+        threads = whole_option(self.settings.terms.engine_options, "Threads")
+        return view.active_slots // max(1, threads)
 
     def _games_needed(self, view: RunView, slots: int) -> GamesNeeded:
         settings = self.settings

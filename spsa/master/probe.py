@@ -186,8 +186,7 @@ class Prober:
         return [engine.path, *self._settings.engine_arguments]
 
     def _all_options(self, options: Mapping[str, str]) -> dict[str, str]:
-        files = {option: file.path for option, file in self._settings.engine_files.items()}
-        return {**self._settings.engine_options, **files, **options}
+        return {**self._settings.common_options, **options}
 
     def _values(self, parameter: Parameter, point: Point) -> Values:
         value = {

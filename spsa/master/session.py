@@ -8,15 +8,19 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 
-from spsa.algorithms.tuning import Proposal, Update
+from spsa.algorithms import settings_faults
+from spsa.algorithms.tuning import Proposal, Tuning, Update, tuning
+from spsa.config import Config
 from spsa.core.builds import Builds
 from spsa.core.game_settings import GameSettings
+from spsa.core.params import Space
 from spsa.core.stored_json import as_written, built
-from spsa.db.store import Iteration, MasterLease, RunView, Store
-from spsa.errors import DatabaseUnreachable, IllegalTransition
+from spsa.db.store import Iteration, MasterLease, Run, RunView, Store
+from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
+from spsa.master.delivery_setup import delivery_settings
 
 Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"
@@ -28,7 +32,8 @@ class RunSettings:
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
     `iterations_in_flight` is "auto" if it follows the fleet. The run ends when its games, doubled,
-    are expected to bring less than `stop_when` Elo, if that is given.
+    are expected to bring less than `stop_when` Elo, if that is given. `prior` is the run that it
+    starts from, with `prior_doubt`.
     """
 
     rule: Mapping[str, Any]
@@ -40,6 +45,8 @@ class RunSettings:
     delivery: Mapping[str, Any]
     terms: GameSettings
     stop_when: float | None = None
+    prior: str | None = None
+    prior_doubt: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have the column `terms`."""
@@ -61,6 +68,47 @@ class RunSettings:
             for name in sorted(here.keys() | there.keys())
             if here.get(name) != there.get(name)
         ]
+
+
+def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
+    """The settings of a new run; `planned_iterations` are those of the files unless given."""
+    return RunSettings(
+        rule=dict(config.settings),
+        planned_iterations=planned_iterations or config.max_iterations,
+        games_per_iteration=config.games.per_iteration,
+        batch_size=config.games.batch_size,
+        iterations_in_flight=config.games.iterations_in_flight,
+        max_attempts=config.games.max_attempts,
+        delivery=delivery_settings(config),
+        terms=config.terms,
+        stop_when=config.stop_when,
+        prior=None if config.prior is None else config.prior.run,
+        prior_doubt=None if config.prior is None else config.prior.doubt,
+    )
+
+
+def tuning_of(run: Run) -> Tuning:
+    """The space and the rule of a run, from its own settings.
+
+    Raises:
+        UnusableState: this program has no such rule, or the rule has no such settings.
+    """
+    settings, now = RunSettings.from_json(run.settings, run.terms), Space.from_json(run.space)
+    if faults := settings_faults(run.algorithm, settings.rule):
+        found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
+        raise UnusableState(f"another version of this program started run {run.name}: {found}")
+    first = tuning(
+        now if run.start_space is None else Space.from_json(run.start_space),
+        run.algorithm,
+        settings.rule,
+        iterations=settings.planned_iterations,
+        pairs=settings.games_per_iteration // 2,
+        seed=run.seed,
+    )
+    if run.start_state is not None:
+        theta = {p.name: run.start_theta[p.name] for p in first.space.parameters}
+        first = replace(first, begun=(theta, run.start_state))
+    return first if run.start_space is None else first.on(now)
 
 
 def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

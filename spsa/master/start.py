@@ -4,24 +4,25 @@ A run has its own copy of all its settings. If the files have been edited since,
 what differs; the run continues with its copy.
 """
 
-import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from spsa.algorithms import method, settings_faults
-from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.builder import declared
+from spsa.builds.sources import render
 from spsa.config import (
     Config,
+    DeliveryKind,
     check_against_engine,
     check_against_source,
     missing_files,
     read_sources,
     readable_params,
 )
-from spsa.core.params import Space, differences
+from spsa.config.section import suggestion
+from spsa.core.params import Parameter, Space, differences
 from spsa.core.stored_json import as_written
-from spsa.db.store import NewRun, Run, Store
+from spsa.db.store import Run, Store
 from spsa.errors import (
     MOST_FAULTS,
     BuildFailed,
@@ -29,29 +30,14 @@ from spsa.errors import (
     IllegalTransition,
     InvalidInput,
     NothingToDo,
-    UnusableState,
 )
-from spsa.lab.planning.games_needed import depth_limit
+from spsa.history.steering import Addition
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of, delivery_settings, source_of
-from spsa.master.session import AUTO, RunSettings
+from spsa.master.delivery_setup import delivery_of, pinned_source, source_of
+from spsa.master.new_run import Prepared, create
+from spsa.master.session import RunSettings, settings_from, tuning_of
 from spsa.security.keys import SigningKey
 from spsa.security.signing import Sign
-
-FREE_DEPTH = 8
-"""A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A run with all that a master needs; `notes` are for the user who started it."""
-
-    run: Run
-    tuning: Tuning
-    settings: RunSettings
-    delivery: Delivery
-    notes: tuple[str, ...]
 
 
 def checked_space(config: Config) -> Space:
@@ -111,7 +97,7 @@ def prepare(
     # a run whose first engines could not be built is replaced, because the files are right now
     if known is None or (_is_unmoved(known) and store.is_unopened(known.id)):
         try:
-            return _new(config, store, space, wanted, seed, known)
+            return create(config, store, space, wanted, seed, known)
         except IllegalTransition:
             known = store.find_run(wanted)
             if known is None:
@@ -126,7 +112,8 @@ def prepare(
 
 def _is_unmoved(run: Run) -> bool:
     """Whether the files say all that there is of a run: no result, no change, no fork."""
-    return run.applied == 0 and run.changes == 0 and run.start_state is None
+    is_fork = run.start_state is not None and run.settings.get("prior") is None
+    return run.applied == 0 and run.changes == 0 and not is_fork
 
 
 def signer(config: Config) -> Sign | None:
@@ -187,100 +174,73 @@ def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iter
             yield f"{name} is {there:.12g}, the run has {here:.12g}; {remedy}"
 
 
-def tuning_of(run: Run) -> Tuning:
-    """The space and the rule of a run, from its own settings.
+def addition_of(config: Config, run: Run, name: str) -> Addition:
+    """The parameter `name` of params.toml, checked against the engine of a run that lacks it.
 
     Raises:
-        UnusableState: this program has no such rule, or the rule has no such settings.
+        InvalidInput: the file is wrong, or the parameter does not fit the engine, or its value is
+            not the one that the engine has played with so far.
+        NothingToDo: the run has this parameter.
     """
-    settings, now = RunSettings.from_json(run.settings, run.terms), Space.from_json(run.space)
-    if faults := settings_faults(run.algorithm, settings.rule):
-        found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
-        raise UnusableState(f"another version of this program started run {run.name}: {found}")
-    first = tuning(
-        now if run.start_space is None else Space.from_json(run.start_space),
-        run.algorithm,
-        settings.rule,
-        iterations=settings.planned_iterations,
-        pairs=settings.games_per_iteration // 2,
-        seed=run.seed,
-    )
-    if run.start_state is not None:
-        first = replace(first, begun=(run.start_theta, run.start_state))
-    return first if run.start_space is None else first.on(now)
+    file, faults = readable_params(config)
+    if faults:
+        raise InvalidInput(faults)
+    found = {p.name: p for p in file.parameters}
+    if name not in found:
+        raise _missing(config, name, found.keys() - run.theta.keys())
+    names = {*run.theta, name}
+    naming = (c for c in file.constraints if name in {c.less, c.greater} <= names)
+    addition, space = Addition(found[name], tuple(naming)), Space.from_json(run.space)
+    after = addition.on(run, space)
+    wanted = RunSettings.from_json(run.settings, run.terms).delivery
+    if wanted["kind"] == DeliveryKind.UCI:
+        faults = _option_faults(config, run, Path(wanted["engine"]), after, found[name])
+    else:
+        faults = _constant_faults(config, run, wanted, space, after)
+    if faults:
+        raise InvalidInput(faults)
+    return addition
 
 
-def _new(
-    config: Config, store: Store, space: Space, name: str, seed: int | None, old: Run | None
-) -> Prepared:
-    settings = settings_from(config)
-    delivery, notes = delivery_of(config, space, settings.delivery, None)
-    rules = tuning_from(config, space, seed)
-    run = store.create_run(
-        run_from(config, rules, delivery, name), replacing=None if old is None else old.id
-    )
-    return Prepared(
-        run=run,
-        tuning=rules,
-        settings=settings,
-        delivery=delivery,
-        notes=(*notes, *_depth_warning(settings, method(config.algorithm).iterations_per_depth)),
-    )
+def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
+    remedy = suggestion(name, new) if new else "write its table: value, min, max, step"
+    file = str(config.params_path)
+    return InvalidInput([Fault(file=file, line=None, name=name, found="is missing", remedy=remedy)])
 
 
-def tuning_from(config: Config, space: Space, seed: int | None) -> Tuning:
-    """The tuning of a new run; without a seed here and in the files, one is drawn."""
-    return tuning(
-        space,
-        config.algorithm,
-        config.settings,
-        iterations=config.max_iterations,
-        pairs=config.pairs,
-        seed=next(s for s in (seed, config.seed, secrets.randbits(31)) if s is not None),
-    )
+def _option_faults(
+    config: Config, run: Run, engine: Path, after: Space, new: Parameter
+) -> tuple[Fault, ...]:
+    declarations = declared(engine, arguments=run.terms.engine_arguments)
+    if faults := check_against_engine(after, declarations, config):
+        return faults
+    set_by_run = {name.lower(): value for name, value in run.terms.engine_options.items()}
+    option = new.option.lower()
+    own = set_by_run.get(option, str(declarations.by_name[option].default))
+    if str(new.to_engine(new.value)) == own:
+        return ()
+    return (_other_value(config, new, f"the games so far were played with {new.option} = {own}"),)
 
 
-def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> NewRun:
-    """The row of a new run."""
-    theta, state = rules.start()
-    return NewRun(
-        name=name,
-        seed=rules.seed,
-        algorithm=config.algorithm,
-        settings=settings_from(config).to_json(),
-        space=rules.space.to_json(),
-        terms=config.terms,
-        source_sha256=delivery.source_sha256,
-        max_iterations=config.max_iterations,
-        theta=theta,
-        state=state,
-        known=None if rules.begun is None else state,
-        priority=config.priority,
-        share=config.share,
-    )
+def _constant_faults(
+    config: Config, run: Run, wanted: Mapping[str, Any], before: Space, after: Space
+) -> tuple[Fault, ...]:
+    pinned, _ = pinned_source(config, wanted, run.source_sha256)
+    constants, new = wanted["constants_file"], after.parameters[-1]
+    texts = read_sources(after, pinned.crate, constants)
+    if faults := check_against_source(after, texts, constants, str(config.params_path)):
+        return faults
+    values = {p.name: p.nearest(p.value) for p in after.parameters}
+    if render(after, values, texts, constants) == render(before, values, texts, constants):
+        return ()
+    return (_other_value(config, new, "the source of the run has another one"),)
 
 
-def _depth_warning(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
-    """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
-    depth = settings.iterations_in_flight
-    free = depth_limit(settings.planned_iterations, iterations_per_depth, FREE_DEPTH)
-    if depth != AUTO and depth > free:
-        yield (
-            f"iterations_in_flight = {depth} lets a run of "
-            f"{settings.planned_iterations} iterations move on old results; {free} gains more"
-        )
-
-
-def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
-    """The settings of a new run; `planned_iterations` are those of the files unless given."""
-    return RunSettings(
-        rule=dict(config.settings),
-        planned_iterations=planned_iterations or config.max_iterations,
-        games_per_iteration=config.games.per_iteration,
-        batch_size=config.games.batch_size,
-        iterations_in_flight=config.games.iterations_in_flight,
-        max_attempts=config.games.max_attempts,
-        delivery=delivery_settings(config),
-        terms=config.terms,
-        stop_when=config.stop_when,
+def _other_value(config: Config, new: Parameter, found: str) -> Fault:
+    return Fault(
+        file=str(config.params_path),
+        line=new.line,
+        name=new.name,
+        found=f"value is {new.value:g}; {found}",
+        remedy="write that value, or start another run with `spsa-master fork`",
     )

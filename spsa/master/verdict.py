@@ -98,7 +98,10 @@ def verdict(run: Run) -> Verdict:
     found = gained(gain_of(filters.bank, filters.elo_per_step, path))
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MOST_MISFIT:
-        reason = f"results miss the rule's predictions {misfit:.1f} times as far as chance explains"
+        reason = (
+            f"results miss the rule's predictions {misfit:.1f} times as far as chance explains, "
+            "so it cannot say what more games bring"
+        )
         return Verdict(gained=found, unknown="", more=None, advice=_longer(run), reason=reason)
     more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
     advice, reason = _advice(run, more, worthwhile)
@@ -135,7 +138,7 @@ def _at_a_bound(space: Space, theta: Vector) -> list[str]:
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
     if more.elo < worthwhile:
-        return Advice.STOP, f"{brings}, less than {worthwhile:g}"
+        return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     return _longer(run), brings
 
 

@@ -1,8 +1,10 @@
 """One thing that is wrong with a run: what, how much, and what to do."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+
+from spsa.db.store import Event
 
 _SHOWN = 5
 
@@ -26,12 +28,14 @@ class AlarmKind(StrEnum):
     DIVERGING = "diverging"
     WORSE = "worse"
     ONE_SIDED = "one_sided"
+    DRAWS = "draws"
     TIME_LOSSES = "time_losses"
     VOID_GAMES = "void_games"
     WORKER_RESULTS = "worker_results"
     WORKER_VOIDS = "worker_voids"
     WORKER_TIME_LOSSES = "worker_time_losses"
     WORKER_SPEED = "worker_speed"
+    WORKER_SCALE = "worker_scale"
     DISK = "disk"
 
 
@@ -54,6 +58,23 @@ class Alarm:
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.found}; {self.advice}"
+
+
+_EVENT = tuple(field.name for field in fields(Alarm))
+
+
+def event_detail(alarm: Alarm) -> dict[str, str]:
+    """What the event of an alarm says."""
+    return {name: str(getattr(alarm, name)) for name in _EVENT}
+
+
+def alarm_of(event: Event) -> Alarm | None:
+    """The alarm that an event is about; None for one of another version, or written by hand."""
+    try:
+        kind, subject, found, advice = (str(event.detail[name]) for name in _EVENT)
+        return Alarm(kind=AlarmKind(kind), subject=subject, found=found, advice=advice)
+    except (KeyError, ValueError):
+        return None
 
 
 def alarm_lines(alarms: Sequence[Alarm]) -> Iterator[str]:

@@ -16,9 +16,9 @@ from spsa.config import Config
 from spsa.db.database_url import parsed
 from spsa.db.store import MasterLease, Run, Store, open_store
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
-from spsa.report.alarms import event_detail, of_disks, of_history, told_alarms, with_alarms
+from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
 from spsa.report.history import history
 from spsa.report.machines import MachineReport
 from spsa.report.status import status

@@ -5,22 +5,22 @@ A level is set so that a sound run raises no alarm by chance in 99 of 100 cases 
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import fields, replace
-from math import fsum
+from dataclasses import replace
+from math import fsum, sqrt
 from pathlib import Path
 
 import numpy as np
 
 from spsa.algorithms import Vector
 from spsa.core.params import Space
-from spsa.core.scoring import score
+from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind
+from spsa.openings import UNBALANCED
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, alarm_of
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
 from spsa.report.status import RATE_SECONDS, Status, estimate
@@ -33,9 +33,11 @@ RECENT = 30
 _FEWEST_SAME = 10
 _FEWEST_GAMES = 20
 _ONE_SIDED = 0.9
+_FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
 _FEWEST_RESULTS = 100
 _FEWEST_FAULTS = 5
 _FAULTS = 0.01  # of all games
+_SCALES_APART = 1.2
 
 _FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 _MOST_EVENTS = 100_000
@@ -51,8 +53,9 @@ def with_alarms(store: Store, status: Status) -> Status:
     found = (
         *_of_run(status, store.age_seconds(status.run.id)),
         *_of_parameters(status, recent),
-        *of_noise(status.run, [status.trails[p.name] for p in status.parameters if p.active]),
+        *_of_noise(status),
         *_of_results(status.run.name, recent),
+        *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
         *_of_faults(status),
         *_told_by_the_master(store, status.run),
     )
@@ -75,9 +78,10 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
         kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
-    elif not status.open and run.applied < run.max_iterations:
-        kind, found = AlarmKind.WAITING_FOR_BUILDS, f"no iteration is open for {here}"
-        advice = "if engines are built all the time, use more games an iteration"
+    elif status.builds.iterations and not status.open:
+        kind = AlarmKind.WAITING_FOR_BUILDS
+        found = f"no iteration is open for {here} while engines are built"
+        advice = "if that lasts, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
         kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
@@ -88,19 +92,21 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     space = Space.from_json(status.run.space)
-    for name in _dead(space, recent):
-        found = f"plus and minus played the same value in the last {len(recent)} iterations"
-        yield _alarm(AlarmKind.DEAD, name, found, "use a larger step, or freeze it")
+    perturbed = [it for it in recent if it.opened_changes == status.run.changes]
+    for name in _dead(space, perturbed):
+        found = f"plus and minus played the same value in the last {len(perturbed)} iterations"
+        yield _alarm(
+            AlarmKind.DEAD,
+            name,
+            found,
+            f"use a larger step: `spsa-master params set {name} --step X`; or freeze it",
+        )
     for p in status.parameters:
         if p.active and p.bound:
             limit = p.minimum if p.bound == "min" else p.maximum
             found = f"theta is {p.value:.6g}, at its {p.bound} {limit:.6g}"
-            yield _alarm(
-                AlarmKind.AT_BOUND,
-                p.name,
-                found,
-                "widen the bound if the engine plays well beyond it",
-            )
+            advice = f"a wider bound may be better: `spsa-master params set {p.name} --{p.bound} X`"
+            yield _alarm(AlarmKind.AT_BOUND, p.name, found, advice)
     if recent and recent[-1].c_k is not None:
         for warning in space_warnings(space, recent[-1].c_k):
             yield _alarm(AlarmKind.STEP, warning.name, warning.found, warning.remedy)
@@ -115,6 +121,15 @@ def _dead(space: Space, recent: Sequence[Iteration]) -> list[str]:
         for p in space.active
         if all(it.plus_parameters.get(p.name) == it.minus_parameters.get(p.name) for it in recent)
     ]
+
+
+def _of_noise(status: Status) -> Iterator[Alarm]:
+    """None where matches have measured that theta is better than the start."""
+    curve = status.strength
+    if curve is None or curve.elo[-1] <= curve.errors[-1]:
+        yield from of_noise(
+            status.run, [status.trails[p.name] for p in status.parameters if p.active]
+        )
 
 
 def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
@@ -142,8 +157,24 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
             f"last {len(recent)}"
         )
-        advice = "use smaller steps, and check that the engine works with these values"
+        advice = (
+            "use smaller steps; if some values break the engine, `spsa-master probe` finds them"
+        )
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
+
+
+def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
+    """Draws that are clearly more than 90% of the recent games."""
+    if recent.games < _FEWEST_DRAWN:
+        return
+    by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / recent.games)
+    if recent.draws / recent.games > _DRAWN + by_chance:
+        kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
+        if run.terms.book.name == UNBALANCED:
+            kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
+        found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
+        advice = f"{kind} would teach more: `spsa-master fork` with {book}"
+        yield _alarm(AlarmKind.DRAWS, run.name, found, advice)
 
 
 def _is_one_sided(iteration: Iteration) -> bool:
@@ -154,7 +185,12 @@ def _of_faults(status: Status) -> Iterator[Alarm]:
     if _too_many(status.void_games, status.games.games):
         part = status.void_games / status.games.games
         found = f"{status.void_games} games were void, {part:.1%}"
-        yield _alarm(AlarmKind.VOID_GAMES, status.run.name, found, "see the workers' output")
+        yield _alarm(
+            AlarmKind.VOID_GAMES,
+            status.run.name,
+            found,
+            "`spsa-master workers list` shows the machine that has most",
+        )
     for worker in status.workers:
         yield from _of_worker(worker)
 
@@ -199,21 +235,11 @@ def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
     return standing(store.events(run.id, _MOST_EVENTS, kinds=(ALARM, ALARM_OVER)))
 
 
-_EVENT = tuple(field.name for field in fields(Alarm))
-
-
-def event_detail(alarm: Alarm) -> dict[str, str]:
-    """What the event of an alarm says."""
-    return {name: str(getattr(alarm, name)) for name in _EVENT}
-
-
 def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
     """The alarms that have begun and are not over, by the events of both."""
     found: dict[AlarmKey, Alarm] = {}
     for event in events:
-        with suppress(KeyError, ValueError):  # another version's, or written by hand
-            kind, *texts = (str(event.detail[name]) for name in _EVENT)
-            alarm = _alarm(AlarmKind(kind), *texts)
+        if (alarm := alarm_of(event)) is not None:
             found.pop(alarm.key, None)
             if event.kind == ALARM:
                 found[alarm.key] = alarm
@@ -235,6 +261,7 @@ def of_history(history: RunHistory) -> tuple[Alarm, ...]:
         *_of_divergence(history),
         *_of_validations(history),
         *of_machines(history.machines),
+        *_of_scales(history),
     )
 
 
@@ -255,6 +282,18 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
         )
 
 
+def _of_scales(history: RunHistory) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in history.workers:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
+
+
 def _size(steps: Vector) -> float:
     return float(np.sqrt(np.mean(steps**2)))
 
@@ -266,6 +305,6 @@ def _of_validations(history: RunHistory) -> Iterator[Alarm]:
         yield Alarm(
             kind=AlarmKind.WORSE,
             subject=f"validation {played[-1].iteration_number}",
-            found=f"the tuned values are {found.value:+.1f} ± {found.error:.1f} Elo (95%) worse",
+            found=f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker",
             advice="do not use them; look for faults of engines or workers",
         )

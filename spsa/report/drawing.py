@@ -165,7 +165,7 @@ def _validations(part: Any, history: RunHistory) -> None:
     axes.vlines(games, elo - error, elo + error, color="C0", lw=1, gid="validation-errors")
     if history.strength is not None:
         curve, at = history.strength.curve, history.strength.games
-        middle, half = np.array(curve.elo), 1.96 * np.array(curve.deviation)
+        middle, half = np.array(curve.elo), np.array(curve.errors)
         axes.plot(at, middle, color="C1", lw=1.5, gid="strength", label="all together")
         label = "95% interval of all together"
         _band(axes, at, middle, half, color="C1", gid="validation-band", label=label)

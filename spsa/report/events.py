@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from spsa.db.run_status import ALARM, ALARM_OVER
 from spsa.db.store import Event
+from spsa.report.alarm import alarm_of
 from spsa.report.status import finite
 from spsa.report.table import Column, FittedTable
 
@@ -28,6 +30,20 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def told(event: Event) -> str:
+    """What an event says: an alarm as a sentence, else each name and its value."""
+    if event.kind in (ALARM, ALARM_OVER) and (alarm := alarm_of(event)) is not None:
+        return str(alarm) if event.kind == ALARM else f"{alarm.subject}: {alarm.found}"
+    return "; ".join(
+        value if name == "reason" else f"{name} {value}" for name, value in leaves(event.detail)
+    )
+
+
+def kind_told(event: Event) -> str:
+    """The event in words."""
+    return event.kind.replace("_", " ")
+
+
 def events_table(events: Sequence[Event]) -> FittedTable:
     """A line an event, the oldest first."""
     table = FittedTable(
@@ -40,10 +56,7 @@ def events_table(events: Sequence[Event]) -> FittedTable:
         ),
     )
     for event in events:
-        detail = "; ".join(
-            value if name == "reason" else f"{name} {value}" for name, value in leaves(event.detail)
-        )
-        table.add(f"{event.at:%Y-%m-%d %H:%M:%S}", event.kind, event.actor, detail)
+        table.add(f"{event.at:%Y-%m-%d %H:%M:%S}", kind_told(event), event.actor, told(event))
     return table
 
 

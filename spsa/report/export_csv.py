@@ -70,6 +70,7 @@ def _workers(shares: Iterable[WorkerShare]) -> Iterator[Row]:
         *("worker", "machine", "batches", "games", "plus_wins", "minus_wins", "draws"),
         *(f"ptnml_{i}" for i in range(5)),
         *("elo", "elo_error", "games_per_hour", "nodes_per_second", "void_games", "time_losses"),
+        *("least_scale", "most_scale"),
     )
     for share in shares:
         tally, found = share.tally, estimate(share.tally)
@@ -78,4 +79,5 @@ def _workers(shares: Iterable[WorkerShare]) -> Iterator[Row]:
             *(tally.games, tally.wins, tally.losses, tally.draws, *tally.pentanomial),
             *((None, None) if found is None else (found.value, found.error)),
             *(share.games_per_hour, share.nodes_per_second, share.void_games, share.time_losses),
+            *(share.least_scale, share.most_scale),
         )

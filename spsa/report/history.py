@@ -127,7 +127,7 @@ def history(
     results = tuple(
         group for group in store.result_groups(run.id, stride) if group.last_k <= path[-1].k
     )
-    theta = _matrix(space, path)
+    theta = _matrix(run, space, path)
     games = _games([point.k for point in path], results)
     parts = worker_parts(store, run, last)
     return RunHistory(
@@ -176,11 +176,12 @@ def merged(results: Sequence[ResultGroup], most: int) -> Iterator[ResultGroup]:
         )
 
 
-def _matrix(space: Space, path: Sequence[ThetaPoint]) -> Vector:
+def _matrix(run: Run, space: Space, path: Sequence[ThetaPoint]) -> Vector:
     """Theta of the active parameters in their own units, shape (points, n)."""
     names = [parameter.name for parameter in space.active]
     with as_written("a column `theta_after` or `start_theta`"):
-        values = [[point.theta[name] for name in names] for point in path]
+        wholes = (run.whole(point.theta) for point in path)
+        values = [[theta[name] for name in names] for theta in wholes]
     return np.array(values, dtype=np.float64).reshape(len(path), len(names))
 
 

@@ -9,7 +9,7 @@ from spsa.core.params import Parameter, Space, Values
 from spsa.db.store import Run, Store
 from spsa.errors import Fault, InvalidInput
 from spsa.history.purge import theta_at
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.report.theta import Theta, chosen_theta
 
 START = "start"

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 
 from spsa.core.params import Space, target
 from spsa.lab.planning.plan import Plan
-from spsa.lab.planning.plan_inputs import PlanInputs
+from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.lab.planning.precision import PrecisionDesign
 from spsa.lab.planning.recovery import Recovery
 from spsa.report.runs import duration
@@ -29,7 +29,7 @@ def planned_text(
         _lines(plan),
         "",
         *((_designs(designs), "") if designs else ()),
-        *_advice(plan, slower=inputs.builds_are_slower),
+        *_advice(plan, inputs.openings, slower=inputs.builds_are_slower),
     )
 
 
@@ -118,14 +118,23 @@ def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
     return table
 
 
-def _advice(plan: Plan, *, slower: bool) -> Iterator[str]:
+def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
     if plan.shape.adapts:
         yield f"iterations in flight follow the fleet: up to {plan.shape.depth} with this one"
     else:
         yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
         if plan.busy_depth is not None and not slower:
             yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
+    if openings is not None:
+        yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
     yield from (f"look at {warning}" for warning in plan.warnings)
+
+
+def _unbalanced(openings: Openings) -> str:
+    """What openings in which one side is ahead would cost, by `games_with`."""
+    games = openings.games_with(UNBALANCED_ELO)
+    change = f"{abs(1 - games):.0%} {'fewer' if games < 1 else 'more'} games"
+    return f"with one side {UNBALANCED_ELO:g} Elo ahead a run would need {change}"
 
 
 def planned_json(
@@ -143,9 +152,19 @@ def planned_json(
         "recoveries": [_recovery(stake, found) for stake, found in plan.recoveries.items()],
         "parameters": [asdict(line) for line in plan.lines],
         "designs": [asdict(design) for design in designs],
+        "openings": None if inputs.openings is None else _openings(inputs.openings),
         "free_depth": plan.free_depth,
         "busy_depth": plan.busy_depth,
         "cautions": [asdict(warning) for warning in plan.warnings],
+    }
+
+
+def _openings(openings: Openings) -> dict[str, float]:
+    return {
+        "draw_rate": openings.draw_rate,
+        "elo_ahead": openings.ahead,
+        "games_if_unbalanced": openings.games_with(UNBALANCED_ELO),
+        "games_if_balanced": openings.games_with(0.0),
     }
 
 

@@ -1,7 +1,6 @@
 """The master on a terminal: a live view; in a log: a line an iteration, one a minute between."""
 
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -9,10 +8,11 @@ from typing import Protocol, Self
 from rich.console import Console
 
 from spsa.core.builds import Builds
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import Iteration, Run, RunView
-from spsa.live_display import LiveDisplay
+from spsa.live_display import LiveDisplay, Rate
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
 from spsa.report.parameters import Tuned, parameters
 from spsa.report.runs import building, duration
@@ -47,26 +47,9 @@ class Opened(Protocol):
     def a_k(self) -> float: ...
 
 
-class RunPace:
-    """Games per second over the last two minutes, from (time, games) as they are seen."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def saw(self, now: float, games: int) -> None:
-        self._seen.append((now, games))
-        while now - self._seen[0][0] > RATE_SECONDS:
-            self._seen.popleft()
-
-    @property
-    def games_per_second(self) -> float | None:
-        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
-        return (more - fewer) / (last - first) if last > first else None
-
-    def told(self, goal: Goal) -> str:
-        """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
-        rate = self.games_per_second
-        return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
+def pace(rate: float | None, goal: Goal) -> str:
+    """`0.50 games/s, 1h 20m to go`; empty while no game ends."""
+    return f"{rate:.2f} games/s, {duration(goal.left / rate)} to go" if rate else ""
 
 
 class MovingTheta:
@@ -76,12 +59,12 @@ class MovingTheta:
         self._path = path
         self.now: Sequence[Tuned] = ()
         self.trails: Mapping[str, Trail] = {}
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, int, int] | None = None
 
     def saw(self, run: Run) -> None:
         """Take theta from the run where it has moved."""
-        if self._seen != (run.applied, run.purges):
-            self._seen = run.applied, run.purges
+        if self._seen != (run.applied, run.purges, run.changes):
+            self._seen = run.applied, run.purges, run.changes
             self.now = parameters(run)
             point = ThetaPoint(k=run.applied, theta=run.theta, at=run.created_at)
             self._path = extended(self._path, point) if self._path else [point]
@@ -105,8 +88,9 @@ class Progress:
         self._display = LiveDisplay(console)
         self._applied = games
         self._steps = steps
+        self._changes = 0  # of the space, that the steps are of
         self._theta = MovingTheta(path)
-        self._pace = RunPace()
+        self._games = Rate(RATE_SECONDS)
         self._last_line = 0.0
         self._headline = self._result = ""
 
@@ -121,8 +105,6 @@ class Progress:
         where: TracebackType | None,
     ) -> None:
         self._display.__exit__(kind, error, where)
-        if self._display.is_live and self._headline:
-            self._say(self._headline)  # the view is gone
 
     def saw(self, view: RunView) -> None:
         self._display.attempt(lambda: self._show(view))
@@ -142,13 +124,16 @@ class Progress:
         now = time.monotonic()
         played = (it.tally for it in view.open if not it.is_background)
         tally = sum(played, self._applied)
-        self._pace.saw(now, tally.games)
+        self._games.saw(now, tally.games)
         self._headline = _headline(view, tally)
+        if view.run.changes != self._changes:
+            self._changes, self._steps = view.run.changes, steps_of(view.run)
         if self._display.is_live:
             self._theta.saw(view.run)
-            self._display.show(live_view(self._look(view, tally)))
+            look = live_view(self._look(view, tally))
+            self._display.show(look, left=[printable(self._headline, LINE_LENGTH)])
         elif now - self._last_line > QUIET_SECONDS:
-            speed = self._pace.told(goal_of(view, tally.games))
+            speed = pace(self._games.per_second, goal_of(view, tally.games))
             builds = Builds.from_json(view.run.builds)
             made = f"; {building(builds)}" if builds.iterations else ""
             self._say(_headline(view, tally, f", {speed}" if speed else "") + made)
@@ -158,7 +143,7 @@ class Progress:
         return Look(
             headline=self._headline,
             goal=goal,
-            pace=self._pace.told(goal) or "time left not known yet",
+            pace=pace(self._games.per_second, goal) or "time left not known yet",
             open=view.open,
             builds=Builds.from_json(view.run.builds),
             result=self._result,
@@ -178,6 +163,11 @@ class Progress:
     def _say(self, line: str) -> None:
         self._last_line = time.monotonic()
         self._display.say(printable(line, LINE_LENGTH))
+
+
+def steps_of(run: Run) -> dict[str, float]:
+    """The steps of its active parameters."""
+    return {p.name: p.step for p in Space.from_json(run.space).active}
 
 
 def _result(iteration: Iteration, answer: Moved) -> str:

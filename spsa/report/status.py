@@ -88,6 +88,16 @@ class Status:
         return noted(self.run.state) or 0
 
     @property
+    def prior(self) -> str:
+        """What the run started from, as a sentence; empty without a prior."""
+        settings = self.run.settings
+        if settings.get("prior") is None:
+            return ""
+        with as_written("a column `settings`"):
+            doubt = float(settings["prior_doubt"])
+        return f"it started from what run {settings['prior']} learned, with doubt {doubt:g}"
+
+    @property
     def present(self) -> tuple[WorkerRow, ...]:
         """The workers that are there."""
         return tuple(worker for worker in self.workers if _is_present(worker))
@@ -113,6 +123,8 @@ class Status:
             "reason": run.reason,
             "algorithm": run.algorithm,
             "seed": run.seed,
+            "prior": run.settings.get("prior"),
+            "prior_doubt": run.settings.get("prior_doubt"),
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
             "iterations_noted": self.noted,

@@ -68,6 +68,8 @@ def headlines(status: Status) -> Iterator[str]:
     )
     if run.reason:
         yield f"  because: {run.reason}"
+    if status.prior:
+        yield f"  {status.prior}"
     yield f"  {_strength(status)}"
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
@@ -90,9 +92,9 @@ def headlines(status: Status) -> Iterator[str]:
         )
     if _is_unsure(status):
         yield (
-            "  supported values have no deviation: theta has left the 2.5 steps within which the "
-            "filters know theirs (larger steps in params.toml give them one), or results miss the "
-            "predictions of every filter twice as far as chance explains"
+            "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
+            "which the rule does not expect (larger steps, `params set NAME --step`, give them "
+            "one), or results miss the predictions of every filter twice as far as chance explains"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
@@ -110,9 +112,9 @@ def _is_unsure(status: Status) -> bool:
 def _strength(status: Status) -> str:
     """Only a validation measures it; plus against minus says which way to go, not how far."""
     if status.strength is not None:
-        elo, deviation = status.strength.elo[-1], status.strength.deviation[-1]
+        elo, error = status.strength.elo[-1], status.strength.errors[-1]
         return (
-            f"strength: Elo {elo:+.1f} ± {1.96 * deviation:.1f} over the start after "
+            f"strength: Elo {elo:+.1f} ± {error:.1f} over the start after "
             f"{status.strength.ks[-1]} results, by all validations together"
         )
     played = [it for it in status.validations if it.tally.pairs]

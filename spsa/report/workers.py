@@ -4,36 +4,50 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich.console import Group, RenderableType
+
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
-from spsa.report.machines import MachineReport, folded
+from spsa.report.alarm import AlarmKind
+from spsa.report.machines import MachineReport, folded, of_machines
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
-from spsa.report.text import elo_text, unless_zero
+from spsa.report.text import elo_text, sentence, unless_zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMember:
-    """A worker, why its machine is set aside, and how many batches that machine has failed."""
+    """A worker, why its machine is set aside, and how many batches that machine has failed.
+
+    `report` compares its machine with the others of a run, if it has played any of that.
+    """
 
     worker: WorkerRow
     set_aside: Sequence[SetAside]
     failed_batches: int
+    report: MachineReport | None = None
 
     @property
     def state(self) -> str:
         """`set aside: reason`, with the binary where it is one; empty where it is given all."""
         return "; ".join(_told(one) for one in self.set_aside)
 
+    @property
+    def stands_out_by(self) -> str:
+        """By what its machine differs, as `results, void games`; empty if by nothing."""
+        return "" if self.report is None else _differs_by(self.report)
 
-def fleet(store: Store) -> tuple[FleetMember, ...]:
-    """All workers, the one heard of last first."""
+
+def fleet(store: Store, machines: Sequence[MachineReport] = ()) -> tuple[FleetMember, ...]:
+    """All workers, the one heard of last first, with what is known of their `machines`."""
     aside, failed = store.machines_set_aside(), store.failed_batches()
+    reports = {one.machine: one for one in machines}
     return tuple(
         FleetMember(
             worker=worker,
             set_aside=tuple(one for one in aside if one.machine == worker.host),
             failed_batches=failed.get(worker.host, 0),
+            report=reports.get(worker.host),
         )
         for worker in sorted(store.workers(), key=lambda worker: worker.seconds_since_seen)
     )
@@ -54,6 +68,7 @@ def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
             Column("seen"),
             Column("games"),
             Column("void", 2),
+            Column("scale", 3),
             Column("failed batches", 1),
             Column("state", is_number=False),
         ),
@@ -66,6 +81,7 @@ def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
             f"{duration(worker.seconds_since_seen)} ago",
             str(worker.games),
             unless_zero(worker.void_games),
+            "" if worker.scale is None else f"{worker.scale:.3g}",
             unless_zero(member.failed_batches),
             member.state,
         )
@@ -84,6 +100,7 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             Column("plus against minus, Elo ± 95%", 1),
             Column("games an hour a slot", 1),
             Column("knps", 2),
+            Column("scale", 2),
             Column("void", 3),
             Column("time losses", 3),
         ),
@@ -98,10 +115,31 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             elo_text(share.tally),
             "" if per_hour is None else f"{per_hour:,.0f}",
             "" if speed is None else f"{speed / 1000:.0f}",
+            scale_text(share),
             unless_zero(share.void_games),
             unless_zero(share.time_losses),
         )
     return table
+
+
+def scale_text(share: WorkerShare) -> str:
+    """By what a worker multiplied times; empty where all played by the times of the run."""
+    least, most = share.least_scale, share.most_scale
+    if least == most == 1.0:
+        return ""
+    return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+
+
+_BY = {
+    AlarmKind.WORKER_RESULTS: "results",
+    AlarmKind.WORKER_VOIDS: "void games",
+    AlarmKind.WORKER_TIME_LOSSES: "time losses",
+    AlarmKind.WORKER_SPEED: "speed",
+}
+
+
+def _differs_by(report: MachineReport) -> str:
+    return ", ".join(_BY[finding.kind] for finding in report.findings)
 
 
 def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
@@ -117,7 +155,7 @@ def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
             Column("void (deviations)", 2),
             Column("lost on time (deviations)", 2),
             Column("speed", 1),
-            Column("stands out", is_number=False),
+            Column("stands out by", is_number=False),
         ),
     )
     for one in reports:
@@ -131,9 +169,15 @@ def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
             f"{one.void_batches} ({one.voids.residual:+.1f})",
             f"{one.late_batches} ({one.late.residual:+.1f})",
             "" if one.speed is None else f"{one.speed:.0%}",
-            one.reason,
+            _differs_by(one),
         )
     return table
+
+
+def machines_text(reports: Sequence[MachineReport]) -> RenderableType:
+    """The table, and a sentence with the numbers for everything by which a machine stands out."""
+    found = (sentence(str(alarm)) for alarm in of_machines(reports))
+    return Group(machines_table(reports), *found)
 
 
 def machine_json(one: MachineReport) -> dict[str, Any]:
@@ -169,4 +213,5 @@ def _json(member: FleetMember) -> dict[str, Any]:
         **{"machine" if name == "host" else name: value for name, value in worker.items()},
         "failed_batches": member.failed_batches,
         "set_aside": aside,
+        "against_others": None if member.report is None else machine_json(member.report),
     }

@@ -18,6 +18,12 @@ _MODE = 0o644
 _ALL_USERS_MAPPED = ["0", "0", str(2**32 - 1)]
 
 
+def cache_folder() -> Path:
+    """The tuner's folder in the user's cache (XDG base directories)."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "spsa-tuner"
+
+
 def private_folder(folder: Path, what: str) -> Path:
     """The real path of `folder`, which is created if it is missing and closed to other users.
 

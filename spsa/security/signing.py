@@ -32,7 +32,8 @@ class SignedSide:
 class SignedOrder:
     """Everything in an iteration that decides what is executed, and with which game settings.
 
-    The path of a binary is not part of it: the hash decides.
+    The path of a binary is not part of it: the hash decides. `variants` has the hashes of plus and
+    minus for other levels of x86-64, which get the same options.
     """
 
     run: str
@@ -41,6 +42,7 @@ class SignedOrder:
     purpose: Purpose
     plus: SignedSide
     minus: SignedSide
+    variants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     terms: GameSettings
 
     def to_bytes(self) -> bytes:
@@ -52,6 +54,7 @@ class SignedOrder:
             "purpose": self.purpose.value,
             "plus": self.plus.to_json(),
             "minus": self.minus.to_json(),
+            "variants": {level: list(sides) for level, sides in self.variants.items()},
             "terms": self.terms.to_json(),
         }
         text = json.dumps(order, sort_keys=True, separators=(",", ":"), allow_nan=False)

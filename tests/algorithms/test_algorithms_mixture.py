@@ -301,3 +301,5 @@ def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta() 
     assert (after.variance[~moving] == 0.0).all()
     apart = after.mean[~moving] - of.theta(after)
     assert apart == pytest.approx(np.tile(apart[0], (len(apart), 1)))
+    settled = after.weight()[~moving].sum()  # what the games said of the old start is no matter
+    assert settled == pytest.approx(of.start().weight()[~moving].sum())

@@ -171,6 +171,12 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
     assert said in str(failure.value)
 
 
+def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:
+    engine = script(tmp_path, LISTEN)
+    with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
+        examine(engine, False, PATIENT, options={"UCI_Chess960": "true"})
+
+
 def test_an_engine_that_obeys_the_limit_passes(tmp_path: Path) -> None:
     engine = script(tmp_path, ASKED.format(answer="echo info depth 1; echo bestmove e2e4"))
     examine(engine, False, PATIENT, first_search=FirstSearch(go="go nodes 500", seconds=20.0))

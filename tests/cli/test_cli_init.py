@@ -42,6 +42,25 @@ def test_what_it_writes_loads(
     assert "margin" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [
+        (["-c", "8"], (30, 1000, 10)),
+        (["-c", "8", "--games", "2000"], (10, 200, 10)),
+        (["-c", "8", "--games", "800"], (8, 100, 8)),
+    ],
+)
+def test_a_run_is_as_large_as_asked_in_iterations_as_small_as_plan_advises(
+    engine: Path, arguments: list[str], size: tuple[int, int, int]
+) -> None:
+    assert execute(["init", "engine", *arguments]) == 0
+    config = tomllib.loads(Path("config.toml").read_text())
+    games = config["games"]
+    assert size == (
+        games["games_per_iteration"], config["spsa"]["max_iterations"], games["batch_size"]
+    )  # fmt: skip
+
+
 @pytest.mark.slow
 def test_in_the_engines_own_folder(engine: Path) -> None:
     assert call(master("init", "."), engine).returncode == 0
@@ -173,7 +192,7 @@ def test_an_engines_options_become_parameters(
     assert execute(["params", "show"]) == 0
     config = tomllib.loads(Path("config.toml").read_text())
     assert config["delivery"] == {"kind": "uci", "engine": "many"}
-    assert config["games"]["games_per_iteration"] == 32
+    assert config["games"]["games_per_iteration"] == 30
 
 
 def test_the_values_of_options_are_shown_as_uci_lines(

@@ -55,6 +55,7 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
     assert (found["draw_rate"], found["concurrency"]) == (0.9, 7)
     assert found["pace"]["game"] == 3
     assert [r["elo"] for r in found["recoveries"]] == [12]
+    assert found["openings"]["draw_rate"] == pytest.approx(0.9)
 
 
 @pytest.mark.slow
@@ -90,6 +91,8 @@ def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     found = plan_json()
     assert found["pace"]["game"] == pytest.approx(2.5)
     assert found["draw_rate"] > 0.9
+    assert found["openings"]["games_if_unbalanced"] < 0.5
+    assert "book" in [warning["name"] for warning in found["cautions"]]
     assert any("measured over 60 games" in source for source in found["sources"])
 
 
@@ -165,11 +168,12 @@ def test_a_trial_measures_what_no_run_has(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DATABASE_URL", raising=False)
     shutil.copytree(Path(__file__).parents[1] / "fixtures" / "cpp", tmp_path / "tern")
-    assert asked("init", "tern").returncode == 0
+    assert asked("init", "tern", "--games", "100").returncode == 0
     config = tmp_path / "config.toml"
     text = config.read_text().replace('kind = "movetime"', 'kind = "nodes"\nlow = 50\nhigh = 50')
     config.write_text(text.replace("timelow =", "#").replace("timehigh =", "#"))
     told = plan_json("--measure", "-c", "1")["sources"]
     assert [s for s in told if s.startswith("a game takes") and s.endswith("measured now")]
     assert [s for s in told if s.startswith("two builds take") and "measured now" in s]
-    assert not (tmp_path / "spsa.db").exists()
+    later = [s for s in plan_json("-c", "1")["sources"] if "by `plan --measure` on 20" in s]
+    assert [s.split(" take")[0] for s in later] == ["a game", "two builds"]

@@ -8,7 +8,8 @@ import pytest
 from algorithms.test_algorithms_recovery import Case, recovered
 
 from spsa.cli.demonstration import bundled, fresh
-from spsa.cli.measuring import SIZES, Size, Speed, chosen_size, write_size
+from spsa.cli.measuring import SIZES, Size, chosen_size, write_size
+from spsa.cli.trial import Speed
 from spsa.config import load_config
 
 FOUR_MINUTES = 240.0

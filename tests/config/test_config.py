@@ -1,11 +1,19 @@
 """config.toml: the seed's own shape, defaults, the environment, and every way to be wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from spsa.config import DeliveryKind, Distribution, load_config, missing_files
-from spsa.core.game_settings import DrawRule, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    DrawRule,
+    GameSettings,
+    Scale,
+    TablebaseRule,
+    TimeControl,
+    TimeKind,
+)
 from spsa.errors import InvalidInput
 from worker.serve import database_url as worker_url
 
@@ -213,6 +221,15 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[games]\niterations_in_flight = 0\n", "too small"),
         ("[games]\nplies = 0\n", "plies = 0 is too small"),
         ("[games]\nbook = 5\n", "book = 5 is not a text"),
+        ("[games]\nchess960 = true\n", "the built-in books have no positions of Chess960; name a"),
+        ("[games]\nscale = 'fps'\n", 'scale = "fps" is not known; use one of "none", "nps"'),
+        ("[games]\nscale = 'nps'\n", "config.toml:1: [games] target_nps is missing"),
+        ("[games]\ntarget_nps = 5\n", 'target_nps goes with scale = "nps" only'),
+        ("[games]\nscale = 'nps'\ntarget_nps = 5\nleast_scale = 2\n", "least_scale = 2 is too"),
+        (
+            "[games]\nscale = 'nps'\ntarget_nps = 5\n[time_control]\nkind = 'nodes'\nlow = 5\n",
+            'config.toml:2: [games] scale = "nps" does not go with kind = "nodes"',
+        ),
         (
             "[time_control]\ntimelow = 2\ntimehigh = 1\n",
             "timelow 2 is more than timehigh 1; exchange them",
@@ -246,6 +263,9 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
         ("[adjudication]\ndraw = true\n", "[adjudication.draw] true is not a table"),
         ("[adjudication]\ndraw = { scroe = 1 }\n", "toml:2: [adjudication.draw] unknown key"),
         ("[adjudication]\nmax_moves = 0\n", "max_moves = 0 is too small"),
+        ("[adjudication]\nsyzygy = true\n", "[adjudication.syzygy] true is not a table"),
+        ("[adjudication.syzygy]\npieces = 8\n", "toml:2: [adjudication.syzygy] pieces = 8 is too"),
+        ("[engine.options]\nUCI_Chess960 = true\n", "UCI_Chess960 follows chess960 of [games]"),
         ("[validation]\ngames = 3\n", "games = 3 is odd"),
         ("[delivery]\nkind = 'uci'\n", "[delivery] engine is missing"),
         ("[delivery]\nengine = 'x'\n", 'engine does not go with kind = "build"'),
@@ -254,6 +274,23 @@ def test_a_database_that_cannot_be_used_is_refused_without_quoting_it(write, url
 def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
     (found,) = faults(write(text + BUILD))
     assert said in found
+
+
+def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
+    text = (
+        "[games]\nbook = 'frc.epd'\nchess960 = true\nscale = 'nps'\ntarget_nps = 900_000\n"
+        "[adjudication.syzygy]\npieces = 5\nfolder = 'tables'\nfifty_moves = false\n"
+    )
+    path = write(text + BUILD)
+    terms = load_config(path, {}).terms
+    assert terms.book.chess960 and terms.engine_options == {"UCI_Chess960": "true"}
+    assert terms.scale == Scale(target_nps=900_000)
+    folder = str(path.parent / "tables")
+    assert terms.adjudication.syzygy == TablebaseRule(pieces=5, fifty_moves=False, folder=folder)
+    assert GameSettings.from_json(json.loads(json.dumps(terms.to_json()))) == terms
+
+
+C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
 
 
 @pytest.mark.parametrize(
@@ -267,6 +304,12 @@ def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
         ('source_path = "a"\ncommand = ["make"]\nbinary = "../x"', "not a path inside the source"),
         ('source_path = "a"\ncommand = ["make"]\nbinary = "x"\nflags = []', "remove flags"),
         ('source_path = "a"\nflags = "x"', 'flags = "x" is not a list of texts'),
+        ('source_path = "a"\nlevels = ["v3"]', '"v3" is no level of x86-64; name some of x86-64,'),
+        (f'{C}levels = ["x86-64-v2", "x86-64"]', "several levels and no {level} in command"),
+        (
+            'source_path = "a"\nbench = false\nlevels = ["x86-64-v2", "x86-64"]',
+            "bench = false, and engines of several levels are compared by bench",
+        ),
         ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
         ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),
         ('source_path = "a\\u0000"', "is not a text"),
@@ -274,6 +317,27 @@ def test_what_is_wrong_is_said_with_line_section_and_remedy(write, text, said):
 )
 def test_what_is_wrong_with_a_build_is_said(write, keys, said):
     assert said in faults(write(f"[build]\n{keys}\n"))[0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'levels = ["x86-64-v3", "x86-64", "x86-64-v3"]',
+        'command = ["make", "A={level}"]\nbinary = "x"\nlevels = ["x86-64-v3", "x86-64"]',
+    ],
+)
+def test_levels_ascend(write, keys):
+    build = load_config(write(f'[build]\nsource_path = "a"\n{keys}\n'), {}).build
+    assert build.levels == ("x86-64", "x86-64-v3")
+
+
+def test_a_run_requires_words(write):
+    text = '[build]\nsource_path = "a"\n[fleet]\nrequire = '
+    assert load_config(write(text + '["fast", "a.1", "fast"]\n'), {}).require == ("fast", "a.1")
+    for word in ("", "Fast", "a_b", "a b", "x" * 41, "%"):
+        assert "is not a word" in faults(write(f'{text}["{word}"]\n'))[0]
+    many = ", ".join(f'"w{n}"' for n in range(51))
+    assert "51 words are required" in faults(write(f"{text}[{many}]\n"))[0]
 
 
 def test_all_faults_are_told_in_one_go_in_the_order_of_the_file(write):

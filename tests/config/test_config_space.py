@@ -223,6 +223,7 @@ def test_a_parameter_is_whole_when_its_range_and_step_are(params, keys, integral
         (table("a") + table("b", array='"A"', knob='"base"'), "A is written by a already"),
         ("constraints = 5\n" + table(), "params.toml:1: [constraints] 5 is not a list"),
         ('constraints = ["a"]\n' + table(), "'a' is not an order between two parameters"),
+        (f'constraints = ["{"x" * 2000}"]\n' + table(), 'xx…; write "a < b" or "a <= b"'),
         (
             'constraints = ["margn < depth"]\n' + table(),
             'no parameter margn; did you mean "margin"?',

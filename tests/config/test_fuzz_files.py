@@ -101,11 +101,15 @@ KEYS = {
     "[run]": words("name seed priority share params"),
     "[database]": ["url"],
     "[time_control]": words("kind low high timelow timehigh increment moves margin"),
-    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies"),
+    "[games]": words("games_per_iteration batch_size iterations_in_flight max_attempts book plies")
+    + words("chess960 scale target_nps least_scale most_scale"),
     "[spsa]": words("algorithm max_iterations a c A alpha gamma r noise_walk"),
-    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target"),
+    "[build]": words("source_path constants_file engines_path flags timeout bench at_once target")
+    + words("levels command binary"),
+    "[fleet]": words("set_aside require"),
     "[engine.options]": ["Hash", '"Clear Hash"', '"a\\nb"', '"a\x1bb"'],
-    "[adjudication]": ["max_moves", "draw", "resign"],
+    "[adjudication]": ["max_moves", "draw", "resign", "syzygy"],
+    "[adjudication.syzygy]": ["pieces", "folder", "fifty_moves"],
     "[validation]": ["games", "time_control"],
     "[delivery]": ["kind", "engine"],
     "[trust]": ["signing_key"],
@@ -118,7 +122,7 @@ TEXTS = (
     words("a A MARGIN margin DEPTHS[2] DEPTHS[99] PAIR.1 m::X NAMES RATE SMALL DERIVED x.rs::A")
     + words("int float base per_index amplitude bias movetime clock nodes depth build uci auto")
     + words("spsa mixture sqlite:///x.db sqlite:///:memory: postgresql://u:p@h/d mysql://h/d")
-    + words("builtin ../x /dev/zero /dev/null . ~ ~nobody/x a/../b path database class")
+    + words("nps none builtin ../x /dev/zero /dev/null . ~ ~nobody/x a/../b path database class")
     + ["margin < depth", "depth <= margin", "depth < depth", "b > margin", "x" * 300, "x" * 5000]
 )
 OTHERS = ["true", "false", "1979-05-27", "07:32:00", "'''\n'''", "[[", "{", "", "#", "{ a = 1 }"]

@@ -15,6 +15,7 @@ from spsa.config import (
 )
 from spsa.config.proposals import Proposed, propose
 from spsa.core.params import assignments
+from spsa.lab.planning.plan_inputs import Shape
 
 ROOT = Path(__file__).parents[2]
 SHAPES = ROOT / "tests" / "fixtures" / "rust" / "shapes.rs"
@@ -185,8 +186,10 @@ def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path,
 
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
     path = tmp_path / "config.toml"
-    path.write_text(starter_config('../my "engine"', "src/consts.rs"), encoding="utf-8")
+    shape = Shape(iterations=250, games=8, batch_games=2, depth=2, adapts=True)
+    path.write_text(starter_config('../my "engine"', "src/consts.rs", shape), encoding="utf-8")
     config = load_config(path, {})
     assert config.build.source_path == tmp_path.parent / 'my "engine"'
     assert config.build.constants_file == "src/consts.rs"
-    assert config.games.per_iteration == 150
+    assert (config.games.per_iteration, config.games.batch_size) == (8, 8)
+    assert config.max_iterations == 250

@@ -24,8 +24,9 @@ CONFIGS = (
     f"{CLOCK}[delivery]\nkind = 'uci'\nengine = 'x'\n[build]\nat_once = 1\n"
     "[games]\niterations_in_flight = 2\n",
     "[build]\nsource_path = 'engine'\n[time_control]\nkind = 'nodes'\nlow = 1\n"
-    "[spsa]\nstop_when = 0.5\n",
-    "[build]\nrusty_rival_path = 'engine'\n[trust]\nsigning_key = 'key'\n",
+    "[spsa]\nstop_when = 0.5\nprior = 'run old'\n",
+    "[build]\nrusty_rival_path = 'engine'\n[trust]\nsigning_key = 'key'\n"
+    "[games]\nscale = 'nps'\ntarget_nps = 1\n[adjudication.syzygy]\npieces = 5\nfolder = 'x'\n",
 )
 PARAMS = """
 [plain]
@@ -151,7 +152,7 @@ def documented() -> dict[str, Asked]:
     }
 
 
-SECTIONS = {"time_control", "draw", "resign", "options", "files", "constraints"}
+SECTIONS = {"time_control", "draw", "resign", "syzygy", "options", "files", "constraints"}
 IN_WORDS = {  # what a table of the page says of a default that follows something else
     "run.name": "the folder's name",
     "run.seed": "random",

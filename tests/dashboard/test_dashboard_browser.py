@@ -14,6 +14,7 @@ from tuned import play
 
 from spsa.db.store import Store, open_store
 from spsa.report.history import history
+from spsa.report.status import estimate
 from spsa.report.text import number
 
 pytestmark = pytest.mark.slow
@@ -135,6 +136,34 @@ def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: S
     seen.page.locator("#path-numbers > summary").click()
     last = seen.page.locator("#path-numbers tbody tr").last.locator("td").all_inner_texts()
     assert last[:3] == ["6", "48", number(expected.theta[-1])]
+    assert seen.complaints == []
+
+
+def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
+    seen.page.goto(f"{address}/run")
+
+    def drawn(id_: str) -> list[tuple[float, float]]:
+        d = seen.page.locator(f"#validations-{id_}").get_attribute("d") or ""
+        return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", d)]
+
+    found = history(played.store, played.now())
+    assert found.strength is not None
+    match, curve = estimate(found.validations[0].tally), found.strength.curve
+    assert match is not None
+    (_, zero), *_ = drawn("zero")
+    ((at, of_match),) = drawn("elo")
+    begin, end = drawn("strength")
+    assert (begin[1], end[0]) == (zero, at)
+    scale = (zero - of_match) / match.value  # of the chart, an Elo
+    assert zero - end[1] == pytest.approx(scale * curve.elo[1], abs=0.2)
+    first, upper, lower, _ = drawn("band")
+    assert first == begin and upper[0] == lower[0] == at
+    assert lower[1] - upper[1] == pytest.approx(scale * 2 * curve.errors[1], abs=0.3)
+    box = seen.page.locator("#validations-band").bounding_box()
+    assert box is not None and box["width"] > 100 and box["height"] > 20
+    seen.page.locator("#validations-numbers > summary").click()
+    cell = seen.page.locator("#validations-numbers tbody td").last
+    assert cell.inner_text() == f"{curve.elo[1]:+.1f} ± {curve.errors[1]:.1f}"
     assert seen.complaints == []
 
 

@@ -11,7 +11,7 @@ from tuned import tuned
 from spsa.db.store import Selection, Store
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.report.status import status
 from spsa.report.text import elo_text, number
 

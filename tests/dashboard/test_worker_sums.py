@@ -10,7 +10,7 @@ from spsa.dashboard import worker_sums
 from spsa.dashboard.worker_sums import WorkerSummer
 from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 
 
 @pytest.fixture(autouse=True)

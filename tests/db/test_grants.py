@@ -16,10 +16,10 @@ from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
+from spsa.db.row_values import COSTS
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
-from spsa.db.worker_queries import COSTS
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 
 YES = "allowed"
@@ -279,6 +279,7 @@ PAST = 20_000_000
 def _registered(**over: str) -> str:
     usual = {"name": "'w'", "secret": "'s'", "host": "'h'", "platform": "'p'", "cores": "1"}
     rest = {"concurrency": "1", "version": "'v'", "confinement": "NULL"}
+    rest |= dict.fromkeys(("provides", "only_runs", "not_runs"), "NULL")
     return f"SELECT * FROM spsa_register_worker({_named(usual | rest | over)})"  # noqa: S608
 
 
@@ -292,14 +293,28 @@ OUTSIDE = {
     "spsa_worker_platform": [_registered(platform=LONG_TEXT)],
     "spsa_worker_version": [_registered(version=LONG_TEXT)],
     "spsa_worker_confinement": [_registered(confinement=LONG_TEXT)],
+    **{
+        f"spsa_worker_{name}": [_registered(**{name: f"json_build_object({LONG_TEXT}, 1)"})]
+        for name in ("only_runs", "not_runs")
+    },
+    "spsa_worker_provides": [_registered(provides=LONG_TEXT)],
     "spsa_worker_cores": [_registered(cores=odd) for odd in (*ODD_INTEGERS, "0")],
     "spsa_worker_concurrency": [_registered(concurrency=odd) for odd in (*ODD_INTEGERS, "0")],
-    "spsa_worker_nps": [f"SELECT spsa_touch_worker(:me, 'mine', {odd})" for odd in ODD_DOUBLES],
+    "spsa_worker_nps": [
+        f"SELECT spsa_touch_worker(:me, 'mine', {odd}, NULL)" for odd in ODD_DOUBLES
+    ],
+    "spsa_worker_scale": [
+        f"SELECT spsa_touch_worker(:me, 'mine', NULL, {odd})" for odd in ODD_DOUBLES
+    ],
     "spsa_batch_claim_id": [
         f"SELECT * FROM spsa_claim(:me, 'mine', {odd}, 0, 60)"  # noqa: S608
         for odd in (LONG_TEXT, "''")
     ],
     "spsa_batch_voids": [told(HELD, "held", voids=f"json_build_object({LONG_TEXT}, 0)")],
+    "spsa_batch_void_log": [
+        told(HELD, "held", void_log=f"json_build_array({LONG_TEXT})"),
+        f"SELECT spsa_fail({HELD}, 'held', NULL, 'why', 0, json_build_array({LONG_TEXT}))",
+    ],
     "voids do not add up": [
         told(HELD, "held", void_games=void_games, voids=f"'{voids}'")
         for void_games, voids in (
@@ -334,6 +349,7 @@ OUTSIDE = {
             "slot": ODD_INTEGERS,
             "seconds": ODD_DOUBLES,
             "think_seconds": ODD_DOUBLES,
+            "scale": ODD_DOUBLES,
         }.items()
     },
     "spsa_batch_last_error": [f"SELECT spsa_fail({HELD}, 'held', NULL, {LONG_TEXT}, 0)"],

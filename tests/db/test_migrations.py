@@ -36,7 +36,7 @@ def make_all(engine):
 
 def drop_all(engine):
     with engine.begin() as connection:
-        for name in VIEWS | PRIVATE_VIEWS:
+        for name in reversed(PRIVATE_VIEWS | VIEWS):
             connection.exec_driver_sql(f"DROP VIEW {name}")
         metadata.drop_all(connection)
 

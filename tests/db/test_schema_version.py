@@ -211,7 +211,8 @@ CHANGES = {
             " EXECUTE FUNCTION spsa_check_counts()",
         ),
         "function spsa_work_left": (
-            "CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS BOOLEAN LANGUAGE sql STABLE"
+            "DROP FUNCTION spsa_work_left",
+            "CREATE FUNCTION spsa_work_left() RETURNS BOOLEAN LANGUAGE sql STABLE"
             " SECURITY DEFINER AS 'SELECT true'",
         ),
         "function spsa_release": ("ALTER FUNCTION spsa_release SECURITY INVOKER",),
@@ -263,7 +264,7 @@ def test_logins_keep_their_rights_and_only_the_owner_replaces_functions(postgres
         assert migrate.upgrade(postgresql_url) is True
         assert migrate.upgrade(urls[Role.MASTER]) is False
         with open_store(urls[Role.WORKER]) as store:
-            assert store.work_left() is False
+            assert store.work_left() == []
         for user in users.values():
             connection.exec_driver_sql(f"DROP OWNED BY {user}")
             connection.exec_driver_sql(f"DROP ROLE {user}")

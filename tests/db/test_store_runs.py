@@ -1,5 +1,6 @@
 """What an owner tells a run, what anybody may ask, and that values survive the database."""
 
+import hashlib
 import math
 import struct
 from datetime import UTC, datetime, timedelta
@@ -267,3 +268,11 @@ def test_a_run_with_an_iteration_gives_way_to_none(store):
     with pytest.raises(IllegalTransition, match="already"):
         store.create_run(new_run(), replacing=run.run.id)
     assert store.find_run(run.run.name)
+
+
+def test_a_file_that_two_runs_have_is_kept_once(store):
+    sha256 = hashlib.sha256(b"a book").hexdigest()
+    for name in ("first", "second"):
+        store.create_run(new_run(name=name, files={sha256: b"a book"}))
+    assert store.engine_bytes(sha256) == b"a book"
+    assert store.engine_bytes("0" * 64) is None

@@ -186,7 +186,7 @@ def test_a_paused_run_hands_out_nothing_but_takes_reports(run):
     assert run.claim("b") is None
     assert run.store.renew(["a"], LEASE) == {"a"}
     assert run.store.report(claim, result_of(claim)) == "accepted"
-    assert run.store.work_left() is False
+    assert not run.store.work_left()
     run.store.resume("first", "me")
     assert run.claim("b").seq == 1
 
@@ -211,7 +211,7 @@ def test_a_stop_takes_the_work_away(run):
     assert batches(run)[0].tally == Tally()
     assert iteration(run).games_played == 0
     assert run.claim("b") is None
-    assert run.store.work_left() is False
+    assert not run.store.work_left()
 
 
 @pytest.mark.parametrize(
@@ -252,9 +252,10 @@ def test_exactly_the_target_counts_whatever_is_tried(run, expire):
 def test_registering_again_is_the_same_worker_brought_up_to_date(store):
     first = store.register_worker(new_worker())
     assert store.register_worker(new_worker(concurrency=7)) == first
-    store.touch_worker(first, nps=1.5e6)
+    store.touch_worker(first, nps=1.5e6, scale=1.25)
+    store.touch_worker(first)
     (row,) = store.workers()
-    assert (row.concurrency, row.nps) == (7, 1.5e6)
+    assert (row.concurrency, row.nps, row.scale) == (7, 1.5e6, 1.25)
     assert 0 <= row.seconds_since_seen < 60
     assert store.register_worker(new_worker("machine-2")) != first
 

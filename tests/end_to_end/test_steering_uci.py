@@ -26,7 +26,7 @@ share = 0.5
 def tuner(tmp_path: Path, empty_database_url: str) -> Iterator[Tuner]:
     text = CONFIG.replace("max_iterations = 3", "max_iterations = 5") + BACKGROUND
     (tmp_path / "config.toml").write_text(f'{text}[database]\nurl = "{empty_database_url}"\n')
-    (tmp_path / "params.toml").write_text(PARAMS)
+    (tmp_path / "params.toml").write_text(PARAMS.partition("[calm]")[0])
     engine = tmp_path / "optional"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}"\n')
     engine.chmod(0o755)
@@ -70,7 +70,15 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tuner: Tuner) -> None:
         assert measured and all(it.is_background and it.is_played for it in measured)
 
     said(tuner, "extend", "7")
+    with (tuner.folder / "params.toml").open("a") as params:
+        params.write("".join(PARAMS.partition("[calm]")[1:]))
+    assert tuner.ask("params", "set", "clam", "--add").returncode == 2
+    told = said(tuner, "params", "set", "calm", "--add")
+    assert told == "small: calm: added with value 10, min 0, max 50, step 4, active yes\n"
     tuned(tuner)
+    _, calm = json.loads(said(tuner, "status", "--json"))["parameters"]
+    assert calm["name"] == "calm" and calm["start"] == 10 != calm["value"]
+    said(tuner, "report", "--html", "report.html", "--csv", "tables")
     assert tuner.status()["iterations_applied"] == 7
     assert "by all validations together" in said(tuner, "status")
 

@@ -18,7 +18,7 @@ from spsa.builds.cargo.subprocesses import Commands
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.core.game_settings import Book
 from spsa.errors import SourceChanged
-from worker.runner.openings import load
+from spsa.openings.book import load
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
 

@@ -27,7 +27,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import NewPurge, PurgeVerdict, Selection, open_store
 from spsa.errors import DatabaseUnreachable, IllegalTransition, NothingToDo
 from spsa.history.purge import carry_out, plan
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SEED = os.environ.get("SPSA_TEST_SEED")

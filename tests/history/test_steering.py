@@ -3,16 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from masters import SPACE, House, Rests, play
+from masters import SPACE, House, Rests, parameter, play
 
 from spsa.core.params import Space
 from spsa.db.store import Selection
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo
-from spsa.history.doctor import check_run
+from spsa.history.doctor import RunRows, check_run
+from spsa.history.doctor.theta import changes
 from spsa.history.purge import carry_out, plan, theta_at
-from spsa.history.steering import Edit, change_space, plan_change
+from spsa.history.steering import Addition, Edit, change_space, plan_change
 from spsa.lifecycle import RunStatus
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
+from spsa.report.history import history
+from spsa.report.named_theta import named_theta
 
 EDITS = {
     2: (Edit(name="margin", maximum=60), Edit(name="ratio", active=False)),
@@ -23,6 +26,9 @@ EDITS = {
     ),
 }
 """After so many results, with two more iterations in play or not opened yet."""
+
+
+FRESH = Addition(parameter("fresh", value=7, maximum=20, step=2))
 
 
 def change(house, edit, reason="to see"):
@@ -174,3 +180,51 @@ def test_a_finished_run_is_extended_and_goes_on(store):
     assert (house.now().status, house.now().finished_at) == (RunStatus.RUNNING, None)
     assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
     assert (house.now().applied, violations(house)) == (4, [])
+
+
+@pytest.mark.parametrize("algorithm", ["spsa", "mixture", "bspsa", "bspsas", "constant"])
+def test_a_parameter_is_added_between_two_iterations_and_replayed_to_the_bit(store, algorithm):
+    house = House(store, algorithm=algorithm, in_flight=2, iterations=8)
+    before = []
+
+    def meanwhile():
+        play(store)
+        if not before and house.now().applied == 4:
+            before.append(house.now())
+            change(house, FRESH)
+
+    assert house.master(Rests(meanwhile), tick=0.0).run() is RunStatus.FINISHED
+    assert violations(house) == []
+    run, (was,) = house.now(), before
+    assert run.start_theta == {**was.start_theta, "fresh": 7.0}
+    assert run.theta["fresh"] != 7.0 and "fresh" not in was.theta
+    for it in store.iterations(run.id):
+        perturbed = it.plus_parameters.get("fresh") != it.minus_parameters.get("fresh")
+        assert perturbed == ("fresh" in it.base_parameters) == (it.opened_changes == 1)
+    blind = [it for it in store.iterations(run.id) if it.opened_changes == 0]
+    assert len(blind) in (4, 5, 6)
+    for k in range(9):
+        theta, _ = theta_at(store, run, tuning_of(run), k, as_applied=False)
+        assert theta.keys() == run.theta.keys()
+        assert (theta["fresh"] == 7.0) == (k <= len(blind))
+    path = next(p for p in history(store, run).parameters if p.name == "fresh")
+    assert path.theta[:5] == (7.0,) * 5 and path.theta[-1] == run.theta["fresh"]
+    found = plan(store, run, tuning_of(run), Selection(iterations=(2, 7)))
+    carry_out(store, tuning_of(run), found, "anna", "a sick machine")
+    assert violations(house) == []
+
+
+def test_what_an_added_parameter_was_at_the_start_is_checked(store):
+    house = House(store)
+    said = change(house, FRESH)
+    assert said["added"] == {"value": 7, "min": 0, "max": 20, "step": 2, "active": True}
+    assert named_theta(store, house.now(), "start").values["fresh"] == 7
+    with pytest.raises(NothingToDo, match="has the parameter fresh already"):
+        change(house, FRESH)
+    with pytest.raises(InvalidInput, match="option 'margin' is that of margin already"):
+        change(house, Addition(parameter("more", option="margin")))
+    assert violations(house) == []
+    run = house.now()
+    wrong = replace(run, start_theta={**run.start_theta, "fresh": 8.0})
+    (found,) = changes(RunRows(wrong, [], {}, [], changes=store.changes(run.id)))
+    assert "start of what change 1 added has fresh = 8.0; it is 7.0" in str(found)

@@ -11,10 +11,13 @@ from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
 from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
 from spsa.lab.planning.plan_inputs import (
+    UNBALANCED_ELO,
     Capacity,
+    Openings,
     PlanInputs,
     Shape,
     depth_without_idling,
+    fitted,
     game_seconds,
     noise,
     pace,
@@ -143,6 +146,37 @@ def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() ->
     assert many != many_grown
 
 
+@pytest.mark.parametrize(
+    ("games", "capacity", "seconds", "size"),
+    [
+        (30_000, Capacity(concurrency=8, build_seconds=30, builders=2), 60.0, (30, 1000)),
+        (2_000, Capacity(concurrency=8, build_seconds=0), 60.0, (8, 250)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), 1.0, (160, 469)),
+        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), None, (80, 938)),
+        (300, Capacity(concurrency=8, build_seconds=30), 1.0, (8, 38)),
+    ],
+)
+def test_iterations_are_as_small_as_builds_and_slots_let_them(
+    games: int, capacity: Capacity, seconds: float | None, size: tuple[int, int]
+) -> None:
+    found = fitted(games, capacity, seconds, 100)
+    assert (found.games, found.iterations) == size
+    if seconds and games > 1000:
+        larger = replace(found, games=4 * found.games, iterations=found.iterations // 4)
+        assert pace(found, capacity, seconds).run < 1.05 * pace(larger, capacity, seconds).run
+
+
+def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
+    few = design(problem=problem(n=16, iterations=13, pairs=75))
+    shape = Shape(iterations=13, games=150, batch_games=10, depth=1, adapts=True)
+    asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
+    told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
+    assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
+    enough = replace(shape, iterations=244, games=8)
+    kept = replace(asked, design=design(problem=problem(16, 244, 4)), shape=enough)
+    assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
+
+
 def test_the_noise_of_an_iteration_is_what_equal_engines_show() -> None:
     rng = np.random.default_rng(5)
     pentanomials = SimulatedGames(0.6).play(np.zeros((2000, 1)), 75, rng).astype(int).tolist()
@@ -268,10 +302,42 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
 
 
+def test_openings_are_known_by_their_draws_and_pairs() -> None:
+    """Exact moments of pairs between equals from openings in which one side is ahead."""
+    for true in (Openings(draw_elo=200.0, ahead=150.0), Openings(draw_elo=500.0, ahead=0.0)):
+        win, loss = (
+            1 / (1 + 10 ** ((true.draw_elo - ahead) / 400)) for ahead in (true.ahead, -true.ahead)
+        )
+        pair_variance = 2 * (win + loss - (win - loss) ** 2)
+        found = Openings.of(1 - win - loss, pair_variance)
+        assert found.draw_rate == pytest.approx(true.draw_rate)
+        assert (found.draw_elo, found.ahead) == pytest.approx((true.draw_elo, true.ahead), abs=0.1)
+    assert Openings.of(0.0, 9.0).games_with(UNBALANCED_ELO) > 1
+    assert Openings.of(1.0, 0.0).games_with(UNBALANCED_ELO) < 1
+
+
+@pytest.mark.parametrize(
+    ("draw_rate", "at_200", "at_300"), [(0.35, 0.8, 0.6), (0.82, 1.3, 1.6), (0.93, 1.6, 2.2)]
+)
+def test_unbalanced_openings_save_games_where_most_are_drawn(
+    draw_rate: float, at_200: float, at_300: float
+) -> None:
+    """Ratios of the information in a pair that were simulated before there was this formula."""
+    openings = Openings.of(draw_rate)
+    found = 1 / openings.games_with(200.0), 1 / openings.games_with(300.0)
+    assert found == pytest.approx((at_200, at_300), abs=0.06)
+
+
 def test_a_drawish_book_is_pointed_at() -> None:
-    books = [c for c in plan(inputs(draw_rate=0.85)).warnings if c.name == "book"]
+    drawn = inputs(openings=Openings.of(0.85))
+    books = [c for c in plan(drawn).warnings if c.name == "book"]
     assert len(books) == 1
-    assert not [c for c in plan(inputs(draw_rate=0.6)).warnings if c.name == "book"]
+    assert "fewer games" in books[0].remedy
+    biased = inputs(openings=Openings(draw_elo=100.0, ahead=300.0))
+    (warning,) = [c for c in plan(biased).warnings if c.name == "book"]
+    assert "balanced openings would need" in warning.remedy
+    usual = inputs(openings=Openings.of(0.6))
+    assert not [c for c in plan(usual).warnings if c.name == "book"]
 
 
 @pytest.mark.slow
@@ -288,6 +354,9 @@ def test_slots_that_would_idle_are_said() -> None:
 def test_builds_that_no_depth_hides_are_said() -> None:
     found = plan(inputs(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
     assert "games_per_iteration" in [warning.name for warning in found.warnings]
+    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, depth=2))
+    (told,) = [w for w in depth_warnings(long, 2, None) if w.name == "games_per_iteration"]
+    assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
 
 
 def test_gains_that_lose_elo_are_not_blamed_on_the_budget() -> None:

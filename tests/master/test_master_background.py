@@ -8,7 +8,7 @@ from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 
 PLAN = BackgroundPlan(every=2, share=0.5, terms=TERMS)
 

@@ -120,6 +120,14 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
     assert found[1] > 64 / 10 * 30.0
 
 
+def test_engines_of_four_threads_want_the_games_of_a_quarter_of_the_slots(store):
+    terms = replace(long_run().terms, engine_options={"threads": "4"})
+    for_one, for_four = pacer(), pacer(terms=terms)
+    fewer, more = seen(store, active_slots=16), seen(store, active_slots=64)
+    assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
+    assert for_four.batches(more) == for_one.batches(fewer)
+
+
 def test_nothing_is_known_of_builds_before_the_first(store):
     unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
     assert unproved.seconds == ASSUMED_SECONDS

@@ -4,15 +4,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from console import CONFIG, write_project
+from console import CONFIG, PARAMS, write_project
+from masters import FixedDelivery, Rests, Watched, play
 from shell import Shell
 
+from spsa.builds.artifacts import FILES
+from spsa.builds.sources import render
 from spsa.cli import execute
 from spsa.config import load_config
+from spsa.core.params import Space
 from spsa.db.migrate import upgrade
 from spsa.db.store import Store, open_store
-from spsa.errors import UnusableState
-from spsa.master.start import Prepared, prepare, tuning_of
+from spsa.errors import InvalidInput, UnusableState
+from spsa.history.doctor import check_run
+from spsa.lifecycle import RunStatus
+from spsa.master.delivery import BuildDelivery
+from spsa.master.loop import Master
+from spsa.master.new_run import Prepared
+from spsa.master.session import tuning_of
+from spsa.master.start import prepare
+from spsa.report.status import status
+from spsa.report.text import headlines
 
 
 @pytest.fixture
@@ -99,3 +111,168 @@ def test_a_run_of_an_unknown_rule_is_said(
         tuning_of(store.run())
     assert execute(["doctor", "--config", str(project / "config.toml")]) == 2
     assert "another version of this program started run small" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("distribute", ["path", "database"])
+def test_a_new_run_shares_its_book_as_it_shares_its_engines(
+    distribute: str, project: Path, store: Store
+) -> None:
+    (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
+    rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
+    write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
+    config = load_config(project / "config.toml", {})
+    book = prepare(config, store).run.terms.book
+    (project / "mine.epd").unlink()
+    shared = config.build.engines_path / FILES / book.sha256
+    assert shared.exists() == (distribute == "path")
+    content = shared.read_bytes() if distribute == "path" else store.engine_bytes(book.sha256)
+    assert content is not None and content.startswith(b"rnbqkbnr")
+
+
+THIRD = "\n[third]\nvalue = 7\nmin = 0\nmax = 20\nstep = 2\n"
+
+
+@pytest.fixture
+def begun(project: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    """A run of two constants of a source that has a third one, with THIRD in params.toml."""
+    write_project(project)
+    with (project / "engine" / "src" / "engine_constants.rs").open("a") as source:
+        source.write("pub const THIRD: i32 = 7;\n")
+    found = prepare(load_config(project / "config.toml", {}), store)
+    (project / "params.toml").write_text(f'constraints = ["third < margin"]\n{PARAMS}{THIRD}')
+    monkeypatch.chdir(project)
+    return found
+
+
+def test_a_constant_is_added_to_a_run_and_its_engines_get_it(
+    begun: Prepared, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["params", "set", "third", "--add", "--reason", "forgotten"]) == 0
+    told = "small: third: added with value 7, min 0, max 20, step 2, active yes\n"
+    assert capsys.readouterr().out == told
+    space = Space.from_json(store.run().space)
+    assert [p.name for p in space.parameters] == ["margin", "depth", "third"]
+    assert [str(one) for one in space.constraints] == ["third < margin"]
+    delivery = begun.delivery.on(space)
+    assert isinstance(delivery, BuildDelivery)
+    files = render(space, {"margin": 210, "depth": 3, "third": 9}, delivery.sources)
+    assert "THIRD: i32 = 9;" in files["src/engine_constants.rs"]
+    assert execute(["params", "set", "third", "--add"]) == 3
+    assert "run small has the parameter third already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("value = 7", "value = 8", "params.toml:13: [third] value is 8; the source of the run has"),
+        ("[third]", "[fourth]", "[third] is missing; use one of fourth"),
+        ("max = 20", "max = 2", "params.toml:14: [third] value 7 is outside its bounds"),
+        ("step = 2", 'step = 2\nconstant = "DEPTH"', "is written by depth already"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_the_run_is_not_added(
+    begun: Prepared,
+    store: Store,
+    old: str,
+    new: str,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    params = Path("params.toml")
+    params.write_text(PARAMS + THIRD.replace(old, new))
+    assert execute(["params", "set", "third", "--add"]) == 2
+    assert told in capsys.readouterr().err
+    assert store.run() == begun.run
+
+
+PRIOR = 'prior = "run small"'
+
+
+def tuned(store: Store, found: Prepared) -> None:
+    """Play a prepared run to its end, with engines that are only named."""
+    lease = store.acquire_master_lease(found.run.id, "m", 1000)
+    master = Master(
+        store=store,
+        master_lease=lease,
+        tuning=found.tuning,
+        settings=found.settings,
+        delivery=FixedDelivery(),
+        watcher=Watched(),
+        project=lambda _theta: None,
+        stopping=Rests(lambda: play(store)),
+    )
+    assert master.run() is RunStatus.FINISHED
+    store.release_master_lease(lease)
+
+
+def next_run(folder: Path, store: Store, rule: str = PRIOR, params: str = PARAMS) -> Prepared:
+    config = CONFIG.replace("max_iterations = 4", f"max_iterations = 4\n{rule}")
+    write_project(folder, config, params)
+    return prepare(load_config(folder / "config.toml", {}), store, "next")
+
+
+def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
+    project: Path, store: Store
+) -> None:
+    tuned(store, prepared(project, store, iterations=4, depth=1, rule=""))
+    parent = store.run("small")
+    bound = int(parent.theta["margin"]) - 1
+    margin, _, new = PARAMS.partition("[depth]")
+    margin = margin.replace("value = 200", "value = 60").replace("max = 400", f"max = {bound}")
+    found = next_run(project, store, params=f"{margin}[breadth]\nconstant = 'DEPTH'{new}")
+    assert found.run.theta == {"margin": bound, "breadth": 3}
+    (note,) = found.notes
+    assert note == (
+        "starts from what run small learned in 4 iterations, with doubt 7: theta, and knowledge of "
+        "1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
+        "moved into new bounds: margin"
+    )
+    (event,) = [e for e in store.events(found.run.id) if e.kind == "prior"]
+    assert event.detail == {"of": "small", "at": 4, "doubt": 7.0}
+    store.release_master_lease(store.acquire_master_lease(found.run.id, "left it unbegun", 30))
+    again = next_run(project, store, params=PARAMS)  # unopened: the files are right now
+    assert again.run.theta == parent.theta
+    tuned(store, again)
+    shown = status(store, store.run("next"))
+    assert "  it started from what run small learned, with doubt 7" in headlines(shown)
+    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 7)
+    assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
+
+
+def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_stay(
+    project: Path, store: Store
+) -> None:
+    rule = 'algorithm = "fishtest"'
+    tuned(store, prepared(project, store, iterations=4, depth=1, rule=rule))
+    frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
+    found = next_run(project, store, f"{rule}\n{PRIOR}", frozen)
+    assert found.run.theta == {**store.run("small").theta, "depth": 3}
+    assert "with doubt 7: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ('prior = "run smal"', "run smal is not in this database; its runs: small"),
+        ('prior = "run next"', "run next is this run itself"),
+        (PRIOR, "run small has no finished iteration"),
+        (f'algorithm = "spsa"\n{PRIOR}', 'has algorithm = "mixture", and this run "spsa"'),
+        ('prior = "small"', "names no run; write prior = "),
+        ("prior_doubt = 2", "prior_doubt without a prior"),
+        (f"{PRIOR}\nprior_doubt = 0.5", "prior_doubt = 0.5 is too small; use at least 1"),
+    ],
+)
+def test_a_prior_that_cannot_be_one_is_refused_with_its_line(
+    project: Path, store: Store, rule: str, said: str
+) -> None:
+    before = prepared(project, store, iterations=4, depth=1, rule="")
+    if "algorithm" in rule:
+        opened(store, before)
+    with pytest.raises(InvalidInput) as refused:
+        next_run(project, store, rule)
+    (fault,) = refused.value.faults
+    assert said in str(fault)
+    assert fault.line is not None
+    written = (project / "config.toml").read_text().splitlines()[fault.line - 1]
+    assert written.startswith("prior")
+    assert store.find_run("next") is None

@@ -148,7 +148,7 @@ def test_every_command_shows_the_same_verdict(
             "more_games": 80,
             "more_elo": 0.25,
             "advice": "stop",
-            "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1",
+            "reason": "as many games again (80) are expected to bring +0.25 Elo, less than 1 Elo",
         }
     )
 

@@ -3,18 +3,22 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
-from builders import Stage, result_of, stage
+from builders import LEASE, Stage, result_of, stage
 from shell import Shell
 from tuned import space_from, tuned, validated
 
+from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.core.scoring.elo import chi_square_tail
-from spsa.db.store import BatchResult, Store
-from spsa.report.alarm import Alarm, AlarmKind, alarm_lines
+from spsa.db.store import BatchResult, Event, Store
+from spsa.lab.strength import StrengthCurve
+from spsa.report.alarm import Alarm, AlarmKind, alarm_lines, event_detail
 from spsa.report.alarms import of_history, of_noise, with_alarms
+from spsa.report.events import kind_told, told
 from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import status
@@ -50,7 +54,9 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
     AlarmKind.NO_WORKER: lambda it, sql: sql(
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: None,
+    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
+        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=1.0)
+    ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),
         sql("UPDATE spsa_run SET created_at = :then", then="2020-01-01 00:00:00.000"),
@@ -72,7 +78,8 @@ def test_what_keeps_a_run_from_moving(kind: AlarmKind, sqlite_store: Store, sql:
 def whole(staged: Stage, result: BatchResult | None = None, **over: object) -> None:
     """An iteration of one batch in which margin is perturbed, with this result."""
     values = {"plus_parameters": {**THETA, "margin": 220.0}, "minus_parameters": dict(THETA)}
-    staged.open(target_games=20, batch_games=20, **{"base_parameters": THETA} | values | over)
+    usual = {"base_parameters": THETA, "target_games": 20, "batch_games": 20}
+    staged.open(**usual | values | over)
     claim = staged.claim(f"c{staged.now().applied}")
     assert claim is not None
     staged.store.report(claim, result or result_of(claim))
@@ -96,6 +103,17 @@ def test_results_that_are_too_one_sided(staged: Stage) -> None:
     assert str(found).startswith("first: plus scored 95% of 20 games of iteration 1, and was")
     whole(staged, BatchResult(tally=Tally(0, 14, 6, (4, 6, 0, 0, 0))))
     assert "iteration 1" in alarms(staged)[AlarmKind.ONE_SIDED].found, "15% is none"
+
+
+def test_draws_that_teach_little(staged: Stage) -> None:
+    """188 of 200 games are not significantly more than 90%, 380 of 400 are."""
+    for draws in (188, 192):
+        pairs, decided = draws // 2, 100 - draws // 2
+        tally = Tally(decided, decided, draws, (0, 0, pairs + decided, 0, 0))
+        whole(staged, BatchResult(tally=tally), target_games=200, batch_games=200)
+        assert (AlarmKind.DRAWS in alarms(staged)) == (draws == 192)
+    found = alarms(staged)[AlarmKind.DRAWS]
+    assert found.advice.startswith("an unbalanced book would teach more: ")
 
 
 def test_void_games_and_time_losses(staged: Stage) -> None:
@@ -147,6 +165,28 @@ def test_noise_is_told_from_a_trend(staged: Stage) -> None:
     assert list(of_noise(replace(run, applied=99), walks(1, 0.0)[0])) == [], "too early to say"
 
 
+def test_a_gain_that_validations_measured_is_no_noise(staged: Stage) -> None:
+    def is_noise(curve: StrengthCurve | None) -> bool:
+        now, still = status(staged.store, staged.now()), Trail((200.0, 201.0, 200.0, 201.0, 200.0))
+        noisy = replace(now, trails=dict.fromkeys(THETA, still), strength=curve)
+        found = with_alarms(staged.store, replace(noisy, run=replace(now.run, applied=200)))
+        return AlarmKind.NOISE in {alarm.kind for alarm in found.alarms}
+
+    curve = StrengthCurve(ks=(0, 100, 200), elo=(0.0, 20.0, 30.0), deviation=(0.0, 5.0, 5.0))
+    assert is_noise(None) and not is_noise(curve)
+    assert is_noise(replace(curve, deviation=(0.0, 20.0, 20.0))), "which may be none"
+
+
+def test_an_event_tells_an_alarm_as_a_sentence() -> None:
+    alarm = Alarm(kind=AlarmKind.AT_BOUND, subject="margin", found="at 9", advice="widen it")
+    event = Event(at=datetime(2026, 1, 1), kind="alarm", actor="m", detail={})
+    begun = replace(event, detail=event_detail(alarm))
+    assert told(begun) == "margin: at 9; widen it"
+    over = replace(begun, kind="alarm_over")
+    assert (told(over), kind_told(over)) == ("margin: at 9", "alarm over")
+    assert told(replace(event, detail={"kind": "unheard_of"})) == "kind unheard_of"
+
+
 @pytest.mark.parametrize(
     ("value", "freedom", "chance"),
     [(13.816, 2, 0.001), (10.828, 1, 0.001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
@@ -161,7 +201,18 @@ def test_tuned_values_that_are_measured_to_be_worse(store: Store) -> None:
     found = history(store, staged.now())
     bad = replace(found.validations[0], tally=Tally(0, 40, 60, (0, 40, 10, 0, 0)))
     (alarm,) = of_history(replace(found, validations=(bad,)))
-    assert alarm.kind is AlarmKind.WORSE and "Elo (95%) worse" in alarm.found
+    assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
+
+
+def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> None:
+    """One batch was played at the times of the run, one at 1.3 times as much."""
+    run = tuned(sqlite_store, SPACE, 2).now()
+    assert of_history(history(sqlite_store, run)) == ()
+    sql("UPDATE spsa_batch SET scale = 1.3 WHERE iteration_id = 1")
+    found = history(sqlite_store, run)
+    assert (found.workers[0].least_scale, found.workers[0].most_scale) == (1.0, 1.3)
+    (alarm,) = of_history(found)
+    assert str(alarm).startswith("machine-1: its scale was 1 to 1.3; look for other work")
 
 
 def test_steps_that_grow(store: Store) -> None:

@@ -12,7 +12,7 @@ from spsa.core.params import Space
 from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
 from spsa.master.gain import gain_of
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.report.history import averages, history, merged
 from spsa.report.status import status
 from spsa.report.trails import sampled, signal_to_noise

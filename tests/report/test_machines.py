@@ -3,13 +3,17 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import Stage, new_worker, stage
+from console import write_project
+from dashboards import client_of
 from fuzzing import LONG
 from tuned import space_from
 
+from spsa.cli import execute
 from spsa.core.scoring import Tally
 from spsa.db.history_rows import WorkerPart, WorkerShare
 from spsa.db.store import BatchResult, Store
@@ -248,7 +252,9 @@ def test_a_void_game_is_the_fault_of_the_machine_that_had_it(store: Store) -> No
     assert again is not None
     store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
     (part_,) = store.worker_parts(staged.run.id, 1)
-    assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 4, 0)
+    assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 0, 0)
+    assert [row.void_games for row in store.workers()] == [0, 0, 0]
+    assert store.find_iteration(staged.run.id, 1).void_games == 4  # type: ignore[union-attr]
 
 
 def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store: Store) -> None:
@@ -257,10 +263,47 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_in_its_tables(sqlite_store
     (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
     *_, table = found.tables()
-    assert table.rows[0][0] == "m0" and table.rows[0][-1].startswith("of its 140 pairs")
+    assert table.rows[0][0] == "m0" and table.rows[0][-1] == "results"
     told = json.loads(json.dumps(found.to_json()))["history"]["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["won_by_two_points"] == 140 and told[0]["results_chi_square"] > 100
+
+
+def test_the_list_of_workers_shows_the_machine_that_stands_out(
+    sqlite_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    staged = played(sqlite_store)
+    write_project(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", sqlite_store.where)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("SPSA_CONFIG", str(tmp_path / "config.toml"))
+    assert execute(["workers", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert "machines of this run against the others" in shown, shown
+    _, machines = shown.split("against the others")
+    _, head, first, *others = machines.splitlines()
+    assert "chi-square" in head and first.startswith("m0") and first.split()[-1] == "results"
+    assert [line[:2] for line in others[:3]] == ["m1", "m2", "m3"]
+    assert others[3].startswith("m0: of its 140 pairs 0% are even")
+    assert execute(["workers", "list", "--run", staged.run.name, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["workers"]
+    suspects = {one["machine"]: one["against_others"]["is_suspect"] for one in listed[:4]}
+    assert listed[4]["against_others"] is None  # it has played nothing of the run
+    assert suspects == {"m0": True, "m1": False, "m2": False, "m3": False}
+    assert execute(["workers", "list", "--run", "none"]) == 3
+
+
+def test_the_page_of_workers_begins_with_the_machine_that_stands_out(sqlite_store: Store) -> None:
+    played(sqlite_store)
+    with client_of(sqlite_store) as browser:
+        page = browser.get("/workers").text
+        overview = browser.get("/run").text
+    assert "<strong>m0</strong> (worker m0-1): of its 140 pairs 0% are even" in page
+    assert page.count(">results</span>") == 1
+    assert '<a href="/workers?run=first">m0</a>: of its 140 pairs' in overview
 
 
 def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: Store) -> None:

@@ -7,7 +7,7 @@ from tuned import space_from, tuned
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.history.steering import Edit, change_space
-from spsa.master.start import tuning_of
+from spsa.master.session import tuning_of
 from spsa.report.named_theta import named_theta
 
 SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from spsa.core.scoring import Tally
-from spsa.report.progress import Progress, RunPace
+from spsa.live_display import Rate
+from spsa.report.progress import Progress
 from spsa.report.runs import duration
 from spsa.report.status import finite
 from spsa.report.table import Column, FittedTable
@@ -112,10 +113,10 @@ def test_an_interrupt_is_no_fault_of_the_display() -> None:
 
 
 def test_the_pace_is_that_of_the_last_two_minutes() -> None:
-    pace = RunPace()
-    pace.saw(0.0, 0)
-    assert pace.games_per_second is None
-    pace.saw(60.0, 30)
-    assert pace.games_per_second == 0.5
-    pace.saw(170.0, 140)
-    assert pace.games_per_second == 1.0
+    games = Rate(120.0)
+    games.saw(0.0, 0)
+    assert games.per_second is None
+    games.saw(60.0, 30)
+    assert games.per_second == 0.5
+    games.saw(170.0, 140)
+    assert games.per_second == 1.0

@@ -59,6 +59,7 @@ OTHERS = {
     "book": an_order(
         terms=GameSettings(time_control=an_order().terms.time_control, book=Book(name="/x"))
     ),
+    "another level": an_order(variants={"x86-64-v3": ("c" * 64, "d" * 64)}),
     "time": an_order(terms=GameSettings(time_control=TimeControl(low=0.3, high=1))),
     "common option": an_order(
         terms=GameSettings(time_control=an_order().terms.time_control, engine_options={"Log": "/x"})
@@ -106,6 +107,7 @@ def test_the_bytes_that_are_signed_are_these() -> None:
         "run",
         "run_seed",
         "terms",
+        "variants",
     ]
     assert b'"plus":{"options":{"Depth":"4","Margin":"220"},"sha256":"aaaa' in text
 
@@ -267,6 +269,9 @@ def test_what_is_signed_is_played(
 HOSTILE = {
     "no signature": "UPDATE spsa_iteration SET signature = NULL",
     "another program": "UPDATE spsa_iteration SET plus_sha256 = minus_sha256",
+    "another level's program": """UPDATE spsa_iteration SET variants =
+        '{"x86-64"\\: {"plus"\\: {"sha256"\\: "a", "path"\\: "/bin/sh"},
+                       "minus"\\: {"sha256"\\: "a", "path"\\: "/bin/sh"}}}'""",
     "an option": """UPDATE spsa_iteration SET minus_options = '{"Debug Log File": "x.log"}'""",
     "its terms": "UPDATE spsa_iteration SET terms = '{terms}'",
     "its number": "UPDATE spsa_iteration SET iteration_number = 7",

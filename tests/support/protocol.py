@@ -23,7 +23,14 @@ from invariants import broken, miscounted
 from shell import Shell
 
 from spsa.core.scoring import Tally
-from spsa.db.store import BatchResult, Claim, MasterLease, RegisteredWorker, RunView
+from spsa.db.store import (
+    BatchResult,
+    Claim,
+    MasterLease,
+    RegisteredWorker,
+    RunView,
+    WorkerInfo,
+)
 from spsa.errors import (
     DatabaseUnreachable,
     IllegalTransition,
@@ -36,6 +43,7 @@ from spsa.errors import (
 
 ITERATIONS, IN_FLIGHT, ATTEMPTS = 4, 2, 3
 MACHINES = ("machine", "machine", "other", "third")  # of each worker
+PROVIDED = (("fast",), ("fast",), ("fast", "big"), ())  # by each worker
 WORKERS = len(MACHINES)
 OPEN = ("pending", "in_progress")
 
@@ -97,6 +105,10 @@ class Iteration:
         return sum((batch.tally for batch in self.batches), Tally())
 
     @property
+    def requires(self) -> tuple[str, ...]:
+        return () if self.k % 2 else ("fast",)
+
+    @property
     def is_played(self) -> bool:
         return all(batch.status == "done" for batch in self.batches)
 
@@ -140,6 +152,7 @@ RARELY = (
     *("the_mastership_runs_out", "another_master_takes_over", "a_replaced_master_writes"),
     *("a_machine_falls_silent", "a_machine_comes_back"),
     *("set_a_machine_aside", "release_a_machine", "release_a_machine"),
+    "a_worker_leaves_or_takes_the_run",
 )
 ACTS = OFTEN * 3 + RARELY
 
@@ -155,8 +168,9 @@ class Protocol(RuleBasedStateMachine):
         self.store, self.sql = self.opened()
         run = self.store.create_run(new_run(max_iterations=ITERATIONS))
         self.run_id, self.status, self.applied, self.theta = run.id, "running", 0, run.theta
+        self.unwilling: set[int] = set()  # workers that do not take the run
         self.workers = [self.registered(i) for i in range(WORKERS)]
-        self.present, self.set_aside = set(MACHINES), set()
+        self.present, self.set_aside = set(range(WORKERS)), set()
         self.iterations: list[Iteration] = []
         self.epoch, self.master, self.master_expired = 0, None, False
         self.asked: list[str] = []
@@ -166,9 +180,18 @@ class Protocol(RuleBasedStateMachine):
         self.views: dict[str, RunView] = {}
 
     def registered(self, i: int) -> RegisteredWorker:
-        """Worker i, of its own machine."""
-        secret = f"the secret of {MACHINES[i]}"
-        return self.store.register_worker(new_worker(f"w{i}", host=MACHINES[i], secret=secret))
+        """Worker i, of its own machine, with what it provides and whether it takes the run."""
+        return self.store.register_worker(self.info(i))
+
+    def info(self, i: int) -> WorkerInfo:
+        return new_worker(
+            f"w{i}",
+            host=MACHINES[i],
+            secret=f"the secret of {MACHINES[i]}",
+            provides=PROVIDED[i],
+            not_runs=("first",) if i in self.unwilling else (),
+            only_runs=() if i else ("first", "another"),
+        )
 
     def opened(self) -> tuple[CutStore, Shell]:
         """A database in which nothing has happened yet."""
@@ -223,48 +246,54 @@ class Protocol(RuleBasedStateMachine):
 
     # what a worker does
 
-    def _able(self) -> set[str]:
-        """The machines that are there and are given batches."""
-        return self.present - self.set_aside
+    def _suits(self, i: int, batch: Batch) -> bool:
+        """Whether worker i may be given this batch."""
+        aside = MACHINES[i] in self.set_aside or i in self.unwilling
+        return not aside and set(batch.iteration.requires) <= set(PROVIDED[i])
+
+    def _able(self, batch: Batch) -> set[str]:
+        """The machines that are there and may be given this batch."""
+        return {MACHINES[i] for i in self.present if self._suits(i, batch)}
 
     def _may_have(self, batch: Batch, machine: str) -> bool:
         if batch.status == "ready" and not batch.noted:
             return True
-        alone = self._able() <= {machine}
+        alone = self._able(batch) <= {machine}
         again = batch.attempt < ATTEMPTS and (machine not in batch.failed_by or alone)
         return len(batch.tried_by) < ATTEMPTS and (machine not in batch.noted or again)
 
-    def _free(self, machine: str) -> Batch | None:
+    def _free(self, i: int) -> Batch | None:
         """Of the oldest iteration that has any: one that was left behind, else one of nobody."""
         free = [
             batch
             for batch in self.batches()
             if self.status == "running"
-            and machine not in self.set_aside
+            and self._suits(i, batch)
             and batch.iteration.status in OPEN
             and batch.is_free
-            and self._may_have(batch, machine)
+            and self._may_have(batch, MACHINES[i])
         ]
         return min(free, key=lambda b: (b.iteration.k, b.status == "ready", b.seq), default=None)
 
-    def _planned_claim(self, claim_id: str, machine: str) -> Plan:
+    def _planned_claim(self, claim_id: str, i: int) -> Plan:
         batch = self.held(claim_id)
         if batch is not None and batch.status == "done":
             return refuse(LeaseLost)
         if batch is not None:
             return Plan(lambda got: _is(got, batch, batch.attempt))
-        batch = self._free(machine)
+        batch = self._free(i)
         if batch is None:
             return Plan(lambda got: got is None)
         return Plan(
-            lambda got: _is(got, batch, batch.attempt + 1), lambda: batch.taken(claim_id, machine)
+            lambda got: _is(got, batch, batch.attempt + 1),
+            lambda: batch.taken(claim_id, MACHINES[i]),
         )
 
     def _claim(self, claim_id: str, pick: int, cut: str | None) -> None:
         worker = self.workers[pick % WORKERS]
         claim = self.do(
             lambda: self.store_of(worker).claim(claim_id, worker, LEASE),
-            self._planned_claim(claim_id, worker.machine),
+            self._planned_claim(claim_id, pick % WORKERS),
             cut,
         )
         if claim is not None:
@@ -451,7 +480,7 @@ class Protocol(RuleBasedStateMachine):
         ]
 
     def _tried_enough(self, batch: Batch) -> bool:
-        able = self._able()
+        able = self._able(batch)
         return (
             len(batch.tried_by) >= ATTEMPTS
             or (batch.attempt >= ATTEMPTS and able <= batch.tried_by)
@@ -491,6 +520,7 @@ class Protocol(RuleBasedStateMachine):
             opened_purges=view.run.purges,
             in_flight=IN_FLIGHT,
             max_attempts=ATTEMPTS,
+            requires=Iteration(k).requires,
         )
         self.do(
             lambda: self.store.open_iteration(self.masterships[name], new),
@@ -643,7 +673,7 @@ class Protocol(RuleBasedStateMachine):
             then="2000-01-01 00:00:00.000",
             machine=machine,
         )
-        self.present.discard(machine)
+        self.present -= {i for i in range(WORKERS) if MACHINES[i] == machine}
 
     def a_machine_comes_back(self, pick, cut=None):
         worker = self.workers[pick % WORKERS]
@@ -651,10 +681,16 @@ class Protocol(RuleBasedStateMachine):
             lambda: self.store_of(worker).touch_worker(worker, 1e6),
             Plan(
                 lambda got: (got is None) == (worker.machine not in self.set_aside),
-                lambda: self.present.add(worker.machine),
+                lambda: self.present.add(pick % WORKERS),
             ),
             cut,
         )
+
+    def a_worker_leaves_or_takes_the_run(self, pick, cut=None):
+        """It is started again with other options, under its name."""
+        i = pick % WORKERS
+        self.unwilling ^= {i}
+        self.do(lambda: self.registered(i), Plan(effect=lambda: self.present.add(i)))
 
     def set_a_machine_aside(self, pick, cut=None):
         machine = MACHINES[pick % WORKERS]

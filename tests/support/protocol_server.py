@@ -4,7 +4,6 @@ import os
 import uuid
 
 import pytest
-from builders import new_worker
 from cutting import ServerCutStore
 from hypothesis import seed as seeded
 from protocol import MACHINES, Protocol
@@ -29,8 +28,7 @@ class OnServer(Protocol):
         return ServerCutStore(self.url), shell
 
     def registered(self, i):
-        info = new_worker(f"w{i}", host=MACHINES[i], secret=f"the secret of {MACHINES[i]}")
-        return self.stores[MACHINES[i]].register_worker(info)
+        return self.stores[MACHINES[i]].register_worker(self.info(i))
 
     def store_of(self, worker: RegisteredWorker):
         return self.stores[worker.machine]

@@ -31,6 +31,15 @@ STORIES = {
     "a released machine may try again": "claim fail claim claim release_a_machine claim",
     "all but one are set aside": "set_a_machine_aside:2 set_a_machine_aside:3 claim fail claim"
     " fail:1 claim fail:2 claim look",
+    "a worker lacks what is required": "move claim claim:1 claim:3 claim:2 report report:1 claim:3"
+    " claim",
+    "only those that may play it are waited for": "move claim claim:1 a_machine_falls_silent:2"
+    " claim fail claim:3 claim fail claim fail look claim",
+    "all that may play it break it": "move claim claim:1 claim fail claim:2 fail claim:3"
+    " look claim",
+    "a worker leaves the run": "a_worker_leaves_or_takes_the_run claim claim:1 fail claim:1"
+    " a_worker_leaves_or_takes_the_run:2 a_worker_leaves_or_takes_the_run:3 claim:2 claim:1"
+    " a_worker_leaves_or_takes_the_run claim report",
     "forged": "claim forge claim claim_as_another report_too_much report_too_much:1"
     " report_too_much:2 report_too_much:3 report forge forge:1",
     "nothing but what is refused": "claim stop report claim look",

@@ -20,16 +20,21 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST
 class Proxy:
     """Passes on what is said to the server at `port`; `self.port` is where to say it.
 
-    `decide`, where given, is asked for everything a client says.
+    `decide`, where given, is asked for everything a client says. It listens at `host`.
     """
 
-    def __init__(self, port: int, decide: Callable[[bytes], Cut | None] | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        decide: Callable[[bytes], Cut | None] | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
         self._server = port
         self.decide: Callable[[bytes], Cut | None] = decide or (lambda said: None)
         self._hears = threading.Event()
         self._hears.set()
         self._swallows = False
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server((host, 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -13,8 +13,7 @@ from spsa.core.scoring import Tally, score_of_elo
 from spsa.db.store import BatchResult, Claim, Store
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
-from spsa.master.session import RunSettings
-from spsa.master.start import tuning_of
+from spsa.master.session import RunSettings, tuning_of
 
 
 def space_from(params: str) -> Space:

@@ -20,6 +20,7 @@ from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
+from spsa.openings.book import OpeningBook, load
 from spsa.text import NAME_LENGTH
 from worker import cli, serve
 from worker.batches.service import Service
@@ -28,7 +29,6 @@ from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
 from worker.replay import place_of
 from worker.runner.clock import game_clock
-from worker.runner.openings import OpeningBook, load
 from worker.runner.position import Position
 from worker.uci.engine import UciTimeouts
 
@@ -209,6 +209,10 @@ WORKER_REFUSED = {
     "name": (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
     "no name": (("--name", ""), "1 to 200 printable"),
     "long name": (("--name", "x" * 201), "1 to 200 printable"),
+    "run": (("--run", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
+    "not": (("--not", ""), "1 to 200 printable"),
+    "label": (("--label", "Fast_1"), "'Fast_1' is not a word of at most 40 small letters"),
+    "label of a machine": (("--label", "x86-64-v4"), "the worker knows that by itself"),
     "lease": (("--lease", "1e9"), "x<=3600"),
     "drain": (("--drain", "1e308"), "x<=3162"),
     "idle timeout": (("--idle-timeout", "1e308"), "x<=3162"),
@@ -219,6 +223,14 @@ WORKER_REFUSED = {
     "key": (("--database-url", "sqlite:///s.db", "--trust-key", "/dev/zero"), "regular file"),
     "cache": (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
 }
+
+
+def test_runs_and_labels_are_kept_once_in_their_order() -> None:
+    typed = "--spsa --database-url sqlite:///s.db --run b --label z --run a --run b --label a.1"
+    service = ready([*typed.split(), "--not", "c d"])
+    assert isinstance(service, Service)
+    assert (service.only_runs, service.not_runs) == (("b", "a"), ("c d",))
+    assert service.labels == ("z", "a.1")
 
 
 @pytest.mark.slow

@@ -29,12 +29,12 @@ from spsa.core.game_settings.numbers import (
 from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult
 from spsa.errors import EngineFault
+from spsa.openings.positions import Opening
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from worker.batches.active_batch import result_of
 from worker.match.pgn import PgnFormat
 from worker.runner.count import Count
 from worker.runner.game import Game, Pair, Pairing, VoidGame
-from worker.runner.openings import Opening
 from worker.runner.position import Termination, drawn
 from worker.uci.engine import Limit, UciEngine
 from worker.uci.process import StopSignal

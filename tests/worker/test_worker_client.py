@@ -23,9 +23,9 @@ class AskedTwice(CutStore):
         super().__init__(url)
         self.asked = []
 
-    def touch_worker(self, worker, nps=None):
+    def touch_worker(self, worker, nps=None, scale=None):
         self.asked.append("touch")
-        return super().touch_worker(worker, nps)
+        return super().touch_worker(worker, nps, scale)
 
     def renew(self, claim_ids, lease_seconds):
         self.asked.append(lease_seconds)
@@ -293,6 +293,48 @@ def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monk
     assert warnings() == 0
     store.set_aside("machine", "its engine crashes", "me")
     assert warnings() == 1
+
+
+def test_a_worker_says_once_what_it_lacks(run, store, caplog, monkeypatch):
+    caplog.set_level(logging.WARNING)
+    now = [time.monotonic() + 1]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    client = DatabaseClient(store, new_worker("w", provides=("linux", "x86-64")), LEASE, QUICK)
+
+    def warnings(*claims):
+        now[0] += LEASE
+        caplog.clear()
+        client.renew(claims, None)
+        return caplog.messages
+
+    assert warnings() == []
+    run.play()
+    run.apply()
+    run.open(requires=("linux", "x86-64-v4", "fast"))
+    assert warnings("it plays") == []
+    (said,) = warnings()
+    assert said.endswith("first requires fast, x86-64-v4, and this worker has only linux, x86-64")
+    assert warnings() == []
+    assert client.work_left() is False
+    run.play()
+    assert client.claim() is None
+
+
+@pytest.mark.parametrize(
+    ("over", "left"),
+    [
+        ({}, True),
+        ({"only_runs": ("first",)}, True),
+        ({"only_runs": ("another",)}, False),
+        ({"not_runs": ("another",)}, True),
+        ({"not_runs": ("first",)}, False),
+    ],
+)
+def test_no_work_is_left_where_only_runs_are_that_it_does_not_take(over, left, run, store, caplog):
+    client = DatabaseClient(store, new_worker("w", **over), LEASE, QUICK)
+    client.renew([], None)
+    assert client.work_left() is left
+    assert ("--run or --not leaves out the run first" in caplog.text) is not left
 
 
 def test_work_is_left_while_the_run_goes_on(client, run):

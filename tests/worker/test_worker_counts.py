@@ -10,13 +10,13 @@ from engines.faulty import PATIENT
 
 from spsa.core.scoring import Tally
 from spsa.db.store import open_store
+from spsa.openings.book import OpeningBook
+from spsa.openings.positions import Opening, drawn_time
 from worker.batches.active_batch import ActiveBatch, job_of
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Game, Pair, Pairing
-from worker.runner.openings import OpeningBook, drawn_time
-from worker.runner.openings.positions import Opening
 from worker.runner.pool import JobDone, JobFailed, JobStopped
 from worker.runner.position import Termination, drawn, won_by
 from worker.uci.search_reply import SearchReply

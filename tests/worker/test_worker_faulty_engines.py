@@ -28,8 +28,8 @@ from engines.faulty import (
 )
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
+from spsa.openings.positions import Opening
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import Opening
 from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 from worker.uci.engine import UciTimeouts
 from worker.uci.orphan_reaper import orphan_reaper

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
+from spsa.openings.positions import Opening
 from worker.runner.adjudication import Adjudicator
 from worker.runner.clock import ChessClock, game_clock
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_game, play_pair
-from worker.runner.openings import Opening
 from worker.runner.position import Ending, Position, Termination
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply

@@ -40,12 +40,13 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.openings.book import load
+from spsa.openings.positions import drawn_time
 from worker.batches.active_batch import job_of
 from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport, WorkerStore
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.batches.loop import NOTHING_TO_DO, Worker, WorkerOptions
 from worker.runner.interrupts import Interrupts
-from worker.runner.openings import drawn_time, load
 from worker.runner.pool import Pool
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -338,6 +339,32 @@ def test_the_database_hands_out_what_no_shared_folder_has(
     assert fetched.parent == tmp_path / "cache"
 
 
+@pytest.mark.parametrize(
+    ("provides", "taken"),
+    [((), "any"), (("x86-64-v2",), "v2"), (("x86-64-v2", "x86-64-v3"), "v3")],
+)
+def test_a_machine_plays_the_highest_level_that_it_has(
+    provides: tuple[str, ...], taken: str, staged: Stage, tmp_path: Path
+) -> None:
+    sides = {
+        name: tuple(
+            published(engine(tmp_path, f"{side}-{name}", moves=WINNER, log=tmp_path / name / side))
+            for side in ("plus", "minus")
+        )
+        for name in ("any", "v3", "v2")
+    }
+    plus, minus = sides["any"]
+    variants = {"x86-64-v3": sides["v3"], "x86-64-v2": sides["v2"]}
+    staged.open(plus=plus, minus=minus, variants=variants)
+    claim = staged.claim("one")
+    assert claim is not None
+    cache = EngineCache(tmp_path / "cache", staged.store.engine_bytes, provides=provides)
+    binaries = cache.binaries(claim)
+    assert [path.name for path in (binaries.plus, binaries.minus)] == [
+        side.sha256 for side in sides[taken]
+    ]
+
+
 def test_a_cache_forgets_the_oldest_engines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,7 +391,7 @@ def test_another_book_is_refused(
 
 def test_the_store_is_what_a_worker_asks(store: Store) -> None:
     asked: WorkerStore = store
-    assert asked.work_left() is False
+    assert asked.work_left() == []
 
 
 def test_one_batch_that_cannot_be_played_leaves_the_others(

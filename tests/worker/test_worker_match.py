@@ -18,9 +18,9 @@ from trials import OneIteration
 
 from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
+from spsa.openings.positions import permutation
 from worker import machine, serve
 from worker.options import engine_limits
-from worker.runner.openings import permutation
 from worker.uci.spawning import EngineLimits
 
 DECLARED = "Margin type spin default 0 min -9 max 9"

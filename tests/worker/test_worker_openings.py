@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 
 from spsa.core.game_settings import Book, TimeControl, TimeKind
 from spsa.errors import InvalidInput
-from worker.runner.openings import (
-    BUILTIN,
-    Opening,
-    OpeningBook,
-    drawn_time,
-    load,
-    permutation,
-    pgn_book,
-)
-from worker.runner.openings import book as book_module
-from worker.runner.openings.positions import Positions
+from spsa.openings import BUILTIN, UNBALANCED, builtin_book, pgn_book
+from spsa.openings import book as book_module
+from spsa.openings.book import OpeningBook, load
+from spsa.openings.positions import Opening, Positions, drawn_time, permutation
 
 MOVETIME = TimeControl(low=0.25, high=1.0)
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
@@ -34,9 +27,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="module")
-def builtin() -> OpeningBook:
-    return load(Book(name=BUILTIN))
+@pytest.fixture(scope="module", params=[BUILTIN, UNBALANCED])
+def builtin(request: pytest.FixtureRequest) -> OpeningBook:
+    return load(Book(name=request.param))
 
 
 def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBook) -> None:
@@ -47,7 +40,7 @@ def test_the_builtin_book_is_large_and_has_no_position_twice(builtin: OpeningBoo
 def test_every_line_of_the_builtin_book_is_right(builtin: OpeningBook) -> None:
     """Loading skips what is checked here."""
     assert isinstance(builtin.openings, Positions)
-    assert builtin.openings.faults("balanced.epd") == []
+    assert builtin.openings.faults("a built-in book") == []
 
 
 def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
@@ -58,18 +51,14 @@ def test_the_builtin_book_is_varied(builtin: OpeningBook) -> None:
     assert max(pawns.values()) < len(boards) / 4
 
 
-def test_the_same_pair_has_the_same_opening_for_ever(builtin: OpeningBook) -> None:
+def test_the_same_pair_has_the_same_opening_for_ever() -> None:
     """Numbers of today: a change of these replays no old batch as it was."""
     assert permutation(7, 0, 6) == (4, 5, 2, 1, 3, 0)
     assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
     assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
-    assert builtin.sha256 == sha256(builtin_bytes()).hexdigest()
-
-
-def builtin_bytes() -> bytes:
-    import worker.runner.openings
-
-    return (Path(worker.runner.openings.__file__).parent / "balanced.epd").read_bytes()
+    book = builtin_book(BUILTIN)
+    assert book is not None
+    assert load(Book()).sha256 == sha256(book.read_bytes()).hexdigest()
 
 
 @given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))

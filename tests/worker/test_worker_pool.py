@@ -20,9 +20,9 @@ from engines.faulty import (
 
 from spsa.core.game_settings import Adjudication, TimeControl, TimeKind
 from spsa.core.scoring import Tally
+from spsa.openings.positions import Opening
 from worker.runner.count import Speeds
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import Opening
 from worker.runner.pool import (
     Event,
     Job,

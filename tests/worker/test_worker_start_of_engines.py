@@ -11,6 +11,7 @@ from builders import LEASE, Stage, stage
 from engines.faulty import LOSER, SCRIPT, WINNER, engine, start_book
 from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
+from spsa.builds.artifacts import FILES, publish
 from spsa.core.game_settings import Book, GameSettings, SideFile
 from spsa.db.store import Store, open_store
 from spsa.errors import TuningError
@@ -95,3 +96,46 @@ def test_a_side_file_of_other_bytes_is_not_loaded(
     (row, *_) = sql("SELECT status, last_error FROM spsa_batch ORDER BY seq")
     assert row.status != BatchStatus.DONE and "hashes to" in row.last_error
     assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("where", ["beside the engines", "in the database"])
+def test_a_book_and_a_side_file_come_from_where_the_engines_are(
+    where: str, store: Store, tmp_path: Path
+) -> None:
+    """Their own paths, on the master's machine, are not on this one."""
+    folder = tmp_path / "engines" / "key"
+    folder.mkdir(parents=True)
+    log, book = tmp_path / "log", start_book(tmp_path)
+    option = "EvalFile type string default <empty>"
+    plus, minus = (
+        engine(folder, side, moves=moves, option=option, log=log)
+        for side, moves in (("plus", WINNER), ("minus", LOSER))
+    )
+    net = tmp_path / "net"
+    net.write_bytes(b"weights")
+    contents = {digest(path): path.read_bytes() for path in (book, net)}
+    staged = stage(store, files=contents if where == "in the database" else {})
+    if where == "beside the engines":
+        for path in (book, net):
+            publish(path, tmp_path / "engines" / FILES, digest(path))
+    opened(
+        staged, tmp_path, plus, minus,
+        book=Book(name="/gone/start.epd", sha256=digest(book)),
+        engine_files={"EvalFile": SideFile(path="/gone/net", sha256=digest(net))},
+    )  # fmt: skip
+    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    assert result(staged) == PLUS_WINS_ALL
+    assert f"value {tmp_path / 'cache' / digest(net)}\n" in log.read_text()
+
+
+def test_a_book_of_other_bytes_is_not_played(
+    staged: Stage, tmp_path: Path, sql: Callable[..., list[Any]]
+) -> None:
+    player = engine(tmp_path, "plus", moves=WINNER)
+    opened(
+        staged, tmp_path, player, player,
+        book=Book(name=str(start_book(tmp_path)), sha256="0" * 64),
+    )  # fmt: skip
+    with pytest.raises(TuningError, match=r"hashes to .* the database does not hold 0000"):
+        work(staged.store, tmp_path, size=1, max_batches=1)
+    assert not sql("SELECT 1 FROM spsa_batch WHERE status = 'done'")

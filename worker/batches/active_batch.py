@@ -2,31 +2,44 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from spsa.core.game_settings import Book
+from spsa.core.game_settings import Book, SideFile, TablebaseRule
+from spsa.db.entries import MOST_KEPT_VOIDS, KeptVoid
 from spsa.db.store import BatchResult, Claim
+from spsa.openings import builtin_book
+from spsa.openings.book import OpeningBook, load
+from spsa.openings.positions import drawn_time
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
+from worker.runner.adjudication import Tables, open_tables
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pairing
-from worker.runner.openings import OpeningBook, drawn_time, load
-from worker.runner.pool import Ended, Job, JobDone, JobFailed
+from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
 from worker.uci.engine import EngineSpec, UciTimeouts
+
+_MOST_DETAIL = 500  # characters
 
 
 @dataclass(slots=True)
 class ActiveBatch:
-    """A claimed batch while its games are played; `started` is of the monotonic clock."""
+    """A claimed batch until its report; `started` is of the monotonic clock.
+
+    Its games take so many `slots`, none while it waits, and their times are multiplied by `scale`.
+    """
 
     claim: Claim
     started: float
     count: Count = field(default_factory=Count)
     slot: int | None = None
+    slots: int = 0
+    scale: float = 1.0
     culprit: str = ""  # "plus" or "minus": the engine that made the last pair void
+    kept_voids: list[KeptVoid] = field(default_factory=list)
 
     @property
     def on_last_pair(self) -> bool:
@@ -36,7 +49,7 @@ class ActiveBatch:
         """The report of how the batch ended."""
         if isinstance(end, JobDone):
             seconds = time.monotonic() - self.started
-            return PendingReport(claim=self.claim, result=result_of(self.count, seconds, self.slot))
+            return PendingReport(claim=self.claim, result=self._result(seconds))
         if isinstance(end, JobFailed):
             engine = {"plus": self.claim.plus, "minus": self.claim.minus}.get(self.culprit)
             return PendingReport(
@@ -44,8 +57,28 @@ class ActiveBatch:
                 failure=printable(end.reason, FAILURE_LENGTH),
                 void_games=self.count.voids.total(),
                 sha256=engine.sha256 if engine else None,
+                kept_voids=self.kept_voids,
             )
         return PendingReport(claim=self.claim)
+
+    def _result(self, seconds: float) -> BatchResult:
+        result = result_of(self.count, seconds, self.slot)
+        return replace(result, scale=self.scale, kept_voids=self.kept_voids)
+
+    def add_void(self, void: PairVoid) -> None:
+        """Count a void game, and keep what there is to know about the first few."""
+        self.culprit = void.culprit
+        self.count.add_void(void.reason)
+        if len(self.kept_voids) < MOST_KEPT_VOIDS:
+            kept = KeptVoid(
+                pair=void.pairing.number,
+                culprit=void.culprit,
+                white=void.white,
+                detail=printable(void.detail, _MOST_DETAIL),
+                position=void.position,
+                output=void.output,
+            )
+            self.kept_voids.append(kept)
 
     def __str__(self) -> str:
         claim = self.claim
@@ -93,24 +126,46 @@ def result_of(count: Count, seconds: float, slot: int | None) -> BatchResult:
 
 
 class JobMaker:
-    """Makes the jobs of one worker; each book is read once."""
+    """Makes the jobs of one worker; each book is read once, and tables are opened once.
 
-    def __init__(self, engines: EngineCache, timeouts: UciTimeouts) -> None:
+    `syzygy` are the folders of this machine's tables.
+    """
+
+    def __init__(
+        self, engines: EngineCache, timeouts: UciTimeouts, syzygy: Sequence[Path] = ()
+    ) -> None:
         self._engines = engines
         self._timeouts = timeouts
+        self._syzygy = syzygy
         self._books: dict[Book, OpeningBook] = {}
+        self._tables: dict[TablebaseRule, Tables] = {}
 
     def job(self, claim: Claim) -> Job:
-        """TuningError where this machine lacks an engine or the book of the batch."""
+        """TuningError where this machine lacks an engine, the book or tables of the batch."""
         binaries = self._engines.binaries(claim)
         files = {
-            option: str(self._engines.path(file))
+            option: str(self._engines.file(file, claim))
             for option, file in claim.terms.engine_files.items()
         }
         wanted = claim.terms.book
         if wanted not in self._books:
-            self._books[wanted] = load(wanted)
-        return job_of(claim, binaries, self._books[wanted], self._timeouts, files)
+            self._books[wanted] = load(wanted, self._book(wanted, claim))
+        job = job_of(claim, binaries, self._books[wanted], self._timeouts, files)
+        return replace(job, conditions=replace(job.conditions, tables=self._tables_of(claim)))
+
+    def _tables_of(self, claim: Claim) -> Tables | None:
+        rule = claim.terms.adjudication.syzygy
+        if rule is None:
+            return None
+        if rule not in self._tables:
+            self._tables[rule] = open_tables(rule, self._syzygy)
+        return self._tables[rule]
+
+    def _book(self, book: Book, claim: Claim) -> Path | None:
+        """A verified copy of the book; None for a built-in one, or one that may be any file."""
+        if builtin_book(book.name) is not None or not book.sha256:
+            return None
+        return self._engines.file(SideFile(path=book.name, sha256=book.sha256), claim)
 
 
 def job_of(

@@ -15,6 +15,8 @@ from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
 
+from spsa.builds.requirements import lacking
+from spsa.db.entries import KeptVoid
 from spsa.db.store import BatchResult, Claim, RegisteredWorker, WorkerInfo
 from spsa.errors import (
     DatabaseUnreachable,
@@ -74,7 +76,9 @@ class WorkerStore(Protocol):
 
     def register_worker(self, info: WorkerInfo) -> RegisteredWorker: ...
 
-    def touch_worker(self, worker: RegisteredWorker, nps: float | None) -> str | None: ...
+    def touch_worker(
+        self, worker: RegisteredWorker, nps: float | None, scale: float | None
+    ) -> str | None: ...
 
     def claim(
         self, claim_id: str, worker: RegisteredWorker, lease_seconds: float
@@ -87,10 +91,15 @@ class WorkerStore(Protocol):
     def release(self, claim: Claim) -> None: ...
 
     def fail(
-        self, claim: Claim, reason: str, void_games: int = 0, sha256: str | None = None
+        self,
+        claim: Claim,
+        reason: str,
+        void_games: int = 0,
+        sha256: str | None = None,
+        kept_voids: Sequence[KeptVoid] = (),
     ) -> None: ...
 
-    def work_left(self) -> bool: ...
+    def work_left(self) -> list[tuple[str, tuple[str, ...]]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +115,7 @@ class PendingReport:
     failure: str | None = None
     void_games: int = 0
     sha256: str | None = None
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 class DatabaseClient:
@@ -122,6 +132,7 @@ class DatabaseClient:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
+        self._obstacles = ""
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
 
@@ -160,15 +171,19 @@ class DatabaseClient:
         """Keep a report until it is delivered."""
         self._reports.append(report)
 
-    def renew(self, claim_ids: Collection[str], nps: float | None) -> frozenset[str]:
+    def renew(
+        self, claim_ids: Collection[str], nps: float | None, scale: float | None = None
+    ) -> frozenset[str]:
         """Renew these leases and the worker's own row when that is due; the claims that were lost.
 
-        `nps` is nodes a second of one engine.
+        `nps` is nodes a second of one engine, `scale` by what times are multiplied here.
         """
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
-        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps))
+        self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
+        if not claim_ids:
+            self._warn_of_obstacles()
         held = self._store.renew(list(claim_ids), self._lease)
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
@@ -205,7 +220,28 @@ class DatabaseClient:
         return claim
 
     def work_left(self) -> bool:
-        return self._store.work_left()
+        """Whether any run may still have games that this worker can play."""
+        return any(self._obstacle(*left) is None for left in self._store.work_left())
+
+    def _obstacle(self, run: str, requires: tuple[str, ...]) -> str | None:
+        """Why this worker gets no batch of such an iteration; None if it may get one."""
+        info = self._info
+        if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
+            return f"--run or --not leaves out the run {run}"
+        if missing := lacking(requires, info.provides):
+            has = ", ".join(info.provides)
+            return f"the run {run} requires {', '.join(missing)}, and this worker has only {has}"
+        return None
+
+    def _warn_of_obstacles(self) -> None:
+        """Warn if there are runs and this worker can play none of them; once for each reason."""
+        found = [self._obstacle(*left) for left in self._store.work_left()]
+        reason = "; ".join(text for text in found if text is not None)
+        if None in found:
+            reason = ""
+        if reason and reason != self._obstacles:
+            log.warning("there is nothing that this worker may play: %s", printable(reason, 1000))
+        self._obstacles = reason
 
     def _ask(self) -> Claim | None:
         try:
@@ -231,7 +267,8 @@ class DatabaseClient:
         if report.result is not None:
             self._report(claim, report.result)
         elif report.failure is not None:
-            self._store.fail(claim, report.failure, report.void_games, report.sha256)
+            blame = (report.void_games, report.sha256, report.kept_voids)
+            self._store.fail(claim, report.failure, *blame)
         else:
             self._store.release(claim)
 

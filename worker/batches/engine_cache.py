@@ -4,17 +4,17 @@ With a trusted key, the worker also checks the signature of every claim before i
 anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.builds.artifacts import Copy, fetch
+from spsa.builds.artifacts import Copy, fetch, shared_file
 from spsa.core.game_settings import SideFile
 from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
+from spsa.security.files import cache_folder
 from spsa.security.keys import TrustKey
-from worker.machine import cache_folder
 
 _KEPT = 128
 """Engines that stay in the cache, the latest ones; every iteration brings two."""
@@ -32,7 +32,8 @@ class EngineCache:
     """Finds the engines of a claim and keeps verified copies in `folder`.
 
     It tries the path of the row first, and the database (`stored`) when that path has no usable
-    file.
+    file. Of binaries for several levels it takes the first one that a machine with the words
+    `provides` runs. Books and side files of a run are found in the same way.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class EngineCache:
         folder: Path,
         stored: Callable[[str], bytes | None],
         trust_key: TrustKey | None = None,
+        provides: Collection[str] = (),
     ) -> None:
         self._folder = folder
         self._stored = stored
         self._trust_key = trust_key
+        self._provides = provides
         self._copies: dict[str, Copy] = {}
 
     def binaries(self, claim: Claim) -> Binaries:
@@ -55,10 +58,19 @@ class EngineCache:
         """
         if self._trust_key is not None:
             self._trust_key.check(order_of(claim), claim.signature)
-        return Binaries(plus=self.path(claim.plus), minus=self.path(claim.minus))
+        suited = (sides for level, sides in claim.variants.items() if level in self._provides)
+        plus, minus = next(suited, (claim.plus, claim.minus))
+        return Binaries(plus=self.path(plus), minus=self.path(minus))
 
-    def path(self, engine: Engine | SideFile) -> Path:
-        """A verified copy of a binary or a side file.
+    def file(self, file: SideFile, claim: Claim) -> Path:
+        """A verified copy of the book or of a side file of a claim; raises as `binaries`.
+
+        It may be at its own path, beside the binaries, or in the database.
+        """
+        return self.path(file, shared_file(Path(claim.plus.path), file.sha256))
+
+    def path(self, engine: Engine | SideFile, *others: Path) -> Path:
+        """A verified copy of a file, which may be at its own path, at another, or in the database.
 
         ArtifactMismatch when this machine finds no file with that hash.
 
@@ -66,22 +78,25 @@ class EngineCache:
         """
         copy = self._copies.get(engine.sha256)
         if copy is None or not copy.untouched:
-            copy = self._copies[engine.sha256] = self._fetched(engine)
+            copy = self._fetched(engine.sha256, (Path(engine.path), *others))
+            self._copies[engine.sha256] = copy
             self._remove_oldest()
         return copy.path
 
-    def _fetched(self, engine: Engine | SideFile) -> Copy:
-        try:
-            return fetch(Path(engine.path), engine.sha256, self._folder)
-        except TuningError as error:
-            fault = str(error)
-        data = self._stored(engine.sha256)
+    def _fetched(self, sha256: str, places: Sequence[Path]) -> Copy:
+        faults = []
+        for place in places:
+            try:
+                return fetch(place, sha256, self._folder)
+            except TuningError as error:
+                faults.append(str(error))
+        data = self._stored(sha256)
         if data is None:
-            raise ArtifactMismatch(f"{fault}; the database does not hold {engine.sha256} either")
+            raise ArtifactMismatch(f"{faults[0]}; the database does not hold {sha256} either")
         try:
-            return fetch(data, engine.sha256, self._folder)
+            return fetch(data, sha256, self._folder)
         except TuningError as error:
-            raise ArtifactMismatch(f"{error} ({fault})") from error
+            raise ArtifactMismatch(f"{error} ({faults[0]})") from error
 
     def _remove_oldest(self) -> None:
         # Another worker that runs one of these keeps the file open until its engine ends.

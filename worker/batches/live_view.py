@@ -1,7 +1,6 @@
 """The live view of a worker: its slots and what each of them plays, games an hour, faults."""
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
@@ -11,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spsa.live_display import LiveDisplay
+from spsa.live_display import LiveDisplay, Rate
 from spsa.text import LINE_LENGTH, printable
 from worker.batches.active_batch import ActiveBatch, Activity
 
@@ -31,8 +30,8 @@ class LiveView:
             console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         )
         self._began = self.due_at = time.monotonic()
-        self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
-        self._last: Activity | None = None
+        self._games = Rate(RATE_SECONDS)
+        self._games.saw(self._began, 0)
 
     def __enter__(self) -> Self:
         self._display.__enter__()
@@ -45,19 +44,14 @@ class LiveView:
         where: TracebackType | None,
     ) -> None:
         self._display.__exit__(kind, error, where)
-        if self._display.is_live and self._last is not None:
-            self._display.say(str(self._headline("played", self._last)))
-            self._display.say(str(_faults(self._last)))
 
     def show(self, activity: Activity) -> None:
         """Show this until the next time."""
         now = time.monotonic()
         self.due_at = now + SECONDS
-        self._last = activity
-        self._seen.append((now, activity.played.tally.games))
-        while now - self._seen[0][0] > RATE_SECONDS:
-            self._seen.popleft()
-        self._display.show(Group(*self._lines(activity)))
+        self._games.saw(now, activity.played.tally.games)
+        left = [str(self._headline("played", activity)), str(_faults(activity))]
+        self._display.show(Group(*self._lines(activity)), left)
 
     def _lines(self, activity: Activity) -> Iterator[RenderableType]:
         yield self._headline(activity.state, activity)
@@ -75,10 +69,8 @@ class LiveView:
         return _line(f"{self._name}: {state}, {games} in {time_}{self._speed()}")
 
     def _speed(self) -> str:
-        (first, fewer), (last, more) = self._seen[0], self._seen[-1]
-        if more == fewer:
-            return ""
-        return f", {3600 * (more - fewer) / (last - first):,.0f} games an hour"
+        rate = self._games.per_second
+        return f", {3600 * rate:,.0f} games an hour" if rate else ""
 
 
 def _faults(activity: Activity) -> Text:

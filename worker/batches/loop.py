@@ -6,6 +6,7 @@ It runs in the main thread, the only one that talks to the database. The slots p
 import logging
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from spsa.db.store import Claim
@@ -27,6 +28,7 @@ from worker.batches.database_client import (
     PendingReport,
 )
 from worker.batches.engine_cache import EngineCache
+from worker.batches.scaling import MeasuredSpeeds, WaitingJobs
 from worker.runner.count import Count
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
@@ -41,13 +43,15 @@ class WorkerOptions:
     """When a worker leaves, and how long it waits. Times in seconds; None is no limit.
 
     `drain` is how long active batches may go on after the first interrupt. With `once` the worker
-    leaves when no run has work left; with `idle_timeout` when it had none for that long.
+    leaves when no run has work left; with `idle_timeout` when it had none for that long. `syzygy`
+    are the folders of this machine's tables.
     """
 
     drain: float = 60.0
     once: bool = False
     idle_timeout: float | None = None
     max_batches: int | None = None
+    syzygy: tuple[Path, ...] = ()
     poll: BackoffTimes = POLL
     after_failure: BackoffTimes = FAILURE
 
@@ -66,16 +70,18 @@ class Worker:
     ) -> None:
         self._client = client
         self._pool = pool
-        self._jobs = JobMaker(engines, pool.timeouts)
+        self._jobs = JobMaker(engines, pool.timeouts, options.syzygy)
         self._options = options
         self._interrupts = interrupts
         self._view = view
         self._played = Count()
         self._done = self._failed = 0
         self._active: dict[str, ActiveBatch] = {}
+        self._waiting = WaitingJobs(pool, MeasuredSpeeds(pool, lambda: interrupts.count > 1))
         self._claimed = 0
         self._last_failure: TuningError | None = None
         self._nps: float | None = None
+        self._scale: float | None = None
         self._polls = Backoff(options.poll, Random())
         self._failures = Backoff(options.after_failure, Random())
         self._is_idle = False
@@ -88,6 +94,7 @@ class Worker:
         self._interrupts.on_each(self._pool.wake)
         while True:
             self._handle_interrupts()
+            self._submit_waiting()
             self._contact_database()
             if self._view is not None and time.monotonic() >= self._view.due_at:
                 self._view.show(self._activity())
@@ -98,6 +105,7 @@ class Worker:
     def _handle_interrupts(self) -> None:
         if self._interrupts.count and self._drain_ends_at is None:
             self._drain_ends_at = time.monotonic() + self._options.drain
+            self._waiting.recall()
             self._pool.recall()
             log.info("interrupted: no more claims; interrupt again to stop at once")
         if self._is_aborting:
@@ -109,7 +117,7 @@ class Worker:
         if self._client.backing_off and not self._is_aborting:
             return
         with self._client.retrying():
-            for key in self._client.renew(self._active, self._nps):
+            for key in self._client.renew(self._active, self._nps, self._scale):
                 log.warning("%s: its lease is lost, its games are dropped", self._active[key])
                 self._pool.stop(key)
             self._client.deliver()
@@ -192,18 +200,8 @@ class Worker:
 
     @property
     def _wanted(self) -> int:
-        """One batch a slot, and a few more while slots play the last pairs of theirs.
-
-        So no slot waits for the database, and no claimed batch waits long for a slot.
-        """
-        if self._is_leaving:
-            return 0
-        slots = len(self._pool)
-        ending = sum(batch.on_last_pair for batch in self._active.values())
-        wanted = slots + min(ending, 1 + slots // 4) - len(self._active)
-        if self._options.max_batches is not None:
-            wanted = min(wanted, self._options.max_batches - self._claimed)
-        return max(0, wanted)
+        """How many batches to claim now."""
+        return 0 if self._is_leaving else self._waiting.wanted(self._active)
 
     def _wait_for_work(self) -> None:
         if not (self._is_idle or self._active):
@@ -217,19 +215,27 @@ class Worker:
     def _start(self, claim: Claim) -> None:
         batch = ActiveBatch(claim, time.monotonic())
         try:
-            job = self._jobs.job(claim)
+            self._waiting.add(batch, self._jobs.job(claim))
         except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
             self._client.enqueue(PendingReport(claim=claim))
             raise
         except TuningError as error:
-            # This costs one batch, which other machines may play. This worker plays what it can.
-            log.error("%s: this machine cannot play it: %s", batch, error)
-            failure = printable(str(error), FAILURE_LENGTH)
-            self._fail(PendingReport(claim=claim, failure=failure), error)
+            self._cannot_play(batch, error)
             return
         self._active[claim.claim_id] = batch
-        self._pool.submit(job)
         log.info("%s: claimed, %d pairs", batch, claim.pairs)
+        self._submit_waiting()
+
+    def _submit_waiting(self) -> None:
+        for batch, error in self._waiting.submit(self._active):
+            del self._active[batch.claim.claim_id]
+            self._cannot_play(batch, error)
+
+    def _cannot_play(self, batch: ActiveBatch, error: TuningError) -> None:
+        """This costs one batch, which other machines may play. This worker plays what it can."""
+        log.error("%s: this machine cannot play it: %s", batch, error)
+        failure = printable(str(error), FAILURE_LENGTH)
+        self._fail(PendingReport(claim=batch.claim, failure=failure), error)
 
     def _fail(self, report: PendingReport, error: TuningError) -> None:
         """Wait longer after each failure, so that a machine that plays nothing does little harm."""
@@ -244,9 +250,8 @@ class Worker:
                 batch.count.add(pair)
                 self._played.add(pair)
                 batch.slot = slot
-            case PairVoid(detail=detail, culprit=culprit):
-                batch.culprit = culprit
-                batch.count.add_void(event.reason)
+            case PairVoid(detail=detail):
+                batch.add_void(event)
                 self._played.add_void(event.reason)
                 log.warning("%s pair %d void: %s", batch, event.pairing.number, detail)
             case _:
@@ -265,7 +270,9 @@ class Worker:
         if isinstance(event, JobDone):
             self._done += 1
             self._failures.reset()
+            self._waiting.ended(batch)
             self._nps = batch.count.nps()
+            self._scale = batch.scale if batch.claim.terms.scale else self._scale
             log.info("%s: %s", batch, batch.count)
             if self._nps is not None:
                 log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)

@@ -14,16 +14,17 @@ from socket import gethostname
 from uuid import uuid4
 
 from spsa import __version__
+from spsa.builds.requirements import provided
 from spsa.db.store import Store, WorkerInfo, open_store
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
-from spsa.security.files import private_folder
+from spsa.security.files import cache_folder, private_folder
 from spsa.security.keys import TrustKey
 from spsa.text import NAME_LENGTH, printable
 from worker.batches.active_batch import View
 from worker.batches.database_client import RECONNECT, Backoff, DatabaseClient
 from worker.batches.engine_cache import EngineCache, default_folder
 from worker.batches.loop import Worker, WorkerOptions
-from worker.machine import cache_folder, usable_cores
+from worker.machine import usable_cores
 from worker.runner.interrupts import Interrupts, interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.uci.engine import UciTimeouts
@@ -72,6 +73,9 @@ class Service:
     database_url: str
     concurrency: int
     name: str | None = None
+    only_runs: tuple[str, ...] = ()
+    not_runs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     lease: float = 60.0
     engines_cache: Path | None = None
     trust_key: TrustKey | None = None
@@ -92,7 +96,7 @@ def serve(service: Service) -> int:
         with store, Pool(service.concurrency, service.timeouts, service.limits) as pool:
             info = _info(service)
             client = DatabaseClient(store, info, service.lease, RECONNECT)
-            engines = EngineCache(engine_folder(service), store.engine_bytes, service.trust_key)
+            engines = engine_cache(service, store)
             with _view(service, info.name) as view:
                 return Worker(client, pool, engines, service.options, received, view).run()
 
@@ -125,6 +129,12 @@ def _opened_store(service: Service, received: Interrupts) -> Store | None:
     return None
 
 
+def engine_cache(service: Service, store: Store) -> EngineCache:
+    """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
+    folder = engine_folder(service)
+    return EngineCache(folder, store.engine_bytes, service.trust_key, provided())
+
+
 def engine_folder(service: Service) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = service.engines_cache or default_folder()
@@ -147,5 +157,8 @@ def _info(service: Service) -> WorkerInfo:
         concurrency=service.concurrency,
         version=__version__,
         confinement=str(service.limits),
+        provides=(*provided(), *service.labels),
+        only_runs=service.only_runs,
+        not_runs=service.not_runs,
         secret=machine_secret(cache_folder()),
     )

@@ -10,6 +10,9 @@ from typing import Any, Self, TextIO
 import click
 
 from spsa.core.game_settings import Book, TimeControl
+from spsa.core.game_settings.options import CHESS960
+from spsa.openings import builtin_book
+from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.text import printable
 from worker.logs import set_up
@@ -23,11 +26,11 @@ from worker.options import (
     sprt_bounds,
     time_control,
 )
+from worker.runner.adjudication import open_tables
 from worker.runner.count import Count
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.openings import BookOrder, load
-from worker.runner.pool import PairVoid, Pool, tune_interpreter
+from worker.runner.pool import PairVoid, Pool, objection_to, tune_interpreter
 from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.spawning import EngineLimits
 
@@ -43,14 +46,22 @@ class MatchCommand:
     as_json: bool
     progress: int
 
+    @property
+    def games_at_once(self) -> int:
+        """As many as have room: a game takes a slot for each thread of an engine."""
+        return max(1, min(self.concurrency // self.match.job(0).slots, self.match.pairs))
+
     @classmethod
     def of(cls, first: Path, second: Path, given: Mapping[str, Any]) -> Self:
         """From the values of the command line, by their options' names."""
         set_up(given["log_format"], verbose=given["verbose"])
+        match, limits = _match(first, second, given), engine_limits(given)
+        if (objection := objection_to(match.job(0), given["concurrency"], limits)) is not None:
+            raise click.UsageError(objection)
         return cls(
-            match=_match(first, second, given),
+            match=match,
             concurrency=given["concurrency"],
-            limits=engine_limits(given),
+            limits=limits,
             pgn=given["pgn"],
             as_json=given["as_json"],
             progress=given["progress"],
@@ -66,7 +77,7 @@ def run_match(command: MatchCommand) -> int:
         pgn_writer(
             command.pgn, match.first.name, match.second.name, match.conditions.time_control
         ) as write,
-        Pool(min(command.concurrency, match.pairs), timeouts, command.limits) as pool,
+        Pool(command.games_at_once, timeouts, command.limits) as pool,
     ):
         tune_interpreter()
         on_pair = _on_pair(command, write)
@@ -81,18 +92,26 @@ def run_match(command: MatchCommand) -> int:
 
 
 def _match(first: Path, second: Path, given: Mapping[str, Any]) -> Match:
-    names = engine_names(first, second)
+    names, common = engine_names(first, second), {CHESS960: "true"} if given["chess960"] else {}
     return Match(
-        first=_spec(names[0], first, settings(given["option"], given["option1"])),
-        second=_spec(names[1], second, settings(given["option"], given["option2"])),
+        first=_spec(names[0], first, common | settings(given["option"], given["option1"])),
+        second=_spec(names[1], second, common | settings(given["option"], given["option2"])),
         pairs=_pairs(given["games"]),
         seed=given["seed"],
-        book=load(Book(name=given["book"], plies=given["plies"])),
+        book=load(_book(given)),
         order=BookOrder(given["order"]),
         start=given["start"] - 1,
         bounds=sprt_bounds(given["sprt"]),
         conditions=_conditions(given),
     )
+
+
+def _book(given: Mapping[str, Any]) -> Book:
+    if given["chess960"] and builtin_book(given["book"]) is not None:
+        raise click.UsageError(
+            "--chess960 needs a --book of its positions; the built-in ones have none"
+        )
+    return Book(name=given["book"], plies=given["plies"], chess960=given["chess960"])
 
 
 def _pairs(games: int | None) -> int:
@@ -107,11 +126,13 @@ def _pairs(games: int | None) -> int:
 
 def _conditions(given: Mapping[str, Any]) -> Conditions:
     limits = {name: given[name] for name in ("movetime", "tc", "nodes", "depth", "margin")}
-    rules = {name: given[name] for name in ("draw", "resign", "max_moves")}
+    named = {name: given[name] for name in ("draw", "resign", "max_moves", "tb_pieces")}
+    rules = adjudication(none=given["no_adjudication"], **named)
     return Conditions(
         time_control=time_control(**limits),
-        adjudication=adjudication(none=given["no_adjudication"], **rules),
+        adjudication=rules,
         timeouts=UciTimeouts(),
+        tables=None if rules.syzygy is None else open_tables(rules.syzygy, given["syzygy"]),
     )
 
 

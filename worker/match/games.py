@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spsa.core.scoring import Model, Sprt, Tally, sprt
+from spsa.openings.book import BookOrder, OpeningBook
+from spsa.openings.positions import Opening, drawn_time
 from worker.runner.count import Count, Speeds
 from worker.runner.game import Conditions, Pair, Pairing
 from worker.runner.interrupts import Interrupts
-from worker.runner.openings import BookOrder, Opening, OpeningBook, drawn_time
 from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
 from worker.uci.engine import EngineSpec
 

@@ -19,6 +19,7 @@ _KINDS = {
     Termination.TIME: "time forfeit",
     Termination.DRAW: "adjudication",
     Termination.RESIGN: "adjudication",
+    Termination.TABLES: "adjudication",
     Termination.MAX_MOVES: "adjudication",
 }
 
@@ -42,7 +43,7 @@ class PgnFormat:
         for name, value in self._headers(pairing, game, number).items():
             writer.visit_header(name, _quoted(value))
         writer.end_headers()
-        board = chess.Board(pairing.opening.fen)
+        board = pairing.opening.start_board()
         for move, comment in self._moves(pairing, game):
             place = f"{board.fullmove_number}{'.' if board.turn else '...'}"
             san = board.san_and_push(chess.Move.from_uci(move))
@@ -66,6 +67,8 @@ class PgnFormat:
             "Termination": _KINDS.get(game.ending.termination, "normal"),
             "PlyCount": str(len(pairing.opening.moves) + len(game.moves)),
         }
+        if pairing.opening.chess960:
+            headers["Variant"] = "Chess960"
         if pairing.opening.fen != chess.STARTING_FEN:
             headers |= {"FEN": pairing.opening.fen, "SetUp": "1"}
         return headers

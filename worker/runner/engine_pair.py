@@ -60,6 +60,11 @@ class EnginePair:
             self._start("plus", plus)
             self._start("minus", minus)
 
+    def last_lines(self, name: str) -> str:
+        """What the engine of this name has written last; empty if it did not start."""
+        running = (*self._playing.values(), *self._starting.values())
+        return next((engine.last_lines for engine in running if engine.name == name), "")
+
     def close(self, *, at_once: bool = False) -> None:
         """End all engines; those that play are killed `at_once`, or asked to quit first."""
         _close(self._starting, at_once=True)

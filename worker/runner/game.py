@@ -13,13 +13,15 @@ from chess import BLACK, WHITE, Color
 from spsa.core.game_settings import Adjudication, TimeControl
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault
+from spsa.openings.positions import Opening
 from spsa.text import FAILURE_LENGTH, printable
-from worker.runner.adjudication import Adjudicator
+from worker.runner.adjudication import Adjudicator, Tables
 from worker.runner.clock import GameClock, game_clock
-from worker.runner.openings import Opening
 from worker.runner.position import Ending, Position, Termination, won_by
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
+
+_MOST_COMMAND = 5_000  # characters; some 500 moves
 
 
 class Player(Protocol):
@@ -38,21 +40,30 @@ class Player(Protocol):
 
 
 class VoidGame(EngineFault):
-    """A game that does not count, because of a fault of the engine `culprit`."""
+    """A game that does not count, because of a fault of the engine `culprit`.
 
-    def __init__(self, culprit: str, fault: EngineFault) -> None:
+    `position` is the UCI command for the game so far, and `white` had White; both are empty if the
+    game had not begun.
+    """
+
+    def __init__(
+        self, culprit: str, fault: EngineFault, position: str = "", white: str = ""
+    ) -> None:
         super().__init__(fault.reason, "")
         self.culprit = culprit
+        self.position = position
+        self.white = white
         self.args = (printable(f"{culprit}: {fault}", FAILURE_LENGTH),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The settings of all games of a job."""
+    """The settings of all games of a job, and the tables that its adjudication asks."""
 
     time_control: TimeControl
     adjudication: Adjudication
     timeouts: UciTimeouts
+    tables: Tables | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +155,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
     clock = game_clock(conditions.time_control, pairing.time, conditions.timeouts)
-    adjudicator = Adjudicator(conditions.adjudication)
+    adjudicator = Adjudicator(conditions.adjudication, conditions.tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
     _ask_both(players, lambda player: player.prepare())
     try:
@@ -152,8 +163,15 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
             reply, ending = _move(players[position.turn], position, clock, adjudicator)
             moves.append(reply)
     except EngineFault as fault:
-        raise VoidGame(players[position.turn].name, fault) from None
+        culprit = players[position.turn].name
+        raise VoidGame(culprit, fault, _reached(position), white.name) from None
     return Game(ending, tuple(moves), first)
+
+
+def _reached(position: Position) -> str:
+    """The command for the game so far; of a very long game, for its last position."""
+    command = position.command.decode()
+    return command if len(command) <= _MOST_COMMAND else f"position fen {position.board.fen()}"
 
 
 def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:

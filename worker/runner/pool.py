@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
+from worker.machine import room_objection
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Conditions, Pair, Pairing, VoidGame, play_pair
 from worker.uci.engine import EngineSpec, UciTimeouts
@@ -55,6 +56,24 @@ class Job:
     conditions: Conditions
     max_void: int = 3
 
+    @property
+    def slots(self) -> int:
+        """How many slots it takes: one for each thread of an engine, as one engine thinks."""
+        return max(self.plus.threads, self.minus.threads)
+
+    @property
+    def hash_mebibytes(self) -> int:
+        """Of both engines."""
+        return self.plus.hash_mebibytes + self.minus.hash_mebibytes
+
+
+def objection_to(job: Job, slots: int, limits: EngineLimits) -> str | None:
+    """Why this machine has no room for such jobs in its `slots`; None if it has."""
+    if limits.cores and job.slots > 1:
+        return f"Threads = {job.slots} does not go with --pin, which gives an engine one core"
+    memory = limits.of_threads(job.slots).memory
+    return room_objection(job.slots, slots, job.hash_mebibytes, memory)
+
 
 @dataclass(frozen=True, slots=True)
 class PairPlayed:
@@ -67,13 +86,19 @@ class PairPlayed:
 
 @dataclass(frozen=True, slots=True)
 class PairVoid:
-    """A pair that does not count; `detail` names the engine and its fault."""
+    """A pair that does not count; `detail` names the engine and its fault.
+
+    `output` is what this engine has written last; `position` and `white` are those of VoidGame.
+    """
 
     key: str
     pairing: Pairing
     culprit: str
     reason: str
     detail: str
+    position: str = ""
+    white: str = ""
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +191,9 @@ class Slot:
                 self._pool.events.put(PairPlayed(job.key, pair, self._number))
                 return None
             except VoidGame as error:
-                void = error
+                void, output = error, engines.last_lines(error.culprit)
                 engines.close(at_once=True)
-                self._pool.events.put(
-                    PairVoid(job.key, pairing, error.culprit, error.reason, str(error))
-                )
+                self._pool.events.put(_void(job.key, pairing, error, output))
                 if error.reason in PERMANENT:
                     return f"pair {pairing.number} is void and would be void again: {void}"
         return f"pair {pairing.number} was void {job.max_void + 1} times, the last time: {void}"
@@ -182,6 +205,11 @@ class Slot:
 
         plus, minus = engines.engines(job.plus, job.minus)
         return play_pair(plus, minus, pairing, job.conditions, start_next)
+
+
+def _void(key: str, pairing: Pairing, error: VoidGame, output: str) -> PairVoid:
+    what = (error.culprit, error.reason, str(error), error.position, error.white)
+    return PairVoid(key, pairing, *what, output)
 
 
 class Pool:

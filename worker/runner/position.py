@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import chess
 
-from worker.runner.openings import Opening
+from spsa.openings.positions import Opening
 
 _QUEEN_LINES = tuple(
     chess.BB_RANK_ATTACKS[square][0]
@@ -33,6 +33,7 @@ class Termination(StrEnum):
     MATERIAL = "insufficient material"
     DRAW = "draw adjudication"
     RESIGN = "resign adjudication"
+    TABLES = "tablebase adjudication"
     MAX_MOVES = "maximum number of moves"
     TIME = "time forfeit"
 
@@ -57,7 +58,7 @@ class Position:
 
     def __init__(self, opening: Opening) -> None:
         """ValueError when a move of the opening is illegal."""
-        self.board = chess.Board(opening.fen)
+        self.board = opening.start_board()
         start = "startpos" if opening.fen == chess.STARTING_FEN else f"fen {opening.fen}"
         self.command = f"position {start}".encode()
         self._before_move = b" moves "
@@ -102,9 +103,10 @@ class Position:
         return None
 
     def _is_legal(self, move: chess.Move) -> bool:
-        # python-chess also reads a king's move to its own rook as castling, UCI does not.
+        # python-chess always reads a king's move to its own rook as castling, UCI in Chess960 only.
         own = self.board.occupied_co[self.board.turn]
-        return not own & chess.BB_SQUARES[move.to_square] and self.board.is_legal(move)
+        takes_own = bool(own & chess.BB_SQUARES[move.to_square])
+        return (self.board.chess960 or not takes_own) and self.board.is_legal(move)
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spsa.core.game_settings import Declarations
+from spsa.core.game_settings.options import whole_option
 from spsa.errors import EngineFault
+from spsa.text import printable
 from worker.uci.process import EngineProcess, Overdue, StopSignal
 from worker.uci.search_reply import SearchReply, last_info
 from worker.uci.spawning import EngineLimits
@@ -21,6 +23,7 @@ UNREAD_CAP = 16_384
 """Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
 
 _BESTMOVE = b"\nbestmove"
+_LAST_LINES, _MOST_LINE = 12, 160  # lines, and characters of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,16 @@ class EngineSpec:
     options: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 
+    @property
+    def threads(self) -> int:
+        """How many cores it uses: its option `Threads`, 1 where that is not set."""
+        return max(1, whole_option(self.options, "Threads"))
+
+    @property
+    def hash_mebibytes(self) -> int:
+        """Its option `Hash`, 0 where that is not set."""
+        return whole_option(self.options, "Hash")
+
 
 class Limit(NamedTuple):
     """The limit of one move: the `go` line, seconds to wait, then seconds to obey `stop`."""
@@ -72,6 +85,7 @@ class UciEngine:
         self._timeouts = timeouts
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self._declared = Declarations()
+        limits = limits.of_threads(spec.threads)
         self._process = EngineProcess(spec.path, stop_signal, limits, spec.arguments)
         try:
             self._process.write(b"uci\n")
@@ -82,6 +96,13 @@ class UciEngine:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def last_lines(self) -> str:
+        """The last lines that it has written, each on one line and of a limited length."""
+        text = self._process.last_output.decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        return "\n".join(printable(line, _MOST_LINE) for line in lines)
 
     def introduce(self, spec: EngineSpec) -> None:
         """Wait for `uciok`, then send the options of `spec`."""

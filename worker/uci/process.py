@@ -86,6 +86,7 @@ class EngineProcess:
         self._poll = _poll(self._out, self._stop_signal, self._end)
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
+        self._last: tuple[bytes, bytes] = (b"", b"")
 
     def _started(
         self, path: str, limits: EngineLimits, arguments: Sequence[str]
@@ -123,6 +124,7 @@ class EngineProcess:
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
+        self._last = self._last[1], chunk
         output += chunk
 
     def _check_ready(self, ready: set[int]) -> None:
@@ -134,6 +136,11 @@ class EngineProcess:
         # A child of the engine may keep the output open after the engine has ended.
         if self._out not in ready:
             raise self._ended()
+
+    @property
+    def last_output(self) -> bytes:
+        """The end of what it has written, one or two chunks."""
+        return b"".join(self._last)
 
     def unread(self) -> bytes:
         """What the engine has already written, without a wait; at most one chunk."""

@@ -35,9 +35,10 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 class EngineLimits:
     """The limits of one engine: bytes of memory and of each file it writes, and logical cores.
 
-    Without `memory` it is not limited, and without `cores` it may use all of them. Without
-    `isolation` it has the worker's network, and without `folders` the worker's working folder.
-    Without `orphan_reaper` processes that left its process group live on.
+    The memory is that of an engine with one thread; one with more threads takes more slots and gets
+    their shares. Without `memory` it is not limited, and without `cores` it may use all of them.
+    Without `isolation` it has the worker's network, and without `folders` the worker's working
+    folder. Without `orphan_reaper` processes that left its process group live on.
     Memory is what a process can write to (RLIMIT_DATA), so mapped files such as tablebases do not
     count.
     """
@@ -57,6 +58,10 @@ class EngineLimits:
         """The limits of slot `number`, which gets one core, shared with others if there are few."""
         cores = self.cores
         return replace(self, cores=(cores[number % len(cores)],)) if cores else self
+
+    def of_threads(self, threads: int) -> Self:
+        """The limits of an engine that takes as many slots as it has threads."""
+        return self if self.memory is None else replace(self, memory=self.memory * threads)
 
     def rlimits(self) -> list[tuple[int, int]]:
         """Resources and their limits for setrlimit; core files are off."""

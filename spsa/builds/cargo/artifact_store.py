@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spsa.builds import artifacts
+from spsa.builds.requirements import required
 from spsa.errors import TuningError
 
 _MANIFEST = "manifest.json"
@@ -26,7 +27,10 @@ _STALE_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class BuiltEngine:
-    """A published binary: `size` in bytes, `target` a triple, `bench` a node count or None."""
+    """A published binary: `size` in bytes, `target` a triple, `bench` a node count or None.
+
+    A machine runs it if it provides the words that it `requires`.
+    """
 
     build_key: str
     sha256: str
@@ -34,6 +38,7 @@ class BuiltEngine:
     path: Path
     target: str
     bench: int | None
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +58,25 @@ class ArtifactStore:
         return engine if engine.build_key == key else None
 
     def put(
-        self, key: str, binary: Path, target: str, examine: Callable[[Path], int | None]
+        self,
+        key: str,
+        binary: Path,
+        target: str,
+        examine: Callable[[Path], int | None],
+        level: str | None = None,
     ) -> BuiltEngine:
         """Publish `binary` under `key` after `examine` has tested the copy and returned its bench.
 
-        If another process publishes the key first, its engine is returned.
+        `level` is the level of x86-64 that it was built for, where that is known. If another
+        process publishes the key first, its engine is returned.
         """
         with self._staging() as draft:
             artifact = artifacts.publish(binary, draft, file_name(binary))
             bench = examine(artifact.path)
             place = self.directory / key
             path = place / artifact.path.name
-            engine = BuiltEngine(key, artifact.sha256, artifact.size, path, target, bench)
+            requires = required(artifact.path, level)
+            engine = BuiltEngine(key, artifact.sha256, artifact.size, path, target, bench, requires)
             _write(draft, engine)
             return self._rename(draft, engine)
 
@@ -128,4 +140,5 @@ def _read(place: Path) -> BuiltEngine:
     if place.is_symlink():
         raise ValueError(f"{place} is a symbolic link")
     fields = json.loads((place / _MANIFEST).read_text(encoding="utf-8"))
-    return BuiltEngine(**(fields | {"path": place / Path(fields["path"]).name}))
+    path, requires = place / Path(fields["path"]).name, tuple(fields["requires"])
+    return BuiltEngine(**(fields | {"path": path, "requires": requires}))

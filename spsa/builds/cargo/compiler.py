@@ -17,10 +17,11 @@ _LOOK_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A binary that was built, and the triple of the machines that can run it."""
+    """A binary, the triple it was built for, and its level of x86-64 where that is known."""
 
     executable: Path
     target: str
+    level: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,8 @@ class CargoRecipe:
             self._dependencies.for_build(work_copy, target, rewritten, self.commands) as watch,
         ):
             executable, triple = compiler.build(binary, crate, target, logs, watch)
-        return Compiled(executable, triple or self._environment.toolchain().host)
+        environment = self._environment
+        return Compiled(executable, triple or environment.toolchain().host, environment.level())
 
     @property
     def _compiler(self) -> Compiler:

@@ -11,10 +11,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
@@ -170,16 +171,21 @@ def examine(
     timeouts: SmokeTimeouts,
     arguments: Sequence[str] = (),
     first_search: FirstSearch | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
-    It also has to obey the limit of `first_search`.
+    It also has to declare `options` with these values, and to obey the limit of `first_search`.
 
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
     command = [str(binary), *arguments]
-    _shake_hands(command, timeouts.handshake, first_search=first_search)
+    declarations = Declarations()
+    _shake_hands(command, timeouts.handshake, declarations.read_line, first_search)
+    for name, value in options.items():
+        if objection := declarations.objection(name, value):
+            raise SmokeTestFailed(f"it does not accept an option of [engine]: {objection}")
     if bench is False:
         return None
     nodes, words = _bench(command, timeouts.bench)

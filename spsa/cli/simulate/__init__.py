@@ -9,6 +9,10 @@ _COMMANDS = {
     "theory": ("spsa.cli.simulate.theory", "Van den Bergh's formulas against simulation."),
     "compare": ("spsa.cli.simulate.compare", "Rules against each other on a held-out suite."),
     "locked": ("spsa.cli.simulate.locked", "Finished rules on problems that none was chosen on."),
+    "retune": (
+        "spsa.cli.simulate.locked",
+        "What an earlier run saves after a change of the engine.",
+    ),
     "mine": ("spsa.cli.simulate.mine", "What the run of your own files will recover."),
 }
 

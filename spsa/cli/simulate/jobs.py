@@ -10,17 +10,10 @@ from multiprocessing import active_children
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from spsa.cli.common import Option
+from spsa.live_display import Bar, LiveDisplay
+from spsa.report.text import terminal
 
 _LINE_SECONDS = 20.0
 
@@ -55,12 +48,13 @@ class JobPool:
         self, jobs: Mapping[Key, "partial[Result]"], weight: Callable[[Key], float] = lambda _: 1.0
     ) -> Iterator[tuple[Key, Result]]:
         """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
-        with self._bar() as bar:
-            task = bar.add_task(self.label, total=sum(weight(key) for key in jobs))
-            lines = Lines(bar.console)
+        bar = Bar(self.label, sum(weight(key) for key in jobs))
+        with LiveDisplay(terminal(stderr=True), refreshes_per_second=4) as display:
+            lines = Lines(display)
+            display.show(bar)
             for key, result in self._computed(jobs):
-                bar.advance(task, weight(key))
-                lines.tell(bar.tasks[0])
+                bar.advance(weight(key))
+                lines.tell(bar)
                 yield key, result
 
     def _computed(self, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
@@ -70,32 +64,20 @@ class JobPool:
         with ProcessPoolExecutor(self.processes, initializer=_leave_interrupts) as pool:
             yield from _pooled(pool, jobs)
 
-    def _bar(self) -> Progress:
-        console = Console(stderr=True)
-        return Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,  # in a file it would be an empty line
-        )
-
 
 @dataclass(slots=True)
 class Lines:
     """What a log gets instead of a bar: a line now and then, and none of what is done at once."""
 
-    console: Console
+    display: LiveDisplay
     told: float = field(default_factory=time.monotonic)
 
-    def tell(self, task: Task) -> None:
+    def tell(self, bar: Bar) -> None:
         now = time.monotonic()
-        if self.console.is_terminal or task.finished or now - self.told < _LINE_SECONDS:
+        if self.display.is_live or now - self.told < _LINE_SECONDS:
             return
         self.told = now
-        self.console.print(f"{task.description}: {task.percentage:.0f} %", highlight=False)
+        self.display.say(str(bar))
 
 
 def _leave_interrupts() -> None:

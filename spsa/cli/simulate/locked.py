@@ -1,4 +1,4 @@
-"""`spsa-master simulate locked`."""
+"""`spsa-master simulate locked|retune`: finished rules, and priors, on fresh problems."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -8,8 +8,11 @@ from typing import Any
 import click
 import numpy as np
 
-from spsa.cli.simulate.jobs import JobPool, processes_option
+from spsa.algorithms import Vector
+from spsa.algorithms.carrying import DEFAULT_DOUBT
+from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, TrialResult, trial_result
+from spsa.lab.simulation.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
 from spsa.output import echo_json
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import terminal
@@ -109,4 +112,109 @@ def _json(trial: str, games: int, rule: str, one: TrialResult) -> dict[str, Any]
         "longest_move": float(one.move.max()),
         "covered": covered,
         "shown": one.shown,
+    }
+
+
+@click.command()
+@click.option(
+    "--doubt",
+    "doubts",
+    type=click.FloatRange(1.0, 1000.0),
+    multiple=True,
+    help=f"Repeatable; default: {DEFAULT_DOUBT:g}.",
+)
+@click.option(
+    "--earlier", type=click.IntRange(1000), default=30_000, show_default=True, help="Its games."
+)
+@click.option(
+    "--games",
+    "later",
+    type=click.IntRange(1000),
+    default=10_000,
+    show_default=True,
+    help="Of the run of the new version.",
+)
+@click.option(
+    "--pairs",
+    type=click.IntRange(1),
+    default=15,
+    show_default=True,
+    help="Game pairs in an iteration.",
+)
+@click.option("--runs", type=click.IntRange(2), default=200, show_default=True)
+@seed_option
+@processes_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def retune(doubts: tuple[float, ...], processes: int, as_json: bool, **given: int) -> None:
+    """What the prior of an earlier run saves after a change of the engine.
+
+    A run tunes random engines of 16 parameters with 20 Elo to gain. Then their best values drift,
+    or everything changes, and runs with and without the prior tune them again. Prints the Elo that
+    is left, and how many games a run saves until it is as strong as another after all its games.
+    """
+    asked = {
+        change: Retuning(change=change, doubts=doubts or (DEFAULT_DOUBT,), **given)
+        for change in CHANGES
+    }
+    jobs = {change: partial(one.lost) for change, one in asked.items()}
+    done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
+    found = {change: done[change] for change in CHANGES}
+    if as_json:
+        echo_json({change: _retuned_json(lost) for change, lost in found.items()})
+        return
+    for change, lost in found.items():
+        terminal().print(_retuned(change, lost), "", sep="\n")
+
+
+def _retuned(change: str, lost: Mapping[str, Vector]) -> FittedTable:
+    table = FittedTable(
+        f"changed: {change}; Elo below the best",
+        (
+            Column("start", is_number=False),
+            Column("1/10 of the games"),
+            Column("1/3"),
+            Column("2/3"),
+            Column("all"),
+            Column("+-"),
+            *(Column(f"saved against {other}") for other in (FIRST_VALUES, THETA)),
+            Column(f"all minus {THETA}"),
+            Column("+- "),
+        ),
+    )
+    for start, each in lost.items():
+        mean, last = each.mean(axis=1), each[-1]
+        more = last - lost[THETA][-1]
+        table.add(
+            start,
+            *(f"{mean[round(len(mean) * part) - 1]:.2f}" for part in (1 / 10, 1 / 3, 2 / 3, 1)),
+            f"{_error(last):.2f}",
+            *(_saved(start, other, lost) for other in (FIRST_VALUES, THETA)),
+            *(("", "") if start == THETA else (f"{more.mean():+.2f}", f"{_error(more):.2f}")),
+        )
+    return table
+
+
+def _saved(start: str, other: str, lost: Mapping[str, Vector]) -> str:
+    if start == other or other not in lost:
+        return ""
+    games = saving(lost[start], lost[other])
+    return "none" if games is None else f"{games:.0%}"
+
+
+def _error(of: Vector) -> float:
+    return float(of.std(ddof=1) / np.sqrt(len(of)))
+
+
+def _retuned_json(lost: Mapping[str, Vector]) -> dict[str, Any]:
+    return {
+        start: {
+            "elo_left": each.mean(axis=1).tolist(),
+            "elo_left_at_the_end": each[-1].tolist(),
+            "saved": {
+                other: saving(each, lost[other])
+                for other in (FIRST_VALUES, THETA)
+                if other in lost and other != start
+            },
+        }
+        for start, each in lost.items()
     }

@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spsa.cli.common import config_option, database_option, settings
-from spsa.cli.plan import Assumed, assumption_options, known
+from spsa.cli.common import (
+    Assumed,
+    assumption_options,
+    config_option,
+    database_option,
+    settings,
+)
+from spsa.cli.plan import known
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
 from spsa.lab.planning.precision import alternatives
+from spsa.live_display import working
 from spsa.master.start import checked_space
 from spsa.output import echo_json
 from spsa.report.plan import alternatives_json, alternatives_table
@@ -53,7 +60,8 @@ def mine(
     All alternatives tune the same engines, drawn with the Elo to gain, by the same seed.
     """
     files = settings(config, database_url)
-    asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
+    with working("finding what games and builds take"):
+        asked = known(files, checked_space(files), Assumed(**assumed), replicas=replicas, seed=seed)
     found = _recoveries(asked.inputs, processes)
     if plot is not None:
         save(_picture(found), plot)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -74,6 +74,17 @@ class TimeControl:
             return f"{self.kind}={drawn}"
         return f"{f'{self.moves}/' if self.moves else ''}{drawn}+{self.increment:g}"
 
+    def scaled(self, factor: float) -> "TimeControl":
+        """Its times multiplied by `factor`. The margin stays, and so do nodes and depth."""
+        if self.reproducible:
+            return self
+        return replace(
+            self,
+            low=factor * self.low,
+            high=factor * self.high,
+            increment=factor * self.increment,
+        )
+
     @property
     def reproducible(self) -> bool:
         """Whether equal binaries, seeds and openings give equal games on any machine."""
@@ -101,6 +112,19 @@ class ResignRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TablebaseRule:
+    """A game ends as Syzygy tables say, when a capture or a pawn move has left few enough pieces.
+
+    `pieces` counts the kings too. A win that takes too long under the fifty-move rule is a draw,
+    unless `fifty_moves` is False. `folder` is where machines find the tables that name no other.
+    """
+
+    pieces: int
+    fifty_moves: bool = True
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adjudication:
     """When a game ends before the rules of chess end it; None switches a rule off.
 
@@ -110,6 +134,21 @@ class Adjudication:
     draw: DrawRule | None = field(default_factory=DrawRule)
     resign: ResignRule | None = field(default_factory=ResignRule)
     max_moves: int | None = 200
+    syzygy: TablebaseRule | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Times are multiplied, so that every machine searches as many nodes as the target machine.
+
+    The factor, called the scale of a machine, is `target_nps` over the machine's own nodes a
+    second, those of one engine while all slots are busy. A machine whose scale is less than `least`
+    or more than `most` does not play.
+    """
+
+    target_nps: int
+    least: float = 0.25
+    most: float = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +156,13 @@ class Book:
     """The opening book: a name that every machine can resolve, and the hash of its content.
 
     `name` is "builtin" or a path; `sha256` is that of the file's bytes; `plies` limits PGN lines.
+    With `chess960`, its positions and the games from them are of Chess960.
     """
 
     name: str = "builtin"
     sha256: str = ""
     plies: int | None = None
+    chess960: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +187,13 @@ class GameSettings:
     engine_options: Mapping[str, str] = field(default_factory=dict)
     engine_arguments: tuple[str, ...] = ()
     engine_files: Mapping[str, SideFile] = field(default_factory=dict)
+    scale: Scale | None = None
+
+    @property
+    def common_options(self) -> dict[str, str]:
+        """What both engines are sent on the machine that has the files at these paths."""
+        files = {option: file.path for option, file in self.engine_files.items()}
+        return {**self.engine_options, **files}
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -158,6 +206,7 @@ class GameSettings:
             time_control = dict(data["time_control"])
             kind = TimeKind(time_control.pop("kind"))
             draw, resign = adjudication.pop("draw"), adjudication.pop("resign")
+            syzygy, scale = adjudication.pop("syzygy", None), data.get("scale")
             return cls(
                 time_control=built(TimeControl, time_control, kind=kind),
                 adjudication=built(
@@ -165,6 +214,7 @@ class GameSettings:
                     adjudication,
                     draw=None if draw is None else built(DrawRule, draw),
                     resign=None if resign is None else built(ResignRule, resign),
+                    syzygy=None if syzygy is None else built(TablebaseRule, syzygy),
                 ),
                 book=built(Book, data["book"]),
                 engine_options=dict(data["engine_options"]),
@@ -172,4 +222,5 @@ class GameSettings:
                 engine_files={
                     option: built(SideFile, file) for option, file in data["engine_files"].items()
                 },
+                scale=None if scale is None else built(Scale, scale),
             )

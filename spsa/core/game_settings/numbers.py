@@ -9,6 +9,15 @@ winning. Times and speeds of engines are never read; both are measured.
 MOST_NODES = 2**48
 """Of one move. At 10^9 nodes a second that takes 78 hours."""
 
+MOST_NPS = 10**12
+"""Nodes a second."""
+
+LEAST_SCALE, MOST_SCALE = 0.001, 1_000
+"""The least and the greatest factor of a machine's times."""
+
+LEAST_PIECES, MOST_PIECES = 3, 7
+"""Pieces of a Syzygy table."""
+
 MOST_NODES_OF_BATCH = 2**53 - 1
 """Of one side in a batch or match; larger sums stay at this value. Plus and minus together, and
 sums over a thousand such batches, fit a 64-bit column, and JSON readers represent the number

@@ -5,13 +5,16 @@ value that it does not accept is refused before the game.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from spsa.core.game_settings.numbers import MOST_OPTION, clamped
 from spsa.errors import EngineFault
 from spsa.text import printable
+
+CHESS960 = "UCI_Chess960"
+"""The option that makes an engine play Chess960, with castling written as king takes rook."""
 
 MOST_DECLARED = 2**24
 """Characters of all options that one engine may declare."""
@@ -20,6 +23,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 _SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}
 """What a check option is sent for; a tuned one is the number 0 or 1."""
 
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _BOUND = re.compile(r"-?[0-9]+")
 
 
@@ -80,7 +84,7 @@ class Declarations:
     def objection(self, name: str, value: str) -> str | None:
         """Why the engine does not accept `setoption` with this name and value; None if it does."""
         option = self.by_name.get(name.lower())
-        return f"it declares no option {name!r}" if option is None else option.objection(value)
+        return _undeclared(name) if option is None else option.objection(value)
 
     def command(self, name: str, value: str) -> bytes:
         """The `setoption` line; EngineFault("refused option") if the engine does not accept it."""
@@ -91,6 +95,17 @@ class Declarations:
             return f"setoption name {option.name}\n".encode()
         sent = _SWITCH[value.lower()] if option.type == "check" else value
         return f"setoption name {option.name} value {sent}\n".encode()
+
+
+def whole_option(options: Mapping[str, str], name: str) -> int:
+    """The whole number that an option is set to; 0 where it is not set to one."""
+    found = [value for key, value in options.items() if key.lower() == name.lower()]
+    return int(found[-1]) if found and _WHOLE.fullmatch(found[-1]) else 0
+
+
+def _undeclared(name: str) -> str:
+    plays = "" if name.lower() != CHESS960.lower() else ", so it does not play Chess960"
+    return f"it declares no option {name!r}{plays}"
 
 
 def _declared(words: Sequence[str]) -> Declared | None:

@@ -20,6 +20,7 @@
 CREATE OR REPLACE FUNCTION spsa_register_worker(
     p_name TEXT, p_secret TEXT, p_host TEXT, p_platform TEXT, p_cores INTEGER,
     p_concurrency INTEGER, p_version TEXT, p_confinement TEXT,
+    p_provides TEXT, p_only_runs JSON, p_not_runs JSON,
     OUT worker_id BIGINT, OUT machine TEXT
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -30,7 +31,10 @@ DECLARE
 BEGIN
     PERFORM spsa_check_text('name', p_name), spsa_check_text('host', p_host),
             spsa_check_text('platform', p_platform), spsa_check_text('version', p_version),
-            spsa_check_text('confinement', p_confinement);
+            spsa_check_text('confinement', p_confinement), spsa_check_text('provides', p_provides);
+    PERFORM spsa_check_text('the name of a run', name)
+       FROM (SELECT json_object_keys(p_only_runs) AS name
+              UNION ALL SELECT json_object_keys(p_not_runs)) AS listed;
     IF NOT EXISTS (SELECT FROM spsa_worker WHERE name = p_name) THEN
         PERFORM spsa_check_registrations();
     END IF;
@@ -42,12 +46,16 @@ BEGIN
             VALUES (v_longer, session_user, v_hash) ON CONFLICT DO NOTHING;
         machine := spsa_own_machine(v_hash);
     END IF;
-    INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement)
-        VALUES (p_name, machine, p_platform, p_cores, p_concurrency, p_version, p_confinement)
+    INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement,
+                                  provides, only_runs, not_runs)
+        VALUES (p_name, machine, p_platform, p_cores, p_concurrency, p_version, p_confinement,
+                p_provides, p_only_runs, p_not_runs)
         ON CONFLICT (name) DO UPDATE
             SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
                 concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
-                confinement = EXCLUDED.confinement, last_seen_at = statement_timestamp()
+                confinement = EXCLUDED.confinement, provides = EXCLUDED.provides,
+                only_runs = EXCLUDED.only_runs, not_runs = EXCLUDED.not_runs,
+                last_seen_at = statement_timestamp()
             WHERE w.host = EXCLUDED.host
         RETURNING w.id INTO worker_id;
     IF worker_id IS NULL THEN
@@ -55,16 +63,18 @@ BEGIN
     END IF;
 END $$;
 
--- Records that a worker is alive. Without a speed the last one stays. Returns why its machine gets no
--- batches, or NULL.
+-- Records that a worker is alive. Without a speed or a scale the last one stays. Returns why its
+-- machine gets no batches, or NULL.
 CREATE OR REPLACE FUNCTION spsa_touch_worker(
-    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION
+    p_worker_id BIGINT, p_secret TEXT, p_nps DOUBLE PRECISION, p_scale DOUBLE PRECISION
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    UPDATE spsa_worker SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps)
+    UPDATE spsa_worker
+       SET last_seen_at = statement_timestamp(), nps = coalesce(p_nps, nps),
+           scale = coalesce(p_scale, scale)
      WHERE id = p_worker_id AND v_machine IS NOT NULL;
     RETURN (SELECT min(reason) FROM spsa_set_aside
              WHERE machine = v_machine AND sha256 IS NULL);
@@ -122,7 +132,8 @@ CREATE OR REPLACE FUNCTION spsa_report(
     p_ptnml_0 INTEGER, p_ptnml_1 INTEGER, p_ptnml_2 INTEGER, p_ptnml_3 INTEGER, p_ptnml_4 INTEGER,
     p_void_games BIGINT, p_voids JSON, p_plus_nodes BIGINT, p_minus_nodes BIGINT, p_moves BIGINT,
     p_plus_time_losses INTEGER, p_minus_time_losses INTEGER,
-    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER
+    p_seconds DOUBLE PRECISION, p_think_seconds DOUBLE PRECISION, p_slot INTEGER,
+    p_scale DOUBLE PRECISION, p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_same BOOLEAN;
@@ -135,9 +146,11 @@ BEGIN
            ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
            void_games = void_games + p_void_games, voids = p_voids,
+           void_log = coalesce(p_void_log, void_log),
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
-           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot
+           seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
+           scale = p_scale
      WHERE b.id = p_batch_id AND b.claim_id = p_claim_id AND b.status = 'leased'
        AND EXISTS (SELECT 1 FROM spsa_iteration i
                     WHERE i.id = b.iteration_id AND i.status = 'in_progress');
@@ -166,7 +179,8 @@ END $$;
 -- Returns a batch that this machine cannot play. Other machines may try it; the run's master decides
 -- when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
-    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT
+    p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
+    p_void_log JSON DEFAULT NULL::JSON
 ) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_worker_id BIGINT;
@@ -176,7 +190,7 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = void_games + p_void_games
+           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log)
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
@@ -184,20 +198,22 @@ BEGIN
     END IF;
 END $$;
 
--- The bytes of a binary in the database; NULL if it holds only their path.
+-- The bytes of a binary, a book or a side file in the database; NULL if it does not hold them.
 CREATE OR REPLACE FUNCTION spsa_engine_bytes(p_sha256 TEXT) RETURNS BYTEA
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT bytes FROM spsa_engine WHERE sha256 = p_sha256
+    UNION ALL
+    SELECT bytes FROM spsa_file WHERE sha256 = p_sha256
 $$;
 
--- Whether any run may still need games, even if no batch is free now. A finished run whose master
--- lease is live may still open a validation.
-CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS BOOLEAN
+-- The runs that may still need games, even if no batch is free now, with what their open iterations
+-- require. A finished run whose master lease is live may still open a validation.
+CREATE OR REPLACE FUNCTION spsa_work_left() RETURNS TABLE (run TEXT, requires TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')
-        OR EXISTS (SELECT 1 FROM spsa_playable)
-        OR EXISTS (SELECT 1 FROM spsa_run
-                    WHERE status = 'finished' AND lease_expires_at > statement_timestamp())
+    SELECT DISTINCT r.name, o.requires
+      FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
+     WHERE r.status = 'running' OR o.id IS NOT NULL
+        OR (r.status = 'finished' AND r.lease_expires_at > statement_timestamp())
 $$;
 
 -- Part 2: what those functions call, with their rights and their search_path
@@ -247,15 +263,12 @@ CREATE OR REPLACE FUNCTION spsa_lease_batch(
 DECLARE
     v_run BIGINT; v_iteration BIGINT; v_batch BIGINT; v_expired_worker BIGINT;
 BEGIN
-    IF (SELECT min(run_id) < max(run_id) FROM spsa_playable) THEN
-        v_run := spsa_next_run(p_draw);
+    IF (SELECT min(run_id) < max(run_id) FROM spsa_open WHERE playable) THEN
+        v_run := spsa_next_run(p_worker_id, p_draw);
     END IF;
     FOR v_iteration IN
-        SELECT p.id FROM spsa_playable p
-         WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = p_machine
-                              AND (a.sha256 IS NULL
-                                   OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
-         ORDER BY p.priority DESC, p.run_id IS DISTINCT FROM v_run, p.id
+        SELECT s.iteration_id FROM spsa_suited s WHERE s.worker_id = p_worker_id AND s.playable
+         ORDER BY s.priority DESC, s.run_id IS DISTINCT FROM v_run, s.iteration_id
     LOOP
         -- Expired leases first, because an iteration waits for them. Two statements, because each has
         -- its own index. A locked row is being claimed, renewed or reported.
@@ -286,18 +299,20 @@ BEGIN
     UPDATE spsa_iteration SET status = 'in_progress' WHERE id = v_iteration AND status = 'pending';
 END $$;
 
--- The run that is served next if several have free batches: one of the highest priority, drawn at
+-- The run that is served next if several have free batches for this worker: one of the highest priority, drawn at
 -- random (0 <= p_draw < 1). A run is entitled to its share of all slots in use; its deficit is its
 -- weight in the draw, so that no run starves if there are fewer slots than runs.
-CREATE OR REPLACE FUNCTION spsa_next_run(p_draw DOUBLE PRECISION) RETURNS BIGINT
-LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION spsa_next_run(p_worker_id BIGINT, p_draw DOUBLE PRECISION)
+RETURNS BIGINT LANGUAGE sql STABLE AS $$
     WITH waiting AS (
-        SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
-         WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                          AND b.status = 'ready' AND b.failures < b.max_attempts)
-            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                          AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
-                          AND b.failures < b.max_attempts)
+        SELECT DISTINCT s.run_id, s.priority, s.share FROM spsa_suited s
+         WHERE s.worker_id = p_worker_id AND s.playable
+           AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
+                           AND b.status = 'ready' AND b.failures < b.max_attempts)
+                OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
+                              AND b.status = 'leased'
+                              AND b.lease_expires_at < statement_timestamp()
+                              AND b.failures < b.max_attempts))
     ), candidates AS (
         SELECT w.run_id, w.share,
                (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
@@ -333,13 +348,10 @@ LANGUAGE sql STABLE AS $$
                 NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
                                AND f.machine = p_machine AND f.failures > 0)
                 OR NOT EXISTS (
-                    SELECT 1 FROM spsa_worker w
-                     WHERE w.host <> p_machine
-                       AND w.last_seen_at > statement_timestamp() - interval '120 seconds'
-                       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
-                                          AND (a.sha256 IS NULL OR a.sha256
-                                               IN (i.plus_sha256, i.minus_sha256))))))
-      FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id WHERE b.id = p_batch_id
+                    SELECT 1 FROM spsa_suited s
+                     WHERE s.iteration_id = b.iteration_id AND s.machine <> p_machine
+                       AND s.last_seen_at > statement_timestamp() - interval '120 seconds')))
+      FROM spsa_batch b WHERE b.id = p_batch_id
 $$;
 
 -- Records that the machine of a worker has failed a batch, or, without a reason, let its lease expire.

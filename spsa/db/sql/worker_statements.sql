@@ -23,12 +23,14 @@ INSERT INTO spsa_machine (name, secret_sha256) VALUES (:host, :secret_sha256)
 
 -- name: register_worker.worker
 INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, confinement,
-                         first_seen_at, last_seen_at)
+                         provides, only_runs, not_runs, first_seen_at, last_seen_at)
     VALUES (:name, :machine, :platform, :cores, :concurrency, :version, :confinement,
+            :provides, :only_runs, :not_runs,
             strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now'))
     ON CONFLICT (name) DO UPDATE
         SET platform = :platform, cores = :cores, concurrency = :concurrency,
-            version = :version, confinement = :confinement,
+            version = :version, confinement = :confinement, provides = :provides,
+            only_runs = :only_runs, not_runs = :not_runs,
             last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
         WHERE host = :machine
     RETURNING id;
@@ -42,7 +44,8 @@ SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
 
 -- name: touch_worker
 UPDATE spsa_worker
-   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps)
+   SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), nps = coalesce(:nps, nps),
+       scale = coalesce(:scale, scale)
  WHERE id = :worker_id AND host = :machine;
 
 -- name: touch_worker.set_aside
@@ -50,13 +53,14 @@ SELECT min(reason) FROM spsa_set_aside WHERE machine = :machine AND sha256 IS NU
 
 -- name: next_run
 WITH waiting AS (
-    SELECT DISTINCT p.run_id, p.priority, p.share FROM spsa_playable p
-     WHERE EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                      AND b.status = 'ready' AND b.failures < b.max_attempts)
-        OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = p.id
-                      AND b.status = 'leased'
-                      AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now')
-                      AND b.failures < b.max_attempts)
+    SELECT DISTINCT s.run_id, s.priority, s.share FROM spsa_suited s
+     WHERE s.worker_id = :worker_id AND s.playable
+       AND (EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
+                       AND b.status = 'ready' AND b.failures < b.max_attempts)
+            OR EXISTS (SELECT 1 FROM spsa_batch b WHERE b.iteration_id = s.iteration_id
+                          AND b.status = 'leased'
+                          AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now')
+                          AND b.failures < b.max_attempts))
 ), candidates AS (
     SELECT w.run_id, w.share,
            (SELECT count(*) FROM spsa_iteration i JOIN spsa_batch b ON b.iteration_id = i.id
@@ -79,17 +83,15 @@ SELECT run_id FROM ranges ORDER BY upper <= :draw * total, run_id LIMIT 1;
 SELECT * FROM spsa_claimed WHERE claim_id = :claim_id;
 
 -- name: lease_batch.several_runs
-SELECT min(run_id) < max(run_id) FROM spsa_playable;
+SELECT min(run_id) < max(run_id) FROM spsa_open WHERE playable;
 
 -- name: lease_batch.iterations
-SELECT p.id FROM spsa_playable p
- WHERE NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = :machine
-                      AND (a.sha256 IS NULL OR a.sha256 IN (p.plus_sha256, p.minus_sha256)))
- ORDER BY p.priority DESC, p.run_id IS NOT :run_id, p.id;
+SELECT s.iteration_id FROM spsa_suited s WHERE s.worker_id = :worker_id AND s.playable
+ ORDER BY s.priority DESC, s.run_id IS NOT :run_id, s.iteration_id;
 
 -- name: lease_batch.free
 SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
-  FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
+  FROM spsa_batch b
  WHERE b.iteration_id = :iteration_id
    AND (b.status = 'ready'
         OR b.status = 'leased' AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now'))
@@ -106,14 +108,10 @@ SELECT b.id, CASE WHEN b.status = 'leased' THEN b.worker_id END AS left_by
                     NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
                                    AND f.machine = :machine AND f.failures > 0)
                     OR NOT EXISTS (
-                        SELECT 1 FROM spsa_worker w
-                         WHERE w.host <> :machine
-                           AND w.last_seen_at
-                               > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')
-                           AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
-                                            WHERE a.machine = w.host
-                                              AND (a.sha256 IS NULL OR a.sha256
-                                                   IN (i.plus_sha256, i.minus_sha256)))))))
+                        SELECT 1 FROM spsa_suited s
+                         WHERE s.iteration_id = b.iteration_id AND s.machine <> :machine
+                           AND s.last_seen_at
+                               > strftime('%Y-%m-%d %H:%M:%f', 'now', '-120 seconds')))))
  ORDER BY b.status = 'ready', b.seq LIMIT 1;
 
 -- name: lease_batch.lease
@@ -142,9 +140,11 @@ UPDATE spsa_batch
        ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
        ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
        void_games = void_games + :void_games, voids = :voids,
+       void_log = coalesce(:void_log, void_log),
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
        plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
-       seconds = :seconds, think_seconds = :think_seconds, slot = :slot
+       seconds = :seconds, think_seconds = :think_seconds, slot = :slot,
+       scale = :scale
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = iteration_id AND i.status = 'in_progress')
@@ -165,7 +165,7 @@ UPDATE spsa_batch
 -- name: fail
 UPDATE spsa_batch
    SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = :reason,
-       void_games = void_games + :void_games
+       void_games = void_games + :void_games, void_log = coalesce(:void_log, void_log)
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
 RETURNING worker_id;
 
@@ -186,10 +186,12 @@ UPDATE spsa_batch
  WHERE id = :batch_id;
 
 -- name: engine_bytes
-SELECT bytes FROM spsa_engine WHERE sha256 = :sha256;
+SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
+UNION ALL
+SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 
 -- name: work_left
-SELECT EXISTS (SELECT 1 FROM spsa_run WHERE status = 'running')
-    OR EXISTS (SELECT 1 FROM spsa_playable)
-    OR EXISTS (SELECT 1 FROM spsa_run WHERE status = 'finished'
-                  AND lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'));
+SELECT DISTINCT r.name AS run, o.requires
+  FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
+ WHERE r.status = 'running' OR o.id IS NOT NULL
+    OR (r.status = 'finished' AND r.lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'));

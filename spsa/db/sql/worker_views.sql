@@ -1,11 +1,29 @@
 -- The views behind claims and counts. They hold the ids of claims, so viewers may not read them.
 
--- name: spsa_playable
--- the iterations whose batches may be claimed; a validation is played after its run has ended
-SELECT i.id, i.status, i.run_id, i.plus_sha256, i.minus_sha256, r.priority, r.share
+-- name: spsa_open
+-- the open iterations, and whether their batches may be claimed; a validation is played after its run
+-- has ended
+SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+       r.name AS run, r.priority, r.share,
+       (r.status = 'running'
+        OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
   FROM spsa_iteration i JOIN spsa_run r ON r.id = i.run_id
- WHERE i.status IN ('pending', 'in_progress')
-   AND (r.status = 'running' OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped')));
+ WHERE i.status IN ('pending', 'in_progress');
+
+-- name: spsa_suited
+-- the workers that may play an open iteration: they provide all words that it requires, which are a
+-- pattern for the words in order; they take its run, named by a key of an object, which both databases
+-- read; and their machine is not set aside
+SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
+       w.id AS worker_id, w.host AS machine, w.last_seen_at
+  FROM spsa_open o CROSS JOIN spsa_worker w
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
+   AND (w.only_runs IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
+   AND (w.not_runs IS NULL
+        OR NOT EXISTS (SELECT 1 FROM json_each(w.not_runs) AS n WHERE n.key = o.run))
+   AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a WHERE a.machine = w.host
+                      AND (a.sha256 IS NULL OR a.sha256 IN (o.plus_sha256, o.minus_sha256)));
 
 -- name: spsa_miscounted
 -- an iteration whose counts are not the sums over its batches; there must be none
@@ -29,7 +47,7 @@ HAVING i.games_played <> COALESCE(SUM(b.plus_wins + b.minus_wins + b.draws), 0)
 SELECT b.claim_id, b.status, b.id, b.seq, b.attempt, b.first_pair, b.games, b.seed,
        i.id AS iteration_id, i.iteration_number, i.purpose, i.signature, i.terms,
        i.plus_sha256, i.plus_engine_path, i.plus_options,
-       i.minus_sha256, i.minus_engine_path, i.minus_options,
+       i.minus_sha256, i.minus_engine_path, i.minus_options, i.variants,
        r.id AS run_id, r.name AS run_name, r.seed AS run_seed
   FROM spsa_batch b
   JOIN spsa_iteration i ON i.id = b.iteration_id

@@ -32,7 +32,7 @@ def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
     After a step that differs, all later ones differ too: together they are one violation.
     """
     chains = _chains(rows, tuning)
-    yield from _differences(rows, None, "the start", rows.run.start_theta, chains[0][0].theta)
+    yield from _differences(rows, None, "the start", rows.start_theta, chains[0][0].theta)
     different = [found for found in _steps(rows, tuning, chains) if found[1]]
     yield from _summed_up([found for _, found in different], _span(tuning, rows, chains))
     if not different and len(chains[-1]) == rows.run.applied + len(rows.changes) + 1:

@@ -38,6 +38,12 @@ class RunRows:
         return self.batches.get(iteration.iteration_number, ())
 
     @property
+    def start_theta(self) -> Mapping[str, float]:
+        """Theta of the start, without the parameters that were added later."""
+        later = {name for change in self.changes for name in change.added}
+        return {name: x for name, x in self.run.start_theta.items() if name not in later}
+
+    @property
     def tuned(self) -> list[Iteration]:
         return [it for it in self.iterations if it.purpose is Purpose.TUNE]
 

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
+from math import nan
 from pathlib import Path
 
 from spsa.builds.artifacts import verify
@@ -40,7 +41,7 @@ def log(rows: RunRows) -> Iterator[Violation]:
 def chain(rows: RunRows) -> Iterator[Violation]:
     """Theta is the start plus the replay of the log, purges and all, to the bit."""
     by_id = {it.id: it for it in rows.iterations}
-    theta = rows.run.start_theta
+    theta = rows.start_theta
     for entry in entries(rows):
         if isinstance(entry, Step):
             yield from _step(rows, by_id.get(entry.iteration_id), entry, theta)
@@ -69,6 +70,10 @@ def changes(rows: RunRows) -> Iterator[Violation]:
         yield rows.violation(
             None, "the run's space is another one", f"change {numbers[-1]} made it"
         )
+    for change in rows.changes:
+        start = {name: run.start_theta.get(name, nan) for name in change.added}
+        what = f"the start of what {name_of(change)} added"
+        yield from differences(rows, None, what, start, change.added)
     if bool(rows.changes) != (run.start_space is not None):
         found = "has" if run.start_space is not None else "has no"
         right = "it has one as soon as its space is changed"

@@ -15,11 +15,11 @@ from spsa.lab.planning.plan_inputs import (
 )
 from spsa.lab.planning.plan_warnings import (
     PlanWarning,
-    draw_warnings,
+    book_warnings,
     side_warnings,
     space_warnings,
 )
-from spsa.lab.planning.recovery import Recovery
+from spsa.lab.planning.recovery import Recovery, coarser
 from spsa.text import plural
 
 _WORTH_IT = 0.5  # a run that recovers less than half needs another budget
@@ -87,6 +87,35 @@ def _possible_parameters(inputs: PlanInputs) -> int | None:
     return None
 
 
+_SMALLER = 0.7  # a smaller change of the games in an iteration is not worth a warning
+_WORTH_A_CHANGE = 0.01  # of the Elo to gain
+
+
+def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
+    """The warning about iterations larger than the fleet needs; `usual` is what these recover.
+
+    None for a rule with settings, whose gains may be meant for just so many iterations.
+    """
+    design, shape, fit = inputs.design, inputs.shape, inputs.fitted
+    if design.settings or fit.games > _SMALLER * shape.games:
+        return
+    problem = replace(design.problem, iterations=fit.iterations, pairs=fit.games // 2)
+    simulated, merged = coarser(problem)
+    depth = max(1, round(fit.depth / merged))
+    smaller = replace(design, problem=simulated, depth=depth, grows=True)
+    better, error = inputs.recovery(smaller, inputs.elo_to_gain).better_than(usual)
+    if better > max(_WORTH_A_CHANGE, 2 * error):
+        elo, by = better * inputs.elo_to_gain, 1.96 * error * inputs.elo_to_gain
+        in_flight = "" if shape.adapts else ', iterations_in_flight = "auto"'
+        yield PlanWarning(
+            name="games_per_iteration",
+            found=f"as many games in smaller iterations recover {elo:.1f} ± {by:.1f} Elo more of "
+            f"{inputs.elo_to_gain:g}, and the slots are as busy",
+            remedy=f"games_per_iteration = {fit.games}, max_iterations = {fit.iterations}"
+            + in_flight,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One parameter in its own unit: the perturbation, and the typical step of theta."""
@@ -138,9 +167,10 @@ def plan(inputs: PlanInputs) -> Plan:
         busy_depth=busy,
         warnings=(
             *space_warnings(inputs.space, usual.c_last),
-            *side_warnings(inputs.space, usual.c_last),
-            *draw_warnings(inputs.draw_rate),
+            *side_warnings(inputs.space, usual.c_first),
+            *(() if inputs.openings is None else book_warnings(inputs.openings)),
             *budget_warnings(inputs, usual),
+            *size_warnings(inputs, usual),
             *depth_warnings(inputs, free, busy),
         ),
     )
@@ -209,7 +239,7 @@ def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[
         yield PlanWarning(
             name="games_per_iteration",
             found="its games are played before the next engines are built, at any depth",
-            remedy="more games in an iteration, or a delivery without builds, keep slots busy",
+            remedy=_fewer_builds(inputs.fitted, inputs.shape),
         )
     if inputs.shape.adapts:
         yield from _fleet_warnings(inputs, busy)
@@ -228,6 +258,12 @@ def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[
             if best > depth
             else "more games in an iteration keep them busy",
         )
+
+
+def _fewer_builds(fit: Shape, shape: Shape) -> str:
+    if fit.games > shape.games:
+        return f"games_per_iteration = {fit.games} and max_iterations = {fit.iterations} shorten it"
+    return "more games in an iteration, or a delivery without builds, keep slots busy"
 
 
 def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:

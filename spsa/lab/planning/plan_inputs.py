@@ -1,13 +1,15 @@
 """What is planned: a run's files, what is known or assumed of its games, and how long they take."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, sqrt
+from dataclasses import dataclass, replace
+from math import ceil, log10, sqrt
+from typing import Self
 
+from spsa.algorithms import method
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.planning.games_needed import GamesNeeded
+from spsa.lab.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, depth_limit
 from spsa.lab.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
 
 USUAL_PLIES = 100.0
@@ -116,6 +118,106 @@ def games_needed_by(shape: Shape, capacity: Capacity, seconds: float) -> GamesNe
     )
 
 
+UNBALANCED_ELO = 250.0
+"""How far a side is ahead in an unbalanced book, where most draws have become decisive."""
+
+_LEAST_CHANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Openings:
+    """Openings by the results of games between equals: Elo of a draw, and of the side ahead.
+
+    In BayesElo's model (Coulom, https://www.remi-coulom.fr/Bayesian-Elo/) a side that is x Elo
+    ahead wins with chance 1 / (1 + 10^((draw_elo - x) / 400)), and the other one with that of -x.
+    """
+
+    draw_elo: float
+    ahead: float = 0.0
+
+    @classmethod
+    def of(cls, draw_rate: float, pair_variance: float | None = None) -> Self:
+        """From the draw rate, and tau^2 = 2 (1 - d - 4 b^2) of pairs; by default b = 0.
+
+        b is the score of the side ahead over a half (its root mean square).
+        """
+        decisive = max(1 - draw_rate, 4 * _LEAST_CHANCE)
+        tau2 = 2 * decisive if pair_variance is None else pair_variance
+        bias = sqrt(max(decisive - tau2 / 2, 0.0)) / 2
+        losses = max(decisive / 2 - bias, _LEAST_CHANCE)
+        win, loss = (400 * log10(1 / chance - 1) for chance in (decisive - losses, losses))
+        return cls(draw_elo=(win + loss) / 2, ahead=(loss - win) / 2)
+
+    @property
+    def draw_rate(self) -> float:
+        return 1 - self._chance(self.ahead) - self._chance(-self.ahead)
+
+    def games_with(self, ahead: float) -> float:
+        """The games that openings need in which a side is so many Elo ahead, over those of these.
+
+        The information of a pair is the squared slope of its expected result over its variance.
+        """
+        return self._information(self.ahead) / self._information(ahead)
+
+    def _chance(self, ahead: float) -> float:
+        return 1 / (1 + 10 ** ((self.draw_elo - ahead) / 400))
+
+    def _information(self, ahead: float) -> float:
+        win, loss = self._chance(ahead), self._chance(-ahead)
+        slope = win * (1 - win) + loss * (1 - loss)
+        return slope**2 / (win + loss - (win - loss) ** 2)
+
+
+_MOST_ITERATIONS = 1000  # more recover no more of the Elo to gain: docs/lab-results.md
+_FEWEST_ITERATIONS = 100  # with fewer, longer waits cost less than larger iterations
+_FEWEST_GAMES = 8
+_ROUND = (8, 10, 12, 16, 20, 24, 30, 40, 50, 60)  # times powers of ten
+_LONGER = 1.05  # the time of a run that smaller iterations may cost
+BATCH_GAMES = 10
+
+
+def fitted(
+    games: int, capacity: Capacity, seconds: float | None, iterations_per_depth: int
+) -> Shape:
+    """How to cut a run of `games`: the smallest iterations that make it at most 5% longer.
+
+    The same games recover more in smaller iterations, until there are about a thousand. What limits
+    them is the time in which the engines of an iteration are built; `seconds` is that of a game,
+    None if it is unknown.
+    """
+    shapes = [_cut(games, size, capacity, seconds, iterations_per_depth) for size in _sizes(games)]
+    if seconds is None:
+        return shapes[0]
+    slowed = replace(capacity, build_seconds=capacity.build_seconds + REACTION_SECONDS)
+    lengths = [pace(shape, slowed, seconds).run for shape in shapes]
+    best = min(lengths) * _LONGER
+    return next(one for one, run in zip(shapes, lengths, strict=True) if run <= best)
+
+
+def _sizes(games: int) -> list[int]:
+    """The games that an iteration may have, in rising order; at least one number."""
+    least = max(_FEWEST_GAMES, games / _MOST_ITERATIONS)
+    sizes = [digits * 10**power for power in range(7) for digits in _ROUND]
+    enough = [size for size in sizes if size >= least]
+    return [size for size in enough if size <= games / _FEWEST_ITERATIONS] or enough[:1]
+
+
+def _cut(
+    games: int, size: int, capacity: Capacity, seconds: float | None, iterations_per_depth: int
+) -> Shape:
+    """The shape with iterations of `size`, as deep as the fleet needs and the run allows."""
+    shape = Shape(
+        iterations=max(1, round(games / size)),
+        games=size,
+        batch_games=cut(size, BATCH_GAMES, capacity.concurrency)[0],
+        depth=1,
+        adapts=True,
+    )
+    limit = depth_limit(shape.iterations, iterations_per_depth)
+    needed = limit if seconds is None else games_needed_by(shape, capacity, seconds).depth
+    return replace(shape, depth=min(needed, limit))
+
+
 ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
 """The default assumptions about the Elo to gain."""
 
@@ -124,7 +226,8 @@ ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
 class PlanInputs:
     """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
-    `seconds` is the time of a game; None if it is unknown.
+    `seconds` is the time of a game; None if it is unknown. `draw_rate` is the d of
+    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known.
     """
 
     space: Space
@@ -133,6 +236,7 @@ class PlanInputs:
     capacity: Capacity
     seconds: float | None
     draw_rate: float
+    openings: Openings | None = None
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1
@@ -140,6 +244,12 @@ class PlanInputs:
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
         return recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+
+    @property
+    def fitted(self) -> Shape:
+        """The same games in iterations that suit the machines."""
+        games, needed = self.shape.iterations * self.shape.games, method(self.design.algorithm)
+        return fitted(games, self.capacity, self.seconds, needed.iterations_per_depth)
 
     @property
     def builds_are_slower(self) -> bool:

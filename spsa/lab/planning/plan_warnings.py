@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spsa.core.params import Parameter, Space
+from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings
 
 _FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
 
-_MOSTLY_DRAWN = 0.8  # above this an unbalanced book says more per pair; at 35% it says less
+_WORTH_ANOTHER_BOOK = 0.9  # of the games
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +34,32 @@ def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         yield from _start_warnings(parameter)
 
 
-def side_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
-    """The warnings about plus and minus that do not lie on both sides of the start."""
+def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
+    """The warnings about plus and minus that do not lie on both sides of the start.
+
+    `c_first` is the first perturbation, in steps: the one that is played about the start.
+    """
     for parameter in space.active:
-        yield from _reach_warnings(parameter, c_last)
-    yield from _constraint_warnings(space, c_last)
+        yield from _reach_warnings(parameter, c_first)
+    yield from _constraint_warnings(space, c_first)
 
 
-def draw_warnings(draw_rate: float) -> Iterator[PlanWarning]:
-    """The warning about a book with too many draws."""
-    if draw_rate >= _MOSTLY_DRAWN:
-        yield PlanWarning(
-            name="book",
-            found=f"{draw_rate:.0%} draws say little",
-            remedy="openings in which one side is well ahead make more pairs decisive",
-        )
+def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
+    """The warning about a book with which a run needs more games than with another kind."""
+    ahead = min(0.0, UNBALANCED_ELO, key=openings.games_with)
+    if (games := openings.games_with(ahead)) > _WORTH_ANOTHER_BOOK:
+        return
+    if ahead:
+        others = f"openings in which one side is {ahead:g} Elo ahead"
+        where = '"builtin:unbalanced", or `spsa-master book make`'
+    else:
+        others, where = "balanced openings", '"builtin"'
+    yield PlanWarning(
+        name="book",
+        found=f"{openings.draw_rate:.0%} of the games are draws, and one side is "
+        f"{openings.ahead:.0f} Elo ahead in the openings",
+        remedy=f"{others} would need {1 - games:.0%} fewer games: {where}",
+    )
 
 
 def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
@@ -82,10 +94,10 @@ def _unit_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]
         )
 
 
-def _reach_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
+def _reach_warnings(parameter: Parameter, c_first: float) -> Iterator[PlanWarning]:
     """A start at a bound has a warning of its own."""
     value, low, high = parameter.value, parameter.minimum, parameter.maximum
-    reach = max(c_last * parameter.step, parameter.unit / 2)
+    reach = max(c_first * parameter.step, parameter.unit / 2)
     if low < value < high and not low <= value - reach < value + reach <= high:
         yield PlanWarning(
             name=parameter.name,
@@ -96,7 +108,7 @@ def _reach_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning
         )
 
 
-def _constraint_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
+def _constraint_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
     """Parameters that a constraint keeps from being played on both sides of the start."""
     bound = {name for rule in space.constraints for name in (rule.less, rule.greater)}
     start = space.rounded(space.start())
@@ -104,7 +116,7 @@ def _constraint_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
         if parameter.name not in bound:
             continue
         offset = np.zeros(len(space.active))
-        offset[index] = c_last
+        offset[index] = c_first
         played = space.realise(space.start(), offset, np.full(len(space.active), 0.5))
         plus, minus = played.plus[parameter.name], played.minus[parameter.name]
         here = start[parameter.name]

@@ -110,9 +110,12 @@ class SimulatedRun:
     depth: int = 1
     grows: Callable[[int], int] | None = None
 
-    def run(self, rule: SimulatedMethod, rng: np.random.Generator) -> Iterator[State]:
-        """The rule's state after each of the planned results."""
-        state, opened = rule.start(), deque[PlayedPerturbation]()
+    def run(
+        self, rule: SimulatedMethod, rng: np.random.Generator, start: State | None = None
+    ) -> Iterator[State]:
+        """The rule's state after each of the planned results; `start` is not the rule's own."""
+        state = rule.start() if start is None else start
+        opened = deque[PlayedPerturbation]()
         last = self.problem.iterations
         for k in range(1, last + 1):
             while len(opened) < self._depth_after(k - 1) and k + len(opened) <= last:

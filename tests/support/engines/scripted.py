@@ -17,6 +17,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--moves", default="", help="what it plays, by the ply of the game")
     parser.add_argument("--scores", default="", help="cp, mateN or -, by the ply of the game")
+    parser.add_argument("--chess960", action="store_true", help="castles as soon as it can")
     parser.add_argument("--option", action="append", default=[], help="an option it declares")
     parser.add_argument("--sleep", type=float, default=0.0, help="seconds a move")
     parser.add_argument("--gate", default="", help="a file that has to be there before it moves")
@@ -84,6 +85,8 @@ class Engine:
         say("id name scripted")
         for option in self.given.option:
             say(f"option name {option}")
+        if self.given.chess960:
+            say("option name UCI_Chess960 type check default false")
         say("uciok")
         if self.given.fault == "deaf":
             hang()
@@ -146,13 +149,17 @@ class Engine:
         if ply < len(moves):
             return moves[ply]
         board = self.board()
-        legal = sorted(move.uci() for move in board.legal_moves)
+        moves = list(board.legal_moves)
+        if self.given.chess960:
+            moves = [move for move in moves if board.is_castling(move)] or moves
+        legal = sorted(move.uci() for move in moves)
         return legal[int.from_bytes(sha256(board.fen().encode()).digest()[:4]) % len(legal)]
 
     def board(self):
         import chess
 
-        board = chess.Board() if self.fen == "startpos" else chess.Board(self.fen)
+        fen = chess.STARTING_FEN if self.fen == "startpos" else self.fen
+        board = chess.Board(fen, chess960=self.given.chess960)
         for move in self.moves:
             board.push_uci(move)
         return board

@@ -9,12 +9,9 @@ from pathlib import Path
 
 from spsa.core.game_settings import Book
 from spsa.errors import Fault, InvalidInput, TuningError
-from spsa.security.files import MOST_BOOK, content, private_folder
-from worker.machine import cache_folder
-from worker.runner.openings.positions import MOST_OPENINGS, Opening, Positions, opening_number
-
-BUILTIN = "builtin"
-_BUILTIN_FILE = "balanced.epd"
+from spsa.openings import NAME_A_BOOK, builtin_book
+from spsa.openings.positions import MOST_OPENINGS, Opening, Positions, opening_number
+from spsa.security.files import MOST_BOOK, cache_folder, content, private_folder
 
 
 class BookOrder(StrEnum):
@@ -40,12 +37,12 @@ class OpeningBook:
         return self.openings[pair % len(self.openings)]
 
 
-def load(book: Book) -> OpeningBook:
+def load(book: Book, copy: Path | None = None) -> OpeningBook:
     """Read a book; InvalidInput when it is missing, has faults or has another hash than `book`.
 
-    An empty hash in `book` accepts every file.
+    An empty hash in `book` accepts every file. With `copy` the bytes are read from there.
     """
-    data = _bytes(book.name)
+    data = _bytes(book.name, copy)
     digest = sha256(data).hexdigest()
     if book.sha256 not in ("", digest):
         raise _fault(
@@ -59,32 +56,32 @@ def load(book: Book) -> OpeningBook:
 def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
     if book.name.lower().endswith(".pgn"):
         # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
-        from worker.runner.openings.pgn_book import read_pgn
+        from spsa.openings.pgn_book import read_pgn
 
-        found: Sequence[Opening] = read_pgn(book.name, text, book.plies)
+        found: Sequence[Opening] = read_pgn(book.name, text, book.plies, chess960=book.chess960)
     else:
-        found = positions = Positions(text)
+        found = positions = Positions(text, chess960=book.chess960)
         if len(positions) > MOST_OPENINGS:
             lines = f"it holds {len(positions):,} lines"
             raise _fault(book.name, lines, f"use a part of it: {MOST_OPENINGS:,} at most")
-        # A test checks the built-in book.
-        if book.name != BUILTIN:
-            _check_once(book.name, positions, digest)
+        # A test checks the built-in books.
+        if builtin_book(book.name) is None:
+            _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
     if not found:
         raise _fault(book.name, "it holds no opening", "it needs one position or game at least")
     return found
 
 
-def _check_once(name: str, positions: Positions, digest: str) -> None:
+def _check_once(name: str, positions: Positions, record: str) -> None:
     """Check every line once on this machine; a large book takes half a minute.
 
-    An empty file, named by the hash of the book, records that it passed. A machine that cannot
-    write it checks the book each time.
+    An empty file, called `record` after the hash of the book, records that it passed. A machine
+    that cannot write it checks the book each time.
     """
     passed: Path | None = None
     with suppress(TuningError):
         # A new number when the checks change: then every book is checked again.
-        passed = private_folder(cache_folder() / "books-2", "the cache of books") / digest
+        passed = private_folder(cache_folder() / "books-2", "the cache of books") / record
     if passed is not None and passed.exists():
         return
     if faults := positions.faults(name):
@@ -94,15 +91,11 @@ def _check_once(name: str, positions: Positions, digest: str) -> None:
             passed.touch(exist_ok=False)  # does not follow a link
 
 
-def _bytes(name: str) -> bytes:
-    if name == BUILTIN:
-        return Path(__file__).with_name(_BUILTIN_FILE).read_bytes()
+def _bytes(name: str, copy: Path | None) -> bytes:
     try:
-        return content(Path(name), MOST_BOOK)
+        return content(copy or builtin_book(name) or Path(name), MOST_BOOK)
     except OSError as error:
-        raise _fault(
-            name, f"cannot be read: {error.strerror}", 'name a file, or "builtin"'
-        ) from None
+        raise _fault(name, f"cannot be read: {error.strerror}", NAME_A_BOOK) from None
 
 
 def _text(name: str, data: bytes) -> str:

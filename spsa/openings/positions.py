@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import overload
+from typing import Self, overload
 
 import chess
 
@@ -60,10 +60,30 @@ _FIFTY_MOVES = 100  # plies
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A position, and the moves (UCI) played from it before the engines take over."""
+    """A position, and the moves (UCI) played from it before the engines take over.
+
+    In Chess960, castling is a move of the king to its rook, and the FEN names the rooks' files.
+    """
 
     fen: str
     moves: tuple[str, ...] = ()
+    chess960: bool = False
+
+    @classmethod
+    def of(cls, board: chess.Board, moves: tuple[str, ...] = ()) -> Self:
+        """From the position and the variant of `board`."""
+        return cls(board.fen(shredder=board.chess960), moves, board.chess960)
+
+    def start_board(self) -> chess.Board:
+        """The position before these moves."""
+        return chess.Board(self.fen, chess960=self.chess960)
+
+    def board(self) -> chess.Board:
+        """The position after these moves."""
+        board = self.start_board()
+        for move in self.moves:
+            board.push_uci(move)
+        return board
 
 
 class Positions(Sequence[Opening]):
@@ -73,7 +93,8 @@ class Positions(Sequence[Opening]):
     line is parsed when its opening is asked for.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, chess960: bool = False) -> None:
+        self._chess960 = chess960
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         self._starts = array("Q", _starts(self._text))
 
@@ -89,7 +110,7 @@ class Positions(Sequence[Opening]):
     def __getitem__(self, index: int | slice) -> Opening | tuple[Opening, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        return Opening(_board(self._line(self._starts[index])).fen())
+        return Opening.of(self._board(self._starts[index]))
 
     def faults(self, file: str) -> list[Fault]:
         """The faults of the first lines from which no game can begin."""
@@ -98,10 +119,13 @@ class Positions(Sequence[Opening]):
     def _faults(self, file: str) -> Iterator[Fault]:
         for start in self._starts:
             try:
-                check_playable(_board(self._line(start)))
+                check_playable(self._board(start))
             except (ValueError, IndexError) as error:  # python-chess raises both
                 number = self._text.count("\n", 0, start) + 1
                 yield fault(file, number, str(error), "write a legal position in EPD or FEN")
+
+    def _board(self, start: int) -> chess.Board:
+        return _board(self._line(start), chess960=self._chess960)
 
     def _line(self, start: int) -> str:
         end = self._text.find("\n", start)
@@ -119,7 +143,7 @@ def _starts(text: str) -> Iterator[int]:
         start = end + 1
 
 
-def _board(line: str) -> chess.Board:
+def _board(line: str, *, chess960: bool) -> chess.Board:
     """The position of a FEN or EPD line; ValueError (or IndexError) where it has none."""
     if len(line) > _MOST_LINE:
         raise ValueError(f"a line of more than {_MOST_LINE:,} characters")
@@ -128,12 +152,12 @@ def _board(line: str) -> chess.Board:
     if not all(word.isascii() for word in words[: 6 if has_counters else 4]):
         raise ValueError("it has letters or digits that are no part of a position")
     if has_counters:
-        return chess.Board(" ".join([*words[:5], words[5].rstrip(";")]))
-    return chess.Board.from_epd(line)[0]
+        return chess.Board(" ".join([*words[:5], words[5].rstrip(";")]), chess960=chess960)
+    return chess.Board.from_epd(line, chess960=chess960)[0]
 
 
 def check_playable(board: chess.Board) -> None:
-    """Return if a game of standard chess can begin here; ValueError says why not."""
+    """Return if a game of its variant can begin here; ValueError says why not."""
     status = board.status()
     if status != chess.STATUS_VALID:
         raise ValueError(f"not a position of chess: {status.name or status}")

@@ -1,7 +1,7 @@
 """Openings from PGN texts, in a module of its own because chess.pgn is slow to import.
 
 python-chess skips words that it does not understand. Here such a word is a fault, as is an illegal
-move in the main line or a game that is not standard chess.
+move in the main line or a game of another variant than the run's.
 """
 
 import re
@@ -13,8 +13,8 @@ import chess.pgn
 
 from spsa.core.game_settings.numbers import MOST_PLIES
 from spsa.errors import InvalidInput
+from spsa.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 from spsa.text import printable
-from worker.runner.openings.positions import MOST_FAULTS, Opening, check_playable, fault
 
 MOST_GAMES = 500_000
 """Games of one book; all of them are kept in memory."""
@@ -30,13 +30,15 @@ _WORD = re.compile(
 )
 
 
-def read_pgn(file: str, text: str, plies: int | None) -> tuple[Opening, ...]:
+def read_pgn(
+    file: str, text: str, plies: int | None, *, chess960: bool = False
+) -> tuple[Opening, ...]:
     """The first `plies` plies of every game of a PGN text, or all of its moves."""
     openings, faults = [], []
     for line, own_text, game in _games(file, text):
         try:
             _refuse_unread(own_text)
-            openings.append(_line(game, plies))
+            openings.append(_line(game, plies, chess960=chess960))
         except ValueError as error:
             faults.append(fault(file, line, str(error), _REMEDY))
         if len(openings) > MOST_GAMES:
@@ -73,22 +75,22 @@ class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.game.errors.append(error)
 
 
-def _line(game: chess.pgn.Game, plies: int | None) -> Opening:
+def _line(game: chess.pgn.Game, plies: int | None, *, chess960: bool) -> Opening:
     if game.errors:
         raise ValueError(str(game.errors[0]))
     board = game.board()
-    if type(board) is not chess.Board or board.chess960:
-        raise ValueError(f"a game of {game.headers.get('Variant', 'Chess960')}")
+    if type(board) is not chess.Board or board.chess960 != chess960:
+        usual = "Chess960" if board.chess960 else "standard chess"
+        raise ValueError(f"a game of {game.headers.get('Variant', usual)}")
     check_playable(board)
-    start = board.fen()
-    moves = []
+    start, moves = board.copy(), []
     for move in islice(game.mainline_moves(), plies):
         moves.append(move.uci())
         board.push(move)
     if not moves and "FEN" not in game.headers:
         raise ValueError("neither a move nor a FEN header")
     check_playable(board)
-    return Opening(start, tuple(moves))
+    return Opening.of(start, tuple(moves))
 
 
 def _refuse_unread(text: str) -> None:

@@ -1,0 +1,106 @@
+"""What a machine provides and what a binary requires of one, as words.
+
+A word is a system (`linux`), an architecture (`aarch64`) or a level of x86-64 (`x86-64-v3`). A
+machine provides every level that its processor has. The levels are those of the x86-64 psABI,
+section 3.1.1 (https://gitlab.com/x86-psABIs/x86-64-ABI); compilers take their names as a processor.
+Master and workers use this module, so it needs nothing but the standard library.
+"""
+
+import platform
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+_ADDED = {
+    "x86-64": "",
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+LEVELS = tuple(_ADDED)
+"""The levels of x86-64, the lowest first."""
+
+_ELF_SYSTEMS = {0: "linux", 3: "linux", 9: "freebsd"}  # System V, which Linux binaries say, and GNU
+_ELF_MACHINES = {62: "x86-64", 183: "aarch64", 243: "riscv64"}
+_ARCHITECTURES = {"amd64": "x86-64", "arm64": "aarch64"}
+_SYSTEMS = {"darwin": "macos"}
+
+MACHINE_WORDS = frozenset(
+    {*LEVELS, *_ELF_SYSTEMS.values(), *_ELF_MACHINES.values(), "macos", "windows"}
+)
+"""The words that say what a machine is; a label may be any other word."""
+
+WORD = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
+"""A word; capitals and `_` are left out because the database compares words by LIKE."""
+
+# what rustc calls a feature that the kernel calls otherwise
+_KERNEL_NAMES = {
+    "cmpxchg16b": "cx16",
+    "lzcnt": "abm",
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+}
+_PROCESSOR = Path("/proc/cpuinfo")
+
+
+def provided() -> tuple[str, ...]:
+    """The words of this machine; its x86-64 levels in ascending order."""
+    system, architecture = platform.system().lower(), platform.machine().lower().replace("_", "-")
+    architecture = _ARCHITECTURES.get(architecture, architecture)
+    higher = _levels_within(processor_features()) if architecture == "x86-64" else ()
+    return (_SYSTEMS.get(system, system), architecture, *higher)
+
+
+def processor_features() -> frozenset[str]:
+    """The features of this machine's processor by the kernel's names; empty where it tells none."""
+    try:
+        lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    words = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return frozenset(words.partition(":")[2].split())
+
+
+def own_level() -> str | None:
+    """The highest level of this machine's processor; None if it is no x86-64."""
+    return max(set(provided()) & set(LEVELS), default=None)
+
+
+def level_for(features: Iterable[str]) -> str:
+    """The lowest level that has these features of rustc, as far as any level has them."""
+    needed = {_KERNEL_NAMES.get(feature, feature) for feature in features}
+    return max(
+        (level for level in LEVELS if needed & set(_ADDED[level].split())), default=LEVELS[0]
+    )
+
+
+def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
+    """The words that a machine has to provide to run this file; those of a script are not known.
+
+    `level` is the level of x86-64 that it was built for.
+    """
+    with binary.open("rb") as file:
+        head = file.read(20)
+    if len(head) < 20 or not head.startswith(b"\x7fELF"):
+        return () if level is None else (level,)
+    machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    system, architecture = _ELF_SYSTEMS.get(head[7]), _ELF_MACHINES.get(machine)
+    if architecture == LEVELS[0] and level is not None:
+        architecture = level
+    return tuple(word for word in (system, architecture) if word is not None)
+
+
+def lacking(requires: Collection[str], provides: Collection[str]) -> tuple[str, ...]:
+    """What a machine with these words lacks."""
+    return tuple(word for word in requires if word not in provides)
+
+
+def _levels_within(features: Collection[str]) -> tuple[str, ...]:
+    """The levels above the first whose features are all there, with those of all lower levels."""
+    found: tuple[str, ...] = ()
+    for level in LEVELS[1:]:
+        if not set(_ADDED[level].split()) <= set(features):
+            break
+        found = (*found, level)
+    return found

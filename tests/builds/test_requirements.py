@@ -1,0 +1,164 @@
+"""What a machine provides and what a binary requires; binaries for several levels of x86-64."""
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from engines.faulty import WINNER, engine
+from test_build import PLAIN, Bench, rendered
+
+from spsa.builds import requirements
+from spsa.builds.builder import Builder, BuildSettings, BuiltEngine, Rendered, pin
+from spsa.builds.requirements import LEVELS, lacking, level_for, provided, required
+
+V2 = "fpu sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
+V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
+V4 = f"{V3} avx512f avx512dq avx512cd avx512bw avx512vl"
+MACHINES = {
+    "": 1,
+    V2: 2,
+    V2.replace(" popcnt", ""): 1,
+    f"{V2} avx": 2,
+    V3: 3,
+    f"{V3} avx512f": 3,
+    V4: 4,
+    V4.replace("lahf_lm", ""): 1,
+}
+
+
+@pytest.mark.parametrize("flags", MACHINES)
+def test_a_machine_provides_the_levels_whose_features_it_has(
+    flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nvendor\nflags\t\t: {flags}\nbugs : avx2\n")
+    monkeypatch.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    assert provided() == ("linux", *LEVELS[: MACHINES[flags]])
+    assert requirements.own_level() == LEVELS[MACHINES[flags] - 1]
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "words"),
+    [("Darwin", "arm64", ("macos", "aarch64")), ("Linux", "ppc64le", ("linux", "ppc64le"))],
+)
+def test_another_machine_has_no_levels(
+    system: str, machine: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "system", lambda: system)
+    assert provided() == words
+    assert requirements.own_level() is None
+
+
+def test_features_need_the_first_level_that_has_them_all() -> None:
+    assert level_for(["fxsr", "sse2"]) == "x86-64"
+    assert level_for(["sse2", "sse4.2"]) == "x86-64-v2"
+    assert level_for(["sse2", "lzcnt", "aes"]) == "x86-64-v3"
+    assert level_for(["avx512f", "sse3"]) == "x86-64-v4"
+
+
+HEADER = b"\x7fELF\x02\x01\x01" + bytes(9)
+FILES = {
+    "x86-64": (HEADER + b"\x03\x00\x3e\x00", ("linux", "x86-64")),
+    "aarch64": (HEADER + b"\x02\x00\xb7\x00", ("linux", "aarch64")),
+    "big-endian": (b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\xb7", ("linux", "aarch64")),
+    "freebsd": (b"\x7fELF\x02\x01\x01\x09" + bytes(8) + b"\x03\x00\x3e\x00", ("freebsd", "x86-64")),
+    "unknown": (HEADER + b"\x03\x00\xff\xff", ("linux",)),
+    "script": (b"#!/usr/bin/python3\nprint('uciok')\n", ()),
+    "cut off": (HEADER, ()),
+    "empty": (b"", ()),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_requires_what_its_header_says(name: str, tmp_path: Path) -> None:
+    content, words = FILES[name]
+    (tmp_path / "engine").write_bytes(content)
+    assert required(tmp_path / "engine") == words
+    raised = tuple("x86-64-v3" if word == "x86-64" else word for word in words)
+    is_elf = content.startswith(b"\x7fELF") and len(content) >= 20
+    assert required(tmp_path / "engine", "x86-64-v3") == (raised if is_elf else ("x86-64-v3",))
+
+
+def test_this_machine_runs_this_python() -> None:
+    assert lacking(required(Path(sys.executable).resolve()), provided()) == ()
+
+
+ON_X86 = pytest.mark.skipif(
+    "x86-64-v3" not in provided() or shutil.which("cargo") is None,
+    reason="needs cargo and a processor of x86-64-v3",
+)
+CPU = "-Ctarget-cpu=x86-64-v2"
+CONFIGURED = {
+    "nothing": ("", {}, "x86-64"),
+    "build": (f"[build]\nrustflags = ['--cfg', 'from_the_engine', '{CPU}']", {}, "x86-64-v2"),
+    "a kind of targets": (
+        f"[target.'cfg(target_arch = \"x86_64\")']\nrustflags = ['--cfg', 'from_the_engine',"
+        f" '{CPU}']",
+        {},
+        "x86-64-v2",
+    ),
+    "a variable": ("", {"RUSTFLAGS": f"--cfg from_the_engine {CPU}"}, "x86-64-v2"),
+    "a feature": ("", {"RUSTFLAGS": "-Ctarget-feature=+avx2"}, "x86-64-v3"),
+    "a processor": ("", {"RUSTFLAGS": "-Ctarget-cpu=haswell"}, "x86-64-v3"),
+    "native": ("[build]\nrustflags = '-Ctarget-cpu=native'", {}, requirements.own_level()),
+}
+SHOWN = 'pub const LEVEL: u64 = if cfg!(target_feature = "avx2") { 3 } else { 2 };\n'
+
+
+@ON_X86
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(
+    name: str, tmp_path: Path
+) -> None:
+    text, variables, usual = CONFIGURED[name]
+    own = Bench(tmp_path)
+    own.write(".cargo/config.toml", text)
+    main = own.source / "src" / "main.rs"
+    main.write_text(main.read_text().replace("constants::MARGIN *", "constants::LEVEL *"))
+    environment = PLAIN | variables
+    plain = own.builder(environment).build_one("plus", rendered(1, SHOWN))
+    assert plain.requires == ("linux", usual)
+    levels = {level: own.builder(environment, level=level) for level in LEVELS[1:3]}
+    built = {level: each.build_one("plus", rendered(1, SHOWN), 1) for level, each in levels.items()}
+    flagged = int("from_the_engine" in f"{text}{variables}")
+    lower = "x86-64-v3" if name == "a feature" else "x86-64-v2"
+    assert [(one.bench, one.requires) for one in built.values()] == [
+        (3060 + flagged if name == "a feature" else 2060 + flagged, ("linux", lower)),
+        (3060 + flagged, ("linux", "x86-64-v3")),
+    ]
+
+
+def copied(folder: Path, makefile: str, *command: str, level: str | None = None) -> BuiltEngine:
+    """An engine that is "built" by copying a script."""
+    source = folder / "source"
+    source.mkdir(exist_ok=True)
+    engine(source, "engine", moves=WINNER)
+    (source / "Makefile").write_text(makefile)
+    settings = BuildSettings(
+        source_path=source,
+        command=("cp", "engine", "built", *command),
+        binary="built",
+        level=level,
+        bench=False,
+    )
+    pinned = pin(source, folder / "work", cargo=False)
+    builder = Builder(pinned, settings, folder / "work", folder / "engines", PLAIN)
+    return builder.build_one("plus", Rendered({}, {"margin": 1}))
+
+
+@pytest.mark.parametrize("word", ["-march=native", "-mcpu=native"])
+def test_a_command_for_this_processor_requires_its_level(word: str, tmp_path: Path) -> None:
+    usual = tuple(word for word in (requirements.own_level(),) if word is not None)
+    assert copied(tmp_path, f"CXXFLAGS = -O3 {word}\n").requires == usual
+    (tmp_path / "other").mkdir()
+    assert copied(tmp_path / "other", "CXXFLAGS = -O3 -mtune=native\n").requires == ()
+
+
+def test_a_command_builds_for_the_level_that_is_declared(tmp_path: Path) -> None:
+    built = copied(tmp_path, "CXXFLAGS = -march=native\n", level="x86-64-v2")
+    assert built.requires == ("x86-64-v2",)

@@ -1,0 +1,153 @@
+"""Two machines that are not alike share a run: of other levels, without a file in common.
+
+A machine is a network name space with an address of its own, and a mount name space in which the
+folder of the run is empty and /proc/cpuinfo is that of another processor.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from proxy import Proxy
+from tuner import PATIENCE, Tuner
+
+from spsa.builds.requirements import provided
+from spsa.db.connection import parse_url
+from spsa.db.store import open_store
+
+ENGINE = Path(__file__).parents[1] / "fixtures" / "cpp"
+V1 = "fpu sse sse2"
+V2 = f"{V1} pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
+V3 = f"{V2} fma movbe xsave avx f16c abm bmi1 avx2 bmi2"
+RUN = """\
+[run]
+name = "small"
+[time_control]
+kind = "nodes"
+low = 100
+[games]
+games_per_iteration = 8
+batch_size = 2
+iterations_in_flight = 1
+[spsa]
+max_iterations = 1
+[build]
+source_path = "tern"
+constants_file = "params.h"
+command = ["make", "CXXFLAGS=-O0 -std=c++17 -march={level}"]
+binary = "tern"
+levels = ["x86-64-v3", "x86-64-v2"]
+distribute = "database"
+[adjudication]
+max_moves = 30
+"""
+PARAMS = """\
+[FUTILITY_MARGIN]
+value = 110
+min = 10
+max = 300
+step = 20
+"""
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a name space an address"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("ip", "make", "c++"))), reason="needs ip, make and c++"
+    ),
+    pytest.mark.skipif("x86-64-v3" not in provided(), reason="needs a processor of x86-64-v3"),
+    pytest.mark.slow,
+]
+
+
+def ip(*words: str) -> bool:
+    return subprocess.run(["ip", *words], capture_output=True, text=True).returncode == 0
+
+
+class Machine:
+    """A name space `number` of this test, with a database that it reaches at an address."""
+
+    def __init__(self, number: int, flags: str, tuner: Tuner, port: int, stack: ExitStack) -> None:
+        self.name = f"spsa{os.getpid() % 100_000}-{number}"
+        here, there = (f"10.213.{number}.{last}" for last in (1, 2))
+        ends = (f"{self.name}h", f"{self.name}m")
+        if not ip("netns", "add", self.name):
+            pytest.skip("this machine cannot make name spaces")
+        stack.callback(ip, "netns", "delete", self.name)
+        if not ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1]):
+            pytest.skip("this machine cannot make a network between name spaces")
+        stack.callback(ip, "link", "delete", ends[0])
+        assert ip("link", "set", ends[1], "netns", self.name)
+        assert ip("address", "add", f"{here}/30", "dev", ends[0])
+        assert ip("link", "set", ends[0], "up")
+        assert ip("-n", self.name, "address", "add", f"{there}/30", "dev", ends[1])
+        assert ip("-n", self.name, "link", "set", ends[1], "up")
+        proxy = stack.enter_context(Proxy(port, host=here))
+        url = parse_url(tuner.url).set(host=here, port=proxy.port, drivername="postgresql")
+        self._url = f"{url.render_as_string(hide_password=False)}?sslmode=disable"
+        self._folder = tuner.folder
+        self._cpuinfo = tuner.folder / f"cpuinfo-{number}"
+        self._cpuinfo.write_text(f"flags\t\t: {flags}\n")
+
+    def worker(self, *arguments: str) -> subprocess.Popen[str]:
+        """A worker whose cache begins empty; at its end it lists the engines that it had."""
+        script = (
+            f"mount --bind {self._cpuinfo} /proc/cpuinfo && mount -t tmpfs none {self._folder}"
+            f' && {sys.executable} -m worker --spsa -c 1 "$@"; code=$?'
+            f" && (ls {self._folder}/engines || true) && exit $code"
+        )
+        engines = f"{self._folder}/engines"
+        command = ("ip", "netns", "exec", self.name, "sh", "-c", script, "sh")
+        return subprocess.Popen(
+            [*command, "--engines-cache", engines, *arguments],
+            env={**os.environ, "DATABASE_URL": self._url, "XDG_CACHE_HOME": str(self._folder)},
+            cwd="/",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def tuner(tmp_path: Path, postgresql_url: str) -> Iterator[Tuner]:
+    shutil.copytree(ENGINE, tmp_path / "tern")
+    made = Tuner(tmp_path, postgresql_url, tmp_path / "engines")
+    (tmp_path / "config.toml").write_text(RUN)
+    (tmp_path / "params.toml").write_text(PARAMS)
+    yield made
+    made.kill_all()
+
+
+def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
+    port = parse_url(tuner.url).port or 0
+    with ExitStack() as stack:
+        machines = [
+            Machine(number, flags, tuner, port, stack) for number, flags in enumerate((V1, V2, V3))
+        ]
+        master = tuner.master()
+        tuner.wait_for_work()
+        oldest = machines[0].worker("--once")
+        players = [machine.worker("--max-batches", "2") for machine in machines[1:]]
+        _, told = oldest.communicate(timeout=PATIENCE)
+        assert oldest.returncode == 3, told
+        assert "requires x86-64-v2, and this worker has only linux, x86-64" in told
+        played = []
+        for player in players:
+            listed, told = player.communicate(timeout=PATIENCE)
+            assert player.returncode == 0, told
+            played.append(set(listed.split()))
+        assert tuner.ended(master) == 0
+    with open_store(tuner.url) as store:
+        run = store.run("small")
+        (row,) = store.iterations(run.id)
+        shares = {share.batches for share in store.workers()}
+        claim, _ = store.played_batch(run.id, 1, 0)
+    assert (run.applied, row.games_played) == (1, 8)
+    assert shares == {0, 2}
+    ((level, sides),) = claim.variants.items()
+    assert level == "x86-64-v3"
+    assert played == [{row.plus_sha256, row.minus_sha256}, {side.sha256 for side in sides}]

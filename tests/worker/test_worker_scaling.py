@@ -1,0 +1,222 @@
+"""Times that follow the speed of a machine, and slots that follow the threads of engines."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import LEASE, Stage, new_worker, published, stage
+from console import compete
+from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
+from test_worker_client import QUICK
+
+from spsa.core.game_settings import Book, GameSettings, Scale, TimeControl, TimeKind
+from spsa.db.store import Store, open_store
+from spsa.openings.book import load
+from worker import machine
+from worker.batches import scaling
+from worker.batches.active_batch import Activity, job_of
+from worker.batches.database_client import DatabaseClient
+from worker.batches.engine_cache import Binaries, EngineCache
+from worker.batches.loop import Worker, WorkerOptions
+from worker.runner.interrupts import Interrupts
+from worker.runner.pool import Pool
+from worker.uci.spawning import EngineLimits
+
+PAUSE = 0.03
+NPS = 77 / PAUSE
+"""The scripted engine counts 77 nodes a move, and takes a little longer than it sleeps."""
+
+MOVETIME = TimeControl(low=0.2, high=0.2)
+NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
+
+
+@pytest.fixture
+def staged(sqlite_url: str) -> Iterator[Stage]:
+    with open_store(sqlite_url, durable=False) as store:
+        yield stage(store)
+
+
+class Watching:
+    """A view that remembers how many slots played at a time."""
+
+    due_at = 0.0
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def show(self, activity: Activity) -> None:
+        self.most = max(self.most, sum(batch is not None for batch in activity.slots))
+
+
+@pytest.fixture
+def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
+    """Opens an iteration of `count` batches of one pair that the winner wins."""
+
+    def open_iteration(count: int = 2, options: Any = (), **terms: Any) -> int:
+        common = {"option": "Threads type spin default 1 min 1 max 9", "sleep": PAUSE}
+        plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", **common)
+        minus = engine(
+            tmp_path, "minus", moves=LOSER, **common | {"scores": terms.pop("scores", "")}
+        )
+        return staged.open(
+            plus=published(plus),
+            minus=published(minus),
+            plus_options={},
+            minus_options={},
+            target_games=2 * count,
+            batch_games=2,
+            terms=GameSettings(
+                book=Book(name=str(start_book(tmp_path))), engine_options=dict(options), **terms
+            ),
+        )
+
+    return open_iteration
+
+
+def work(store: Store, folder: Path, slots: int, **options: Any) -> tuple[int, Watching]:
+    watching = Watching()
+    with Pool(slots, PATIENT, options.pop("limits", None)) as pool:
+        client = DatabaseClient(store, new_worker("me"), LEASE, QUICK)
+        cache = EngineCache(folder / "cache", store.engine_bytes)
+        chosen = WorkerOptions(poll=QUICK, after_failure=QUICK, **options)
+        return Worker(client, pool, cache, chosen, Interrupts(), watching).run(), watching
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:
+    logging.getLogger("worker").propagate = True
+    caplog.set_level(logging.INFO)
+    yield lambda: caplog.text
+    logging.getLogger("worker").propagate = False
+
+
+def times_asked(folder: Path) -> list[int]:
+    asked = [line.split() for line in (folder / "log").read_text().splitlines()]
+    return [int(words[2]) for words in asked if words[:2] == ["go", "movetime"]]
+
+
+def test_a_slow_machine_gets_more_time_and_says_so(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
+) -> None:
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(3 * NPS)))
+    assert work(staged.store, tmp_path, slots=2, max_batches=2)[0] == 0
+    scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
+    assert scales[0] == scales[1], "measured once for both"
+    assert 3.0 <= scales[0] < 4.0
+    in_games = [time for time in times_asked(tmp_path) if time != 250]
+    assert set(in_games) == {round(1000 * 0.2 * scales[0])}
+    assert said().count("nodes a second here, so times are multiplied by 3.") == 1
+    (share,) = staged.store.worker_shares(staged.run.id)
+    assert (share.least_scale, share.most_scale) == (scales[0], scales[0])
+    (row,) = [row for row in staged.store.workers() if row.name == "me"]
+    assert row.scale in (None, scales[0]), "sent with the next sign of life"
+
+
+def test_a_machine_outside_the_limits_does_not_play(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+) -> None:
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
+    with pytest.raises(scaling.TuningError, match=r"the scale is 9\.\d+; the run allows 0.25 to 4"):
+        work(staged.store, tmp_path, slots=1, max_batches=1)
+    ((status, reason),) = sql("SELECT status, last_error FROM spsa_batch WHERE attempt = 1")
+    assert status == "ready" and "the run allows" in reason
+
+
+def test_an_engine_that_counts_no_nodes_cannot_be_scaled(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling.SearchReply, "nodes", 0)
+    offer(time_control=MOVETIME, scale=Scale(target_nps=1))
+    with pytest.raises(scaling.TuningError, match="does not say how many nodes"):
+        work(staged.store, tmp_path, slots=1, max_batches=1)
+
+
+@pytest.mark.slow
+def test_a_speed_is_measured_again_and_a_change_is_told(
+    staged: Stage,
+    offer: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: Callable[[], str],
+) -> None:
+    monkeypatch.setattr(scaling, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(scaling, "DRIFT", -1.0)
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(NPS)))
+    assert work(staged.store, tmp_path, slots=1, max_batches=2)[0] == 0
+    assert said().count("nodes a second here") == 2
+    assert "first: it was " in said()
+
+
+def test_a_speed_that_changes_in_games_is_measured_again(
+    staged: Stage, offer: Callable[..., int]
+) -> None:
+    offer(time_control=MOVETIME, scale=Scale(target_nps=round(NPS)))
+    claim = staged.claim("c")
+    assert claim is not None
+    with Pool(1, PATIENT) as pool:
+        speeds = scaling.MeasuredSpeeds(pool, lambda: False)
+        assert speeds.is_due(claim)
+        binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
+        speeds.measure(claim, job_of(claim, binaries, load(claim.terms.book), PATIENT))
+    for nps in (*[1000.0] * 8, *[850.0] * 8):
+        speeds.played(claim, nps)
+    assert not speeds.is_due(claim)
+    for _ in range(5):
+        speeds.played(claim, 700.0)
+    assert speeds.is_due(claim)
+
+
+def test_games_at_fixed_nodes_need_no_scale(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
+) -> None:
+    """As the rounds of a validation with a time control of its own may be."""
+    offer(time_control=NODES, scale=Scale(target_nps=1))
+    assert work(staged.store, tmp_path, slots=1, max_batches=1)[0] == 0
+    assert sql("SELECT scale FROM spsa_batch WHERE status = 'done'") == [(1.0,)]
+    assert "nodes a second here" not in said()
+
+
+def test_a_game_takes_a_slot_for_each_thread(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path
+) -> None:
+    offer(count=3, time_control=NODES, options={"Threads": "2"})
+    code, watching = work(staged.store, tmp_path, slots=5, max_batches=3)
+    assert (code, watching.most) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "reason"),
+    [
+        ({"Threads": "3"}, EngineLimits(), "Threads = 3 needs as many slots, and there are 2"),
+        ({"Threads": "2"}, EngineLimits(cores=(0,)), "does not go with --pin"),
+        ({"Hash": "8"}, EngineLimits(memory=2**23), "Hash = 8 takes all of the 8 MiB"),
+        ({"Hash": "40000000"}, EngineLimits(), "Hash of 4 engines is 160000000 MiB"),
+    ],
+)
+def test_what_does_not_fit_a_machine_is_a_sentence(
+    staged: Stage,
+    offer: Callable[..., int],
+    tmp_path: Path,
+    options: dict[str, str],
+    limits: EngineLimits,
+    reason: str,
+) -> None:
+    offer(time_control=NODES, options=options)
+    with pytest.raises(scaling.TuningError, match=reason):
+        work(staged.store, tmp_path, slots=2, max_batches=1, limits=limits)
+
+
+def test_memory_is_for_all_games_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "memory", lambda: 2**30)
+    assert machine.room_objection(2, 8, 256, None) is None
+    assert machine.room_objection(1, 8, 256, None) == (
+        "Hash of 16 engines is 2048 MiB, and this machine has 1024 MiB of memory: lower Hash or -c"
+    )
+
+
+def test_a_match_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    players = [engine(tmp_path, name, moves=WINNER) for name in ("first", "second")]
+    done = compete(*players, "--games", 2, "-c", 1, "--option", "Threads=2")
+    assert done.returncode == 2 and "Threads = 2 needs as many slots" in done.stderr
