@@ -219,7 +219,7 @@ class Mixture:
 
     def load(self, data: Mapping[str, Any]) -> Bank:
         needed = {"version": _VERSION.shape, **shapes(self.start())}
-        if {"version", "theta"}.isdisjoint(data) and "mean" in data:
+        if "mean" in data and "surprise" not in data:
             raise UnusableState(_OLDER)
         arrays = restored(self.name, data, needed)
         if arrays.pop("version") != _VERSION:

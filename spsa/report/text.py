@@ -92,9 +92,9 @@ def headlines(status: Status) -> Iterator[str]:
         )
     if _is_unsure(status):
         yield (
-            "  supported values have no deviation: theta has left the 2.5 steps within which the "
-            "filters know theirs (larger steps, `params set NAME --step`, give them one), or "
-            "results miss the predictions of every filter twice as far as chance explains"
+            "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
+            "which the rule does not expect (larger steps, `params set NAME --step`, give them "
+            "one), or results miss the predictions of every filter twice as far as chance explains"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
