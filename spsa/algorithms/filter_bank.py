@@ -4,7 +4,7 @@
 and p; J is the number of filters and n that of parameters.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -95,17 +95,6 @@ class Bank:
         likely = np.exp(log - log.max(axis=-2, keepdims=True))
         sums = [likely[..., kind, :].sum(axis=-2, keepdims=True) for kind in _KINDS]
         return _normalised(np.concatenate(sums, axis=-2))
-
-    @property
-    def unsettled(self) -> "Bank":
-        """The bank in which no result speaks for or against the start as the best values."""
-        prior = HYPOTHESES.log_prior[:_SETTLED_ONES]
-        likely = np.logaddexp.reduce(prior + self.evidence[..., :_SETTLED_ONES, :], axis=-2)
-        evidence, surprise = self.evidence.copy(), self.surprise.copy()
-        evidence[..., _SETTLED_ONES:, :] = (likely - np.logaddexp.reduce(prior, axis=-2))[..., None]
-        near = surprise[..., : _NEAR_ONES : len(_FORGETTING), :]
-        surprise[..., _SETTLED_ONES:, :] = near
-        return replace(self, evidence=evidence, surprise=surprise)
 
     @property
     def best(self) -> Vector:

@@ -185,7 +185,7 @@ class Mixture:
         """The filters in another space; doubt changes their weights, but does not move the best.
 
         With a doubt, the filters that hold the start for the best hold the present theta for it.
-        They get their prior part again: the games judged the old start, not theta.
+        The distances s_j are from there, so the evidence about those from the old start is gone.
         """
         prior = self.start()
         bank = Bank(
@@ -206,7 +206,11 @@ class Mixture:
         best = carry.positions(state.best)[..., None, :]
         less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
         near = best + less * (bank.mean - best)
-        bank = replace(bank, mean=np.where(moving, near, bank.theta[..., None, :])).unsettled
+        bank = replace(
+            bank,
+            mean=np.where(moving, near, bank.theta[..., None, :]),
+            evidence=np.zeros_like(bank.evidence),
+        )
         return replace(bank, mean=bank.mean + (best - bank.best[..., None, :]))
 
     def dump(self, state: State) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_a_worker_has_its_share_of_the_run(browser: TestClient, played: Stage) -
     assert (against["machine"], against["void_batches"], against["late_batches"]) == ("evil", 1, 1)
     assert against["findings"] == [] and against["is_suspect"] is False
     page = browser.get("/workers").text
-    assert "void, deviations" in page and f"{against['void_residual']:+.1f}</td>" in page
+    assert f'<td class="number">2 ({against["void_residual"]:+.1f})</td>' in page
 
 
 def test_an_iteration_has_its_batches(browser: TestClient, played: Stage) -> None:

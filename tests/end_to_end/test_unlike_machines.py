@@ -68,12 +68,21 @@ def ip(*words: str) -> bool:
     return subprocess.run(["ip", *words], capture_output=True, text=True).returncode == 0
 
 
+def delete_left() -> None:
+    """Delete the name spaces of a run of this test that was killed."""
+    for name in Path("/run/netns").glob("spsa*-?"):
+        pid = name.name.removeprefix("spsa").partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            ip("netns", "delete", name.name)
+
+
 class Machine:
     """A name space `number` of this test, with a database that it reaches at an address."""
 
     def __init__(self, number: int, flags: str, tuner: Tuner, port: int, stack: ExitStack) -> None:
-        self.name = f"spsa{os.getpid() % 100_000}-{number}"
-        here, there = (f"10.213.{number}.{last}" for last in (1, 2))
+        pid = os.getpid()  # others on this machine may run the test at the same time
+        self.name = f"spsa{pid}-{number}"
+        here, there = (f"10.{213 + number}.{pid // 64 % 256}.{pid % 64 * 4 + n}" for n in (1, 2))
         ends = (f"{self.name}h", f"{self.name}m")
         if not ip("netns", "add", self.name):
             pytest.skip("this machine cannot make name spaces")
@@ -124,6 +133,7 @@ def tuner(tmp_path: Path, postgresql_url: str) -> Iterator[Tuner]:
 
 def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
     port = parse_url(tuner.url).port or 0
+    delete_left()
     with ExitStack() as stack:
         machines = [
             Machine(number, flags, tuner, port, stack) for number, flags in enumerate((V1, V2, V3))
@@ -145,7 +155,7 @@ def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
         run = store.run("small")
         (row,) = store.iterations(run.id)
         shares = {share.batches for share in store.workers()}
-        claim, _ = store.played_batch(run.id, 1, 0)
+        claim, *_ = store.played_batch(run.id, 1, 0)
     assert (run.applied, row.games_played) == (1, 8)
     assert shares == {0, 2}
     ((level, sides),) = claim.variants.items()

@@ -223,19 +223,19 @@ def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     assert found.run.theta == {"margin": bound, "breadth": 3}
     (note,) = found.notes
     assert note == (
-        "starts from what run small learned in 4 iterations, with doubt 7: theta, and knowledge of "
-        "1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
+        "starts from what run small learned in 4 iterations, with doubt 20: theta, and knowledge "
+        "of 1 parameter; without knowledge, from params.toml: breadth; not tuned any more: depth; "
         "moved into new bounds: margin"
     )
     (event,) = [e for e in store.events(found.run.id) if e.kind == "prior"]
-    assert event.detail == {"of": "small", "at": 4, "doubt": 7.0}
+    assert event.detail == {"of": "small", "at": 4, "doubt": 20.0}
     store.release_master_lease(store.acquire_master_lease(found.run.id, "left it unbegun", 30))
     again = next_run(project, store, params=PARAMS)  # unopened: the files are right now
     assert again.run.theta == parent.theta
     tuned(store, again)
     shown = status(store, store.run("next"))
-    assert "  it started from what run small learned, with doubt 7" in headlines(shown)
-    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 7)
+    assert "  it started from what run small learned, with doubt 20" in headlines(shown)
+    assert (shown.to_json()["prior"], shown.to_json()["prior_doubt"]) == ("small", 20)
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 
@@ -247,7 +247,7 @@ def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_sta
     frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
     found = next_run(project, store, f"{rule}\n{PRIOR}", frozen)
     assert found.run.theta == {**store.run("small").theta, "depth": 3}
-    assert "with doubt 7: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
+    assert "with doubt 20: theta of 1 parameter; not tuned any more: depth" in found.notes[0]
 
 
 @pytest.mark.parametrize(
