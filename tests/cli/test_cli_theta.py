@@ -218,7 +218,7 @@ def test_a_run_that_is_older_than_its_estimates_says_so(
         fresh.whole_iteration()
     assert execute(["status"]) == 0
     said = capsys.readouterr().out
-    assert "averaged and supported values hold the last 0 results: the run was begun by" in said
+    assert "averaged and supported values hold the last 0 results: an older version of" in said
 
 
 @pytest.mark.parametrize(
