@@ -30,7 +30,7 @@ from spsa.core.params import Space
 from spsa.core.params.parameter import Parameter
 from spsa.core.params.placement import Constant, Location
 from spsa.dashboard.app import application
-from spsa.dashboard.reading import LEAST_POINTS
+from spsa.dashboard.reading import MIN_POINTS
 from spsa.db.migrate import upgrade
 from spsa.db.schema import steps
 from spsa.db.store import NewEngine, NewIteration, NewRun, NewStep, Run, Store, open_store
@@ -163,7 +163,7 @@ def _new_run(space: Space, length: int) -> NewRun:
         iterations_in_flight=1,
         max_attempts=3,
         delivery={},
-        terms=TERMS,
+        game_settings=TERMS,
     )
     theta, state = tuning(
         space, "mixture", {}, iterations=length + 1, pairs=GAMES // 2, seed=1
@@ -174,7 +174,7 @@ def _new_run(space: Space, length: int) -> NewRun:
         algorithm="mixture",
         settings=settings.to_json(),
         space=space.to_json(),
-        terms=TERMS,
+        game_settings=TERMS,
         source_sha256=None,
         max_iterations=length + 1,
         theta=theta,
@@ -201,7 +201,7 @@ def _iteration(run: Run, k: int) -> NewIteration:
         minus=engines[1],
         plus_options={},
         minus_options={},
-        terms=TERMS,
+        game_settings=TERMS,
         target_games=GAMES,
         batches=[2] * BATCHES,
         max_attempts=3,
@@ -235,7 +235,7 @@ def _multiply(url: str, run: Run, last: int) -> None:
 
 
 def _wander(connection: sa.Connection, run: Run, last: int) -> None:
-    stride = max(1, ceil(last / LEAST_POINTS))
+    stride = max(1, ceil(last / MIN_POINTS))
     ks = [k for k in (*range(0, last, stride), last) if k > 1]
     noise = np.random.default_rng(1).standard_normal((len(ks), len(run.theta))).cumsum(axis=0)
     for k, moved in zip(ks, noise, strict=True):

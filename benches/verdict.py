@@ -14,7 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
-from spsa.algorithms.mixture import MOST_MISFIT, Mixture
+from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.master.gain import Filters, gain_of
 from spsa.master.verdict import WORTHWHILE, gained, interval_scale
@@ -98,7 +98,7 @@ def _judged(family: str, one: Filters, k: int, gain: float, brought: float | Non
         low=found.low if is_known else None,
         high=found.high if is_known else None,
         gain=gain,
-        stops=is_known and more < WORTHWHILE and one.misfit(k) <= MOST_MISFIT,
+        stops=is_known and more < WORTHWHILE and one.misfit(k) <= MAX_MISFIT,
         more=more,
         brought=brought,
     )

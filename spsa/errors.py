@@ -49,7 +49,7 @@ class Fault:
         return f"{place}: {found}; {printable(self.remedy, _REMEDY_LENGTH)}"
 
 
-MOST_FAULTS = 100
+MAX_FAULTS = 100
 """How many faults of one file are shown at a time."""
 
 

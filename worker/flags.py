@@ -10,23 +10,14 @@ import click
 
 from spsa.builds.requirements import MACHINE_WORDS, WORD
 from spsa.core.game_settings.numbers import (
-    LEAST_PIECES,
-    MOST_CENTIPAWNS,
-    MOST_DEPTH_TO_SEARCH,
-    MOST_IN_A_ROW,
-    MOST_MOVES,
-    MOST_NELO,
-    MOST_NODES_TO_SEARCH,
-    MOST_PIECES,
-    MOST_PLIES,
-    MOST_SECONDS,
+    MAX_SECONDS,
 )
 from spsa.text import NAME_LENGTH, is_printable, printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class _Finite(click.FloatRange):
+class FiniteRange(click.FloatRange):
     """A range without inf and nan, which click's own accepts."""
 
     def convert(
@@ -38,7 +29,7 @@ class _Finite(click.FloatRange):
         return number
 
 
-class _Path(click.Path):
+class FilePath(click.Path):
     """A path that this system accepts; click's own takes one of 5,000 characters."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -89,24 +80,20 @@ def _labels(
     return tuple(dict.fromkeys(labels))
 
 
-FILE = _Path(exists=True, dir_okay=False, path_type=Path)
+FILE = FilePath(exists=True, dir_okay=False, path_type=Path)
 _YEAR = 366 * 86_400.0
 _LONGEST_LEASE = 3_600.0  # the database refuses a longer one
-_MOST_SLOTS = 4_096
-_MOST_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
-_MOST = 10**9
-_SECONDS = _Finite(min=0, min_open=True, max=MOST_SECONDS)
-_COUNT = click.IntRange(1, _MOST)
-_MOVES = click.IntRange(1, MOST_MOVES)
-_IN_A_ROW = click.IntRange(1, MOST_IN_A_ROW)
-_NELO = _Finite(min=-MOST_NELO, max=MOST_NELO)
-_SEED = click.IntRange(-(2**63), 2**63 - 1)
+_MAX_SLOTS = 4_096
+_MAX_MEMORY = 2**24  # mebibytes; as bytes it fits what setrlimit takes
+MAX_COUNT = 10**9
+SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
+COUNT = click.IntRange(1, MAX_COUNT)
 
 SHARED = (
     click.option(
         "-c",
         "--concurrency",
-        type=click.IntRange(1, _MOST_SLOTS),
+        type=click.IntRange(1, _MAX_SLOTS),
         help="Slots: games at a time; one of engines with Threads = T takes T of them.  "
         "[default: one per physical core]",
     ),
@@ -114,14 +101,14 @@ SHARED = (
     click.option("--pin", is_flag=True, help="Keep each slot's engines on one core of their own."),
     click.option(
         "--engine-memory",
-        type=click.IntRange(1, _MOST_MEMORY),
+        type=click.IntRange(1, _MAX_MEMORY),
         metavar="MIB",
         help="Memory limit of one engine, for each of its Threads.  "
         "[default: its share of the machine's]",
     ),
     click.option(
         "--syzygy",
-        type=_Path(exists=True, file_okay=False, path_type=Path),
+        type=FilePath(exists=True, file_okay=False, path_type=Path),
         multiple=True,
         help="Folder of Syzygy tables; repeat it for more.  [default: that of the run]",
     ),
@@ -144,7 +131,7 @@ WORKER = (
     ),
     click.option(
         "--database-url-file",
-        type=_Path(dir_okay=False, path_type=Path),
+        type=FilePath(dir_okay=False, path_type=Path),
         help="File that holds this URL and nothing else.  [env: DATABASE_URL_FILE]",
     ),
     click.option("--name", callback=_name, help="Name of this worker.  [default: host-pid-random]"),
@@ -177,27 +164,27 @@ WORKER = (
     ),
     click.option(
         "--idle-timeout",
-        type=_Finite(min=0, min_open=True, max=_YEAR),
+        type=FiniteRange(min=0, min_open=True, max=_YEAR),
         help="Exit after this many seconds without work.",
     ),
-    click.option("--max-batches", type=_COUNT, help="Exit after this many batches."),
+    click.option("--max-batches", type=COUNT, help="Exit after this many batches."),
     click.option(
         "--drain",
-        type=_Finite(min=0, max=_YEAR),
+        type=FiniteRange(min=0, max=_YEAR),
         default=60.0,
         show_default=True,
         help="Seconds that active batches may go on after the first Ctrl-C.",
     ),
     click.option(
         "--lease",
-        type=_Finite(min=1, max=_LONGEST_LEASE),
+        type=FiniteRange(min=1, max=_LONGEST_LEASE),
         default=60.0,
         show_default=True,
         help="Seconds after which other workers may claim its batches if this worker is gone.",
     ),
     click.option(
         "--engines-cache",
-        type=_Path(file_okay=False, path_type=Path),
+        type=FilePath(file_okay=False, path_type=Path),
         help="Folder for engines.  [default: the user's cache]",
     ),
     click.option(
@@ -211,115 +198,6 @@ REPLAY = (
         "--replay",
         metavar="[RUN/]ITERATION.BATCH[:PAIR]",
         help="Play a batch of a run again, or one of its pairs, and compare the counts.",
-    ),
-)
-MATCH = (
-    click.option("--games", type=click.IntRange(2, _MOST), help="Games to play; an even number."),
-    click.option("--movetime", type=_SECONDS, help="Seconds per move.  [default: 0.1]"),
-    click.option(
-        "--tc",
-        metavar="[MOVES/]BASE+INC",
-        help="Seconds per game, or per MOVES moves, plus seconds per move, as in 10+0.1.",
-    ),
-    click.option(
-        "--margin",
-        type=_Finite(min=0, max=MOST_SECONDS),
-        default=0.05,
-        show_default=True,
-        help="Seconds by which an engine may overstep its clock.",
-    ),
-    click.option("--nodes", type=click.IntRange(1, MOST_NODES_TO_SEARCH), help="Nodes per move."),
-    click.option(
-        "--depth", type=click.IntRange(1, MOST_DEPTH_TO_SEARCH), help="Depth per move, in plies."
-    ),
-    click.option(
-        "--book",
-        default="builtin",
-        show_default=True,
-        help="Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.",
-    ),
-    click.option(
-        "--plies",
-        type=click.IntRange(1, MOST_PLIES),
-        help="Plies to play of each game of a PGN book.  [default: all]",
-    ),
-    click.option(
-        "--order",
-        type=click.Choice(["random", "sequential"]),
-        default="random",
-        show_default=True,
-        help="Order of the openings; --seed decides a random one.",
-    ),
-    click.option(
-        "--start",
-        type=_COUNT,
-        default=1,
-        show_default=True,
-        help="Number of the first opening in this order.",
-    ),
-    click.option(
-        "--seed",
-        type=_SEED,
-        default=1,
-        show_default=True,
-        help="Seed of the openings and their order.",
-    ),
-    click.option("--chess960", is_flag=True, help="Play Chess960; --book has its positions."),
-    click.option("--option", multiple=True, metavar="NAME=VALUE", help="Option for both engines."),
-    click.option(
-        "--option1", multiple=True, metavar="NAME=VALUE", help="Option for the first engine."
-    ),
-    click.option(
-        "--option2", multiple=True, metavar="NAME=VALUE", help="Option for the second engine."
-    ),
-    click.option(
-        "--draw",
-        type=(click.IntRange(0, MOST_MOVES), _IN_A_ROW, click.IntRange(0, MOST_CENTIPAWNS)),
-        default=(34, 8, 20),
-        show_default=True,
-        metavar="MOVE COUNT CP",
-        help="Draw from move MOVE on, when both engines score COUNT moves within CP centipawns.",
-    ),
-    click.option(
-        "--resign",
-        type=(_IN_A_ROW, click.IntRange(1, MOST_CENTIPAWNS)),
-        default=(3, 600),
-        show_default=True,
-        metavar="COUNT CP",
-        help="End a game when both engines see the same winner by CP centipawns for COUNT moves.",
-    ),
-    click.option(
-        "--max-moves",
-        type=_MOVES,
-        help="Moves per side after which a game is a draw.  [default: 200]",
-    ),
-    click.option(
-        "--tb-pieces",
-        type=click.IntRange(LEAST_PIECES, MOST_PIECES),
-        metavar="N",
-        help="End a game by the --syzygy tables of up to N pieces.",
-    ),
-    click.option(
-        "--no-adjudication",
-        is_flag=True,
-        help="End games by the rules of chess only, and by --max-moves if given.",
-    ),
-    click.option(
-        "--sprt",
-        type=(_NELO, _NELO),
-        metavar="ELO0 ELO1",
-        help="Stop by SPRT with bounds ELO0 and ELO1 in normalised Elo, alpha = beta = 0.05.",
-    ),
-    click.option(
-        "--pgn", type=_Path(dir_okay=False, path_type=Path), help="File to append the games to."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print the final report as JSON."),
-    click.option(
-        "--progress",
-        type=_COUNT,
-        default=10,
-        show_default=True,
-        help="Pairs between two lines of progress.",
     ),
 )
 

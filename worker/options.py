@@ -16,7 +16,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
-from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_OPTION_LENGTH, MOST_SECONDS
+from spsa.core.game_settings.numbers import MAX_OPTION_LENGTH, MAX_SECONDS, MIN_NELO_APART
 from spsa.text import NAME_LENGTH, is_printable, printable
 from worker.machine import memory, pinning_order
 from worker.uci.spawning import EngineLimits
@@ -24,7 +24,7 @@ from worker.uci.spawning import EngineLimits
 _MIB = 2**20
 _NUMBER = r"(\d{1,9}(?:\.\d*)?|\.\d+)"
 _CLOCK = re.compile(rf"(?:(\d{{1,4}})/)?{_NUMBER}(?:\+{_NUMBER})?", re.ASCII)
-_LEAST_MEMORY = 256 * _MIB
+_MIN_MEMORY = 256 * _MIB
 
 
 def time_control(
@@ -69,9 +69,9 @@ def adjudication(
 
 def sprt_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
     """The two hypotheses of --sprt, the smaller one first."""
-    if given is not None and not given[1] - given[0] >= LEAST_NELO_APART:
+    if given is not None and not given[1] - given[0] >= MIN_NELO_APART:
         raise click.BadParameter(
-            f"ELO0 has to be less than ELO1, by {LEAST_NELO_APART:g} at least", param_hint="--sprt"
+            f"ELO0 has to be less than ELO1, by {MIN_NELO_APART:g} at least", param_hint="--sprt"
         )
     return given
 
@@ -91,9 +91,9 @@ def settings(*groups: Sequence[str]) -> dict[str, str]:
 def _refuse_unsendable(name: str, value: str) -> None:
     """Refuse what UCI cannot send: an option has one line, and a line break cannot be quoted."""
     for what in (name, value):
-        if what and not is_printable(what, MOST_OPTION_LENGTH):
+        if what and not is_printable(what, MAX_OPTION_LENGTH):
             raise click.BadParameter(
-                f"'{printable(what, 80)}' is not a text of at most {MOST_OPTION_LENGTH} printable "
+                f"'{printable(what, 80)}' is not a text of at most {MAX_OPTION_LENGTH} printable "
                 "characters on one line",
                 param_hint="--option",
             )
@@ -119,7 +119,7 @@ def engine_limits(given: Mapping[str, Any]) -> EngineLimits:
 
 def _memory_share(slots: int) -> int | None:
     installed = memory()
-    return None if installed is None else max(_LEAST_MEMORY, installed // (4 * slots))
+    return None if installed is None else max(_MIN_MEMORY, installed // (4 * slots))
 
 
 def engine_names(first: Path, second: Path) -> tuple[str, str]:
@@ -138,10 +138,10 @@ def engine_names(first: Path, second: Path) -> tuple[str, str]:
 def _clock(text: str, margin: float) -> TimeControl:
     found = _CLOCK.fullmatch(text)
     moves, base, increment = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
-    if not (found and 0 < base <= MOST_SECONDS >= increment) or (found[1] and not moves):
+    if not (found and 0 < base <= MAX_SECONDS >= increment) or (found[1] and not moves):
         raise click.BadParameter(
             f"{text!r} is not [MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60, with at most "
-            f"{MOST_SECONDS:g} seconds each",
+            f"{MAX_SECONDS:g} seconds each",
             param_hint="--tc",
         )
     return TimeControl(

@@ -19,10 +19,10 @@ from spsa.output import echo
 from spsa.text import printable
 from worker.batches.active_batch import JobMaker
 from worker.batches.scaling import scaled
-from worker.batches.service import Service, engine_cache
+from worker.batches.service import WorkerSettings, engine_cache
 from worker.logs import set_up
 from worker.match.command import pgn_writer
-from worker.runner.count import Count
+from worker.runner.count import GameTotals
 from worker.runner.game import Pair
 from worker.runner.interrupts import INTERRUPTED, Interrupts, interrupts
 from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
@@ -90,7 +90,7 @@ def replay(given: Mapping[str, Any]) -> int:
     return _compared(count.tally, reported, claim)
 
 
-def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
+def _job(service: WorkerSettings, store: Store, claim: Claim, pair: int | None) -> Job:
     job = JobMaker(engine_cache(service, store), service.timeouts, service.options.syzygy).job(
         claim
     )
@@ -105,11 +105,11 @@ def _job(service: Service, store: Store, claim: Claim, pair: int | None) -> Job:
 
 def _played(
     job: Job, first: int, pool: Pool, received: Interrupts, write: Callable[[Pair], None]
-) -> Count | None:
+) -> GameTotals | None:
     """The counts of all pairs; None after an interrupt. The batch begins with pair `first`."""
     received.on_each(pool.wake)
     pool.submit(job)
-    count = Count()
+    count = GameTotals()
     while True:
         match event := pool.next_event(_LONG_WAIT):
             case PairPlayed(pair=pair):
@@ -137,7 +137,7 @@ def _compared(tally: Tally, reported: Tally | None, claim: Claim) -> int:
         echo(f"now {now}, as it was reported")
         return 0
     echo(f"now {now}; it was reported as {_results(reported)}")
-    if claim.terms.time_control.kind not in _REPEATABLE:
+    if claim.game_settings.time_control.kind not in _REPEATABLE:
         echo("(games by time are different each time they are played)")
         return 0
     return 1

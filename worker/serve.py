@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from spsa.db.database_url import command_line_warning, parsed, url_beside, url_in
+from spsa.db.database_url import command_line_warning, configured_url, parsed, url_in
 from spsa.db.tls import tls_warnings
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo
-from spsa.security.files import MOST_TEXT, content
+from spsa.security.files import MAX_TEXT, content
 from spsa.security.keys import TrustKey
 from worker.batches.loop import WorkerOptions
-from worker.batches.service import Service, serve
+from worker.batches.service import WorkerSettings, serve
 from worker.logs import set_up
 from worker.options import engine_limits
 from worker.uci.isolation import hide_memory
@@ -40,7 +40,7 @@ def database_url(flag: str | None, environment: Mapping[str, str], file: Path | 
     config = Path(named or "config.toml")
     if named is None and not config.exists():
         raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
-    return url_beside(config.resolve().parent, _configured(config))
+    return configured_url(config.resolve().parent, _configured(config))
 
 
 def warnings(url: str, flag: str | None) -> list[str]:
@@ -53,7 +53,7 @@ def warnings(url: str, flag: str | None) -> list[str]:
 def _configured(config: Path) -> str | None:
     """The `[database] url` of the file; None where it has none."""
     try:
-        table = tomllib.loads(content(config, MOST_TEXT).decode("utf-8")).get("database", {})
+        table = tomllib.loads(content(config, MAX_TEXT).decode("utf-8")).get("database", {})
     except OSError as error:
         raise _fault(str(config), f"it cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, 5000 digits, deep brackets
@@ -78,12 +78,12 @@ def run_worker(given: Mapping[str, Any]) -> int:
     return serve(service_of(given))
 
 
-def service_of(given: Mapping[str, Any]) -> Service:
+def service_of(given: Mapping[str, Any]) -> WorkerSettings:
     """The settings of a worker; the URL of the database leaves the environment."""
     options = WorkerOptions(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches", "syzygy")}
     )
-    return Service(
+    return WorkerSettings(
         database_url=private_url(given["database_url"], given["database_url_file"]),
         concurrency=given["concurrency"],
         **{name: given[name] for name in ("name", "only_runs", "not_runs", "labels")},

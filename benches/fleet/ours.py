@@ -132,7 +132,7 @@ def _settings(scene: Scene, in_flight: int | Auto) -> RunSettings:
         iterations_in_flight=in_flight,
         max_attempts=5,
         delivery={"kind": "simulated"},
-        terms=TERMS,
+        game_settings=TERMS,
     )
 
 
@@ -146,7 +146,7 @@ def _begun(store: Store, scene: Scene) -> tuple[Run, Tuning]:
             algorithm="mixture",
             settings=_settings(scene, AUTO).to_json(),
             space=SPACE.to_json(),
-            terms=TERMS,
+            game_settings=TERMS,
             source_sha256=None,
             max_iterations=MANY,
             theta=theta,

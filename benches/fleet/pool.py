@@ -57,7 +57,7 @@ class SleepingPool:
     def stop(self, key: str) -> None:
         """Sleep on: nobody is asked to stop here but at the end of everything."""
 
-    def recall(self) -> None:
+    def withdraw_queued_jobs(self) -> None:
         """Keep them: as above."""
 
     def wake(self) -> None:

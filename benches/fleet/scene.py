@@ -8,7 +8,7 @@ SLOTS = 8
 GAME_SECONDS, GAME_SPREAD = 10.0, 4.0
 BUILD_SECONDS = 30.0
 BATCH_GAMES = 10
-LEAST_GAMES = 150
+MIN_GAMES = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

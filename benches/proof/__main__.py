@@ -17,7 +17,7 @@ from spsa.db import migrate
 from spsa.db.store import open_store
 from spsa.errors import TuningError
 from spsa.report.text import terminal
-from spsa.report.theta import Theta
+from spsa.report.theta import ThetaChoice
 
 _FEW = click.IntRange(min=2)
 _ONE = click.IntRange(min=1)
@@ -42,8 +42,8 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
     "--theta",
     "thetas",
     multiple=True,
-    type=click.Choice([theta.value for theta in Theta]),
-    default=[Theta.FINAL.value],
+    type=click.Choice([theta.value for theta in ThetaChoice]),
+    default=[ThetaChoice.FINAL.value],
     show_default=True,
     help="Which values of each run are measured.",
 )
@@ -73,7 +73,7 @@ def proof(
         nodes=nodes,
     )
     configs = [load_config(place.config, {}) for place in places(plan, folder)]
-    found = _played(configs, [Theta(name) for name in thetas], folder, concurrency or cores())
+    found = _played(configs, [ThetaChoice(name) for name in thetas], folder, concurrency or cores())
     if found is None:
         return 130
     click.echo(markdown(found))
@@ -81,7 +81,7 @@ def proof(
 
 
 def _played(
-    configs: Sequence[Config], thetas: Sequence[Theta], folder: Path, slots: int
+    configs: Sequence[Config], thetas: Sequence[ThetaChoice], folder: Path, slots: int
 ) -> Proof | None:
     """Everything there is to play; None when it was stopped before the end."""
     first = configs[0]
@@ -94,7 +94,7 @@ def _played(
         return _proof(Hall(store, terminal(stderr=True), stopping), configs, thetas)
 
 
-def _proof(hall: Hall, configs: Sequence[Config], thetas: Sequence[Theta]) -> Proof | None:
+def _proof(hall: Hall, configs: Sequence[Config], thetas: Sequence[ThetaChoice]) -> Proof | None:
     matches: list[Against] = []
     for config in configs:
         run = hall.tuned(config)

@@ -17,7 +17,7 @@ from spsa.core.params import PlayedValues, Space
 from spsa.db.store import Iteration, Run, Store, Values
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.start import checked_space, prepare
-from spsa.report.theta import Theta, chosen_theta
+from spsa.report.theta import ThetaChoice, chosen_theta
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Against:
     """
 
     run: Run
-    which: Theta | None
+    which: ThetaChoice | None
     theta: Values
     own: Mapping[str, float]
     match: Iteration
@@ -54,7 +54,7 @@ class Hall:
             ended = tune(seat, prepared)
         return None if ended is None else self.store.run(config.name)
 
-    def measured(self, config: Config, run: Run, which: Theta | None) -> Against | None:
+    def measured(self, config: Config, run: Run, which: ThetaChoice | None) -> Against | None:
         """The match of a theta of the run; None when it was stopped before its end."""
         space = Space.from_json(run.space)
         own = own_values(config, checked_space(config))
@@ -69,7 +69,7 @@ class Hall:
         games = config.validation.games
         self.console.print(f"{config.name}: {games} games against the untouched engine")
         with held_run(self.store, config, run, self.console, self.stopping) as seat:
-            return play_match(seat, run, sides, games, run.terms)
+            return play_match(seat, run, sides, games, run.game_settings)
 
     def _played(self, run: Run, sides: PlayedValues) -> Iteration | None:
         """The match of these two, if it was played to its end."""

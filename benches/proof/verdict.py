@@ -8,7 +8,7 @@ from typing import Self
 from benches.proof.playing import Against
 from spsa.core.params import Space
 from spsa.core.scoring import Estimate, Tally, elo
-from spsa.report.theta import Theta
+from spsa.report.theta import ThetaChoice
 
 
 def recovered(tuned: Tally, start: Tally) -> Estimate:
@@ -28,7 +28,7 @@ class Verdict:
     """What one theta of a run came to; `away` are steps from the untouched engine."""
 
     rule: str
-    which: Theta
+    which: ThetaChoice
     seed: int
     games: int  # of the tune
     seconds: float  # from the run's start to its last result
@@ -38,7 +38,7 @@ class Verdict:
     @property
     def engine(self) -> str:
         """Who tuned it, and which of the thetas it is if not the last one."""
-        return self.rule if self.which is Theta.FINAL else f"{self.rule}, {self.which}"
+        return self.rule if self.which is ThetaChoice.FINAL else f"{self.rule}, {self.which}"
 
     @classmethod
     def of(cls, against: Against) -> Self:

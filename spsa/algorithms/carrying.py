@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Vector = npt.NDArray[np.float64]
 
-MOST_DOUBT = 1000.0
+MAX_DOUBT = 1000.0
 DEFAULT_DOUBT = 20.0
 """The doubt of a prior: `simulate retune` in docs/lab-results.md."""
 

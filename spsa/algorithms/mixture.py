@@ -50,7 +50,7 @@ cliff it misleads.
 The deviation of `belief` is that of the filters with s_j > 0 under p with exp(-chi_j / (16 phi)),
 about theta: under p itself the interval covers too little where the curvatures of the parameters
 differ. Each v_j counts phi times, and the whole _DOUBT times, because s is a
-guess. There is no interval where the filters cannot judge: if phi is above MOST_MISFIT, or after
+guess. There is no interval where the filters cannot judge: if phi is above MAX_MISFIT, or after
 theta has moved so far that steps are too small.
 """
 
@@ -88,7 +88,7 @@ _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
 _DOUBT = 1.2  # factor of the deviations
 _LOST = 2.5  # steps by which theta may move before there are no intervals
-MOST_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
+MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 _VERSION = np.array([3.0])  # of the state
 _OLDER = (
@@ -130,7 +130,7 @@ class Mixture:
         theta = state.theta
         weight = state.weight(INTERVAL, of=HYPOTHESES.deviation > 0.0)
         moved = np.abs(theta - self.problem.start).max(axis=-1, keepdims=True)
-        unknown = (moved > _LOST) | (state.misfit[..., 0] > MOST_MISFIT)
+        unknown = (moved > _LOST) | (state.misfit[..., 0] > MAX_MISFIT)
         return Belief(theta, np.where(unknown, np.inf, _DOUBT * state.deviation(weight, theta)))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:

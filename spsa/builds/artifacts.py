@@ -19,7 +19,7 @@ from spsa.security.files import private_folder
 
 _PROGRAM = 0o755
 _PRIVATE_PROGRAM = 0o700
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """Bytes of an engine: a source without an end must not fill the disk."""
 
 
@@ -174,8 +174,8 @@ def _copy(source: BufferedReader | BytesIO, copy: BufferedWriter) -> tuple[str, 
     while chunk := source.read(1 << 20):
         digest.update(chunk)
         size += copy.write(chunk)
-        if size > MOST_BYTES:
-            raise TuningError(f"an engine of more than {MOST_BYTES} bytes is not copied")
+        if size > MAX_BYTES:
+            raise TuningError(f"an engine of more than {MAX_BYTES} bytes is not copied")
     return digest.hexdigest(), size
 
 

@@ -21,7 +21,7 @@ from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
 from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
 from spsa.builds.cargo.subprocesses import BuildCancelled, Commands
-from spsa.builds.cargo.tree import disk_faults_told
+from spsa.builds.cargo.tree import disk_errors_as_tuning_errors
 from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.builds.command import CommandRecipe
 from spsa.core.game_settings import Declarations
@@ -131,7 +131,7 @@ class Builder:
         `side` is "plus" or "minus", `number` that of its work copy.
         """
         self._commands.wait(0)
-        with disk_faults_told():
+        with disk_errors_as_tuning_errors():
             self._pinned.restore()
             self._pinned.verify()
             _refuse_unknown(self._pinned, rendered)
@@ -143,7 +143,7 @@ class Builder:
 
     def build_key(self, rendered: Rendered) -> str:
         """The name under which the builder publishes the engine with these values."""
-        with disk_faults_told():
+        with disk_errors_as_tuning_errors():
             self._pinned.restore()
             return self._recipe.key(rendered)
 
@@ -237,7 +237,7 @@ def adopt(
         verify(copy, key)
         return examine(copy, None, timeouts or SmokeTimeouts(), arguments, first_search)
 
-    with disk_faults_told(), _explained(str(engine)):
+    with disk_errors_as_tuning_errors(), _explained(str(engine)):
         return artifact_store.find(key) or artifact_store.put(key, binary, _this_machine(), tried)
 
 
@@ -248,7 +248,7 @@ def declared(
 
     Raises SmokeTestFailed if it does not answer as a UCI engine.
     """
-    with disk_faults_told(), _explained(str(engine)):
+    with disk_errors_as_tuning_errors(), _explained(str(engine)):
         return declared_options(engine.absolute(), timeouts or SmokeTimeouts(), arguments)
 
 

@@ -11,11 +11,11 @@ from itertools import islice, pairwise
 
 from spsa.builds.cargo.smoke import FirstSearch, Silent, SmokeTimeouts, Trial, trial_of
 from spsa.core.game_settings import Declarations, clamped
-from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_NODES
+from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.text import LINE_LENGTH, printable
 
-_MATE = MOST_CENTIPAWNS
+_MATE = MAX_CENTIPAWNS
 _CAP = 100
 """Centipawns: a greater difference says no more than that the game is decided."""
 
@@ -158,7 +158,7 @@ def _reply(trial: Trial, position: str, first: FirstSearch) -> Search:
     nodes = [
         int(count) for words in told for key, count in pairwise(words) if _is_nodes(key, count)
     ]
-    return Search(move, scores[-1] if scores else None, min(max(nodes, default=0), MOST_NODES))
+    return Search(move, scores[-1] if scores else None, min(max(nodes, default=0), MAX_NODES))
 
 
 def _is_nodes(key: str, count: str) -> bool:

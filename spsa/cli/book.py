@@ -21,7 +21,7 @@ from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
 from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
-from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_PLIES
+from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_PLIES
 from spsa.errors import NothingToDo
 from spsa.live_display import Bar, LiveDisplay, working
 from spsa.master.book_making import (
@@ -41,7 +41,7 @@ from spsa.security.files import write_whole
 
 WINDOWS = {"balanced": (0, 30), "unbalanced": (50, 150)}
 
-_CENTIPAWNS = click.IntRange(0, MOST_CENTIPAWNS)
+_CENTIPAWNS = click.IntRange(0, MAX_CENTIPAWNS)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SHORTER = 20  # the searches that make a line have so many nodes less
 
@@ -51,11 +51,11 @@ class _Engine:
     """The engine that a book is for, and how its games are played."""
 
     player: Player
-    terms: GameSettings
+    game_settings: GameSettings
 
     def searcher(self) -> AbstractContextManager[Searcher]:
-        command = [self.player.path, *self.terms.engine_arguments]
-        return searcher(command, {**self.terms.common_options, **self.player.options})
+        command = [self.player.path, *self.game_settings.engine_arguments]
+        return searcher(command, {**self.game_settings.common_options, **self.player.options})
 
 
 def _epd(_context: click.Context, _option: click.Parameter, out: Path) -> Path:
@@ -108,7 +108,7 @@ def book() -> None:
 )
 @click.option(
     "--plies",
-    type=click.IntRange(1, MOST_PLIES),
+    type=click.IntRange(1, MAX_PLIES),
     help="Of a random line (default 8), or of each game of a PGN file (default: all).",
 )
 @click.option(
@@ -151,10 +151,10 @@ def make(out: Path, **given: Any) -> None:
     engines, options and seeds make equal books, unless --minutes ends the search.
     """
     config = None if given["engine"] is not None else settings(given["config"], None)
-    window, terms = _window(given), _terms(given, config)
-    candidates = _candidates(given, chess960=terms.book.chess960)
+    window, game_settings = _window(given), _terms(given, config)
+    candidates = _candidates(given, chess960=game_settings.book.chess960)
     slots = given["concurrency"] or os.cpu_count() or 1
-    with interruptible() as stopping, _engine(config, terms, given["engine"]) as engine:
+    with interruptible() as stopping, _engine(config, game_settings, given["engine"]) as engine:
         openings, tried = _chosen(engine, candidates, window, given, slots, stopping)
         if not openings:
             raise NothingToDo(
@@ -166,7 +166,7 @@ def make(out: Path, **given: Any) -> None:
         match = _match(engine, out, given["games"], slots, stopping)
     about = {"book": str(out), "sha256": sha256(text).hexdigest(), "openings": len(openings)}
     about |= {"tried": tried, "window": [window.low, window.high]}
-    told = {**about, "limit": str(terms.time_control), **_draws(match)}
+    told = {**about, "limit": str(game_settings.time_control), **_draws(match)}
     if given["as_json"]:
         echo_json(told)
     else:
@@ -183,7 +183,11 @@ def _window(given: Mapping[str, Any]) -> Window:
 def _terms(given: Mapping[str, Any], config: Config | None) -> GameSettings:
     control: TimeControl | None = given["games_limit"]
     if config is not None:
-        return config.terms if control is None else replace(config.terms, time_control=control)
+        return (
+            config.game_settings
+            if control is None
+            else replace(config.game_settings, time_control=control)
+        )
     if control is None and given["games"]:
         raise click.UsageError("--engine needs --limit, as in nodes=5000, or --games 0")
     return GameSettings(time_control=control or TimeControl(low=0.1, high=0.1))
@@ -200,17 +204,24 @@ def _candidates(given: Mapping[str, Any], *, chess960: bool) -> Candidates:
 
 
 @contextmanager
-def _engine(config: Config | None, terms: GameSettings, own: Path | None) -> Iterator[_Engine]:
+def _engine(
+    config: Config | None, game_settings: GameSettings, own: Path | None
+) -> Iterator[_Engine]:
     """The engine of --engine (`own`), or that of config.toml at the start of theta."""
     if config is None:
-        yield _Engine(player=Player(path=str(own and own.resolve()), options={}), terms=terms)
+        yield _Engine(
+            player=Player(path=str(own and own.resolve()), options={}), game_settings=game_settings
+        )
         return
     space = checked_space(config)
     with temporary_delivery(config, space) as delivery:
         start = space.rounded(space.start())
         with working("building the engine"):
             sides = delivery.prepare(start, start)
-        yield _Engine(player=Player(path=sides.plus.path, options=sides.plus_options), terms=terms)
+        yield _Engine(
+            player=Player(path=sides.plus.path, options=sides.plus_options),
+            game_settings=game_settings,
+        )
 
 
 def _chosen(
@@ -249,11 +260,11 @@ def _match(
 ) -> dict[str, Any] | None:
     if not games:
         return None
-    book = Book(name=str(out.resolve()), chess960=engine.terms.book.chess960)
-    terms = replace(engine.terms, book=book)
+    book = Book(name=str(out.resolve()), chess960=engine.game_settings.book.chess960)
+    game_settings = replace(engine.game_settings, book=book)
     both, even = [engine.player] * 2, games + games % 2
     with working(f"playing {plural(even, 'game')}"):
-        return short_match(both, terms, slots, even, out.parent, stopping)
+        return short_match(both, game_settings, slots, even, out.parent, stopping)
 
 
 def _draws(match: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -13,12 +13,12 @@ import click
 from click.core import ParameterSource
 
 from spsa.config import load_config
-from spsa.config.loading import LEAST_SHARE, MOST_SHARE
+from spsa.config.loading import MAX_SHARE, MIN_SHARE
 from spsa.db.database_url import command_line_warning, parsed, url_in
 from spsa.db.store import open_store
 from spsa.db.tls import tls_warnings
 from spsa.output import echo
-from spsa.report.theta import Theta
+from spsa.report.theta import ThetaChoice
 
 if TYPE_CHECKING:
     from spsa.config import Config
@@ -50,8 +50,8 @@ class FileInFolder(FileToWrite):
 
 def _share(_context: click.Context, _option: click.Parameter, share: float | None) -> float | None:
     # Imported late: NumPy comes with it.
-    if share is not None and not LEAST_SHARE <= share <= MOST_SHARE:  # nor nan
-        raise click.BadParameter(f"{share:g} is not from {LEAST_SHARE:g} to {MOST_SHARE:g}")
+    if share is not None and not MIN_SHARE <= share <= MAX_SHARE:  # nor nan
+        raise click.BadParameter(f"{share:g} is not from {MIN_SHARE:g} to {MAX_SHARE:g}")
     return share
 
 
@@ -113,7 +113,7 @@ share_option: Option = click.option(
 
 theta_option: Option = click.option(
     "--theta",
-    type=click.Choice([theta.value for theta in Theta]),
+    type=click.Choice([theta.value for theta in ThetaChoice]),
     help="final (default): theta now; averaged: the mean over iterations, late ones weigh more; "
     "supported: the optimum that all games together suggest.",
 )

@@ -8,9 +8,9 @@ import click
 from spsa.cli.common import config_option, database_option, opened
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.output import echo
-from spsa.security.files import MOST_TEXT, content
+from spsa.security.files import MAX_TEXT, content
 
-LEAST_TOKEN = 16
+MIN_TOKEN = 16
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 
 
@@ -65,12 +65,12 @@ def dashboard(
 
 def _token(path: Path) -> str:
     try:
-        text = content(path, MOST_TEXT).decode("ascii").strip()
+        text = content(path, MAX_TEXT).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not ASCII"
         raise _unusable(path, f"cannot be read: {reason}") from None
-    if len(text) < LEAST_TOKEN or not text.isprintable() or " " in text:
-        raise _unusable(path, f"is no line of at least {LEAST_TOKEN} characters without spaces")
+    if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
+        raise _unusable(path, f"is no line of at least {MIN_TOKEN} characters without spaces")
     return text
 
 

@@ -176,7 +176,7 @@ def _tuned(held: HeldRun, prepared: Prepared) -> Run | None:
 def _measured(held: HeldRun, run: Run) -> Iteration | None:
     games = held.config.validation.games
     held.console.print(f"tuned; now {games} games of the tuned values against the start")
-    return play_match(held, run, tuned_against_start(run), games, run.terms)
+    return play_match(held, run, tuned_against_start(run), games, run.game_settings)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from spsa.master.delivery_setup import usual_builds
 from spsa.output import echo
 from spsa.text import plural
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ def _refuse_unread(engine: EngineSource) -> None:
 
 def _skipped(chosen: Selection) -> Iterator[str]:
     for reason, names in sorted(chosen.skipped.items(), key=lambda item: -len(item[1])):
-        more = f", and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MOST_NAMED])}{more}"
+        more = f", and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+        yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MAX_NAMED])}{more}"
 
 
 def _constants(source: Path, root: Path, wanted: str) -> str:

@@ -189,7 +189,7 @@ def play_match(
     run: Run,
     sides: PlayedValues,
     games: int,
-    terms: GameSettings,
+    game_settings: GameSettings,
     compared: Compared | None = None,
     k: int | None = None,
 ) -> Iteration | None:
@@ -202,16 +202,16 @@ def play_match(
         k: the result that plus holds; the last one unless given.
     """
     prepared = reopened(held.config, run)
-    own = terms.time_control == run.terms.time_control
+    own = game_settings.time_control == run.game_settings.time_control
     match = ValidationMatch(
         plus=sides.plus,
         minus=sides.minus,
         games=games,
         batch_games=min(prepared.settings.batch_size, games),
         max_attempts=prepared.settings.max_attempts,
-        terms=terms,
+        game_settings=game_settings,
         compared=replace(
-            compared or Compared(), time_control=None if own else str(terms.time_control)
+            compared or Compared(), time_control=None if own else str(game_settings.time_control)
         ),
         k=k,
     )
@@ -223,10 +223,10 @@ def play_match(
 
 
 def _background(config: Config, run: Run) -> BackgroundPlan | None:
-    wanted, terms = config.validation, validation_terms(config, run.terms)
+    wanted, game_settings = config.validation, validation_game_settings(config, run.game_settings)
     if not wanted.every:
         return None
-    return BackgroundPlan(every=wanted.every, share=wanted.share, terms=terms)
+    return BackgroundPlan(every=wanted.every, share=wanted.share, game_settings=game_settings)
 
 
 def progress_of(store: Store, run: Run, console: Console) -> Progress:
@@ -235,7 +235,7 @@ def progress_of(store: Store, run: Run, console: Console) -> Progress:
     return Progress(console, sum(done, Tally()), steps_of(run), trail_points(store, run))
 
 
-def validation_terms(config: Config, terms: GameSettings) -> GameSettings:
+def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
     """A run's own terms, with the time control that [validation] may name."""
     own = config.validation.time_control
-    return terms if own is None else replace(terms, time_control=own)
+    return game_settings if own is None else replace(game_settings, time_control=own)

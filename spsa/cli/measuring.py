@@ -20,7 +20,7 @@ from spsa.errors import InvalidInput, TuningError
 from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings
 
-FEWEST_GAMES = 50
+MIN_GAMES = 50
 """Below, assumptions are better than what was measured."""
 
 _RUNS = 20  # the youngest of a database, which are looked at
@@ -59,13 +59,13 @@ def measured(config: Config) -> Measured:
 def _of_runs(store: Store, config: Config) -> Measured:
     runs = list(reversed(store.runs()))[:_RUNS]
     costs = [(run, store.costs(run.id)) for run in runs]
-    enough = [(run, cost) for run, cost in costs if cost.games >= FEWEST_GAMES]
+    enough = [(run, cost) for run, cost in costs if cost.games >= MIN_GAMES]
     alike = next(((run, cost) for run, cost in enough if _plays_alike(run, config)), None)
     speeds = [worker.nps for worker in store.workers() if worker.nps]
     builds = (_usual(run) for run in runs if _builds_alike(run, config))
     return Measured(
         costs=None if alike is None else alike[1],
-        book=None if alike is None else alike[0].terms.book,
+        book=None if alike is None else alike[0].game_settings.book,
         plies=next((cost.plies / cost.games for _, cost in enough if cost.plies), None),
         nps=sum(speeds) / len(speeds) if speeds else None,
         builds=next((seconds for seconds in builds if seconds is not None), None),
@@ -74,7 +74,7 @@ def _of_runs(store: Store, config: Config) -> Measured:
 
 
 def _plays_alike(run: Run, config: Config) -> bool:
-    return run.terms.time_control == config.terms.time_control
+    return run.game_settings.time_control == config.game_settings.time_control
 
 
 def _builds_alike(run: Run, config: Config) -> bool:
@@ -95,7 +95,7 @@ def _trials(store: Store, config: Config) -> Iterator[Speed]:
 def _conditions(config: Config) -> dict[str, Any]:
     return {
         "delivery": delivery_settings(config),
-        "time_control": config.terms.to_json()["time_control"],
+        "time_control": config.game_settings.to_json()["time_control"],
     }
 
 

@@ -16,7 +16,7 @@ from spsa.cli.common import (
 from spsa.cli.params_export import chosen_values, export, setoption_lines, source_patch
 from spsa.cli.params_import import import_
 from spsa.config import Config, DeliveryKind, project_parameter
-from spsa.config.section import MOST
+from spsa.config.section import MAX_NUMBER
 from spsa.core.params import Space
 from spsa.db.store import Run, open_store
 from spsa.errors import InvalidInput
@@ -79,8 +79,8 @@ def diff(
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not abs(value) <= MOST:  # nor nan
-        raise click.BadParameter(f"{value:g} is not a number from {-MOST:g} to {MOST:g}")
+    if value is not None and not abs(value) <= MAX_NUMBER:  # nor nan
+        raise click.BadParameter(f"{value:g} is not between {-MAX_NUMBER:g} and {MAX_NUMBER:g}")
     return value
 
 

@@ -23,13 +23,13 @@ from spsa.config.formats import (
 from spsa.config.section import as_number
 from spsa.core.params import Space
 from spsa.db.store import open_store
-from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
-from spsa.report.theta import Theta, chosen_theta
+from spsa.report.theta import ThetaChoice, chosen_theta
 
 _Writer = Callable[[Iterable[PeerParameter]], str]
 
@@ -64,7 +64,9 @@ def chosen_values(
         return {p.name: p.value for p in space.parameters}
     with open_store(config.database_url) as store:
         found = store.run(run)
-    return found.start_theta if start else chosen_theta(found, Theta(theta or Theta.FINAL))
+    return (
+        found.start_theta if start else chosen_theta(found, ThetaChoice(theta or ThetaChoice.FINAL))
+    )
 
 
 def setoption_lines(space: Space, values: Values) -> str:
@@ -153,4 +155,4 @@ def _refuse_fractions(config: Config, parameters: Iterable[PeerParameter]) -> No
         if not p.integral
     ]
     if faults:
-        raise InvalidInput(faults[:MOST_FAULTS])
+        raise InvalidInput(faults[:MAX_FAULTS])

@@ -180,7 +180,7 @@ def _seconds(
     if tried is not None:
         return tried.game, f"a game takes {tried.game:.3g} s: {tried.source}"
     speed, plies = assumed.nps or past.nps or _USUAL_NPS, past.plies or USUAL_PLIES
-    guessed = game_seconds(config.terms.time_control, plies, speed)
+    guessed = game_seconds(config.game_settings.time_control, plies, speed)
     if guessed is None:
         return (
             None,
@@ -192,7 +192,7 @@ def _seconds(
 def _guess(config: Config, assumed: Assumed, past: Measured) -> str:
     """What the seconds of a game are computed from."""
     plies = f"{past.plies or USUAL_PLIES:.0f} plies {'measured' if past.plies else 'assumed'}"
-    if config.terms.time_control.kind is not TimeKind.NODES:
+    if config.game_settings.time_control.kind is not TimeKind.NODES:
         return plies
     speed = assumed.nps or past.nps or _USUAL_NPS
     known = "as you say" if assumed.nps else "measured" if past.nps else "assumed"
@@ -228,7 +228,7 @@ def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | No
     """What the draw rate says of the run's book; None if no games were played from it."""
     if assumed.draws is not None:
         return Openings.of(assumed.draws)
-    if past.costs is None or past.book != config.terms.book:
+    if past.costs is None or past.book != config.game_settings.book:
         return None
     tally = past.costs.tally
     return Openings.of(tally.draws / tally.games, null_variance(tally))

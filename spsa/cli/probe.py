@@ -60,7 +60,7 @@ def probe(
     wanted = _wanted(space, only)
     openings = _openings(found, -(-positions // A_GAME))
     with temporary_delivery(found, space) as delivery:
-        prober = Prober(space, delivery, found.terms, openings, nodes)
+        prober = Prober(space, delivery, found.game_settings, openings, nodes)
         with working("building the engine and searching with its start values"):
             start, reproducible = prober.start()
         if not reproducible:
@@ -93,7 +93,7 @@ def _wanted(space: Space, only: Sequence[str]) -> list[str]:
 
 def _openings(config: Config, count: int) -> tuple[str, ...]:
     """FENs from the whole length of the run's book."""
-    openings = load(config.terms.book).openings
+    openings = load(config.game_settings.book).openings
     places = (i * len(openings) // count for i in range(min(count, len(openings))))
     return tuple(openings[place].board().fen() for place in places)
 

@@ -20,7 +20,7 @@ from spsa.cli.master_session import (
     play_match,
     tune,
     tuned_against_start,
-    validation_terms,
+    validation_game_settings,
 )
 from spsa.db import migrate
 from spsa.db.store import open_store
@@ -83,7 +83,10 @@ def run(
                     return 130
                 tuned = store.run(tuned.name)
                 if ended is RunStatus.FINISHED and found.validation.games:
-                    sides, terms = tuned_against_start(tuned), validation_terms(found, tuned.terms)
-                    play_match(held, tuned, sides, found.validation.games, terms)
+                    sides, game_settings = (
+                        tuned_against_start(tuned),
+                        validation_game_settings(found, tuned.game_settings),
+                    )
+                    play_match(held, tuned, sides, found.validation.games, game_settings)
         terminal().print(rendered(status(store, store.run(tuned.name))))
     return 0

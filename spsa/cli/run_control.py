@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from spsa.algorithms.carrying import MOST_DOUBT
+from spsa.algorithms.carrying import MAX_DOUBT
 from spsa.cli.common import (
     actor,
     config_option,
@@ -98,8 +98,8 @@ def prioritize(
 
 
 def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:
-    if not 1.0 <= doubt <= MOST_DOUBT:  # nor nan, which click's own ranges let through
-        raise click.BadParameter(f"{doubt:g} is not from 1 to {MOST_DOUBT:g}")
+    if not 1.0 <= doubt <= MAX_DOUBT:  # nor nan, which click's own ranges let through
+        raise click.BadParameter(f"{doubt:g} is not from 1 to {MAX_DOUBT:g}")
     return doubt
 
 

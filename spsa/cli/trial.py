@@ -16,7 +16,7 @@ import click
 
 from spsa.config import Config
 from spsa.core.game_settings import DrawRule, GameSettings, ResignRule, TimeControl, TimeKind
-from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_MOVES
+from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_MOVES
 from spsa.core.params import Space
 from spsa.errors import TuningError
 from spsa.master.build_queue import BuildThreads
@@ -82,7 +82,7 @@ def _game_seconds(
             (sides.minus, sides.minus_options),
         )
     ]
-    found = short_match(players, config.terms, slots, games, config.path.parent, stopping)
+    found = short_match(players, config.game_settings, slots, games, config.path.parent, stopping)
     return float(found["seconds"]) * slots / games
 
 
@@ -96,7 +96,7 @@ class Player:
 
 def short_match(
     players: Sequence[Player],
-    terms: GameSettings,
+    game_settings: GameSettings,
     slots: int,
     games: int,
     folder: Path,
@@ -109,8 +109,8 @@ def short_match(
         click.Abort: `stopping` was set before the end.
     """
     command = [sys.executable, "-m", "worker", *(player.path for player in players), "--json"]
-    command += ["--games", str(games), "-c", str(slots), "--force", *_game_flags(terms)]
-    command += _options("--option", terms.common_options)
+    command += ["--games", str(games), "-c", str(slots), "--force", *_game_flags(game_settings)]
+    command += _options("--option", game_settings.common_options)
     for number, player in enumerate(players, start=1):
         command += _options(f"--option{number}", player.options)
     with subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE) as match:
@@ -125,19 +125,19 @@ def short_match(
     return dict(found)
 
 
-def _game_flags(terms: GameSettings) -> Iterator[str]:
+def _game_flags(game_settings: GameSettings) -> Iterator[str]:
     """The game settings as options of `compete`; a rule that is off is one that nothing meets."""
-    rules = terms.adjudication
-    draw = rules.draw or DrawRule(move_number=MOST_MOVES)
-    resign = rules.resign or ResignRule(score=MOST_CENTIPAWNS)
-    yield from _time_flags(terms.time_control)
+    rules = game_settings.adjudication
+    draw = rules.draw or DrawRule(move_number=MAX_MOVES)
+    resign = rules.resign or ResignRule(score=MAX_CENTIPAWNS)
+    yield from _time_flags(game_settings.time_control)
     yield from ("--draw", str(draw.move_number), str(draw.count), str(draw.score))
     yield from ("--resign", str(resign.count), str(resign.score))
-    yield from ("--max-moves", str(rules.max_moves or MOST_MOVES), "--book", terms.book.name)
-    if terms.book.chess960:
+    yield from ("--max-moves", str(rules.max_moves or MAX_MOVES), "--book", game_settings.book.name)
+    if game_settings.book.chess960:
         yield "--chess960"
-    if terms.book.plies is not None:
-        yield from ("--plies", str(terms.book.plies))
+    if game_settings.book.plies is not None:
+        yield from ("--plies", str(game_settings.book.plies))
 
 
 def _time_flags(control: TimeControl) -> Iterator[str]:

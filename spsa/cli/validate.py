@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from spsa.cli.common import config_option, database_option, run_option, settings
-from spsa.cli.master_session import held_run, interruptible, play_match, validation_terms
+from spsa.cli.master_session import held_run, interruptible, play_match, validation_game_settings
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.game_settings.numbers import LEAST_NELO_APART, MOST_NELO
+from spsa.core.game_settings.numbers import MAX_NELO, MIN_NELO_APART
 from spsa.core.params import PlayedValues
 from spsa.db.store import Compared, Iteration, open_store
 from spsa.live_display import working
@@ -18,7 +18,7 @@ from spsa.report.matches import match_json, match_sentences
 from spsa.report.named_theta import named_theta
 from spsa.report.text import iterations_table, terminal
 
-_MOST_GAMES = 1_000_000
+_MAX_GAMES = 1_000_000
 
 
 def _sprt(
@@ -26,10 +26,10 @@ def _sprt(
 ) -> tuple[float, float] | None:
     if given is None:
         return None
-    if not all(-MOST_NELO <= nelo <= MOST_NELO for nelo in given):  # nor nan
-        raise click.BadParameter(f"normalised Elo is from {-MOST_NELO:g} to {MOST_NELO:g}")
-    if given[1] - given[0] < LEAST_NELO_APART:
-        raise click.BadParameter(f"ELO0 has to be less than ELO1, by {LEAST_NELO_APART:g} at least")
+    if not all(-MAX_NELO <= nelo <= MAX_NELO for nelo in given):  # nor nan
+        raise click.BadParameter(f"normalised Elo is from {-MAX_NELO:g} to {MAX_NELO:g}")
+    if given[1] - given[0] < MIN_NELO_APART:
+        raise click.BadParameter(f"ELO0 has to be less than ELO1, by {MIN_NELO_APART:g} at least")
     return given
 
 
@@ -52,7 +52,7 @@ def limit(
 @run_option
 @click.option(
     "--games",
-    type=click.IntRange(2, _MOST_GAMES),
+    type=click.IntRange(2, _MAX_GAMES),
     help="How many; default: [validation] games. With --sprt: the most it may take.",
 )
 @click.option(
@@ -99,7 +99,7 @@ def validate(
     """
     found = settings(config, database_url)
     sprt: tuple[float, float] | None = given["sprt"]
-    usual = _MOST_GAMES if sprt else found.validation.games or 1000
+    usual = _MAX_GAMES if sprt else found.validation.games or 1000
     wanted = _in_pairs(games or usual)
     console = terminal(stderr=True)
     played: list[Iteration] = []
@@ -113,10 +113,10 @@ def validate(
             minus = named_theta(store, chosen, given["against"])
         sides = PlayedValues(plus=plus.values, minus=minus.values)
         compared = Compared(theta=plus.name, against=minus.name, sprt=sprt)
-        own = validation_terms(found, chosen.terms)
+        own = validation_game_settings(found, chosen.game_settings)
         with held_run(store, found, chosen, console, stopping) as held:
-            for terms in _all_terms(own, given["also"]):
-                row = play_match(held, chosen, sides, wanted, terms, compared, plus.k)
+            for game_settings in _all_game_settings(own, given["also"]):
+                row = play_match(held, chosen, sides, wanted, game_settings, compared, plus.k)
                 if row is None:
                     return 130
                 played.append(row)
@@ -124,7 +124,7 @@ def validate(
     return 0
 
 
-def _all_terms(own: GameSettings, also: TimeControl | None) -> Iterator[GameSettings]:
+def _all_game_settings(own: GameSettings, also: TimeControl | None) -> Iterator[GameSettings]:
     yield own
     if also is not None:
         yield replace(own, time_control=also)

@@ -17,7 +17,7 @@ Key = tuple[str, ...]
 _LANGUAGE = Language(tree_sitter_toml.language())
 _LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 _LONG_NUMBER = re.compile(r"[\da-fA-F_]{1000}")
-_MOST = 2**22  # bytes; TOML is read at a megabyte a second
+_MAX_BYTES = 2**22  # bytes; TOML is read at a megabyte a second
 _DEEPEST = 16
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 _DEEP_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_PART}[ \t]*\.[ \t]*){{{_DEEPEST}}}")
@@ -47,7 +47,7 @@ def read_document(path: Path) -> Document:
 
 def file_text(path: Path) -> str:
     try:
-        data = content(path, _MOST)
+        data = content(path, _MAX_BYTES)
     except FileNotFoundError:
         raise _unreadable(
             path, "does not exist", "write it, or let `spsa-master init` do it"

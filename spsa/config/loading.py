@@ -28,18 +28,18 @@ from spsa.config.tuning import (
 )
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
-from spsa.db.database_url import anchored, parsed, url_beside
-from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.db.database_url import configured_url, parsed, with_absolute_path
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.openings import NAME_A_BOOK, builtin_book
 
 PRIORITIES = 1000
 """Priorities lie between minus this and this; the default is 0."""
 
-LEAST_SHARE, MOST_SHARE = 1e-6, 1e6
-MOST_ITERATIONS = 10_000_000
+MIN_SHARE, MAX_SHARE = 1e-6, 1e6
+MAX_ITERATIONS = 10_000_000
 
 _SPSA_KEYS = ("algorithm", "max_iterations", "stop_when", "prior", "prior_doubt")
-_MOST_ELO = 1000.0
+_MAX_ELO = 1000.0
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> Config:
@@ -55,7 +55,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     if faults.found:
         # a path of [run] params that is refused is replaced by the folder
         more = () if config.params_path.is_dir() else readable_params(config)[1]
-        raise InvalidInput((*faults.found, *more)[:MOST_FAULTS])
+        raise InvalidInput((*faults.found, *more)[:MAX_FAULTS])
     return config
 
 
@@ -98,7 +98,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     algorithm = read_algorithm(rule)
     book, time_control = read_book(games, folder), read_time_control(root.section("time_control"))
     options = read_options(engine.section("options"), chess960=book.chess960)
-    terms = GameSettings(
+    game_settings = GameSettings(
         time_control=time_control,
         adjudication=read_adjudication(root.section("adjudication"), folder),
         book=book,
@@ -117,12 +117,12 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         name=run.text("name", folder.name) or folder.name,
         seed=None if run.get("seed") is None else run.whole("seed"),
         priority=run.whole("priority", 0, least=-PRIORITIES, most=PRIORITIES),
-        share=run.number("share", 1.0, above=0.0, least=LEAST_SHARE, most=MOST_SHARE),
+        share=run.number("share", 1.0, above=0.0, least=MIN_SHARE, most=MAX_SHARE),
         database_url=read_url(root.section("database"), folder, environ.get("DATABASE_URL", "")),
-        terms=terms,
+        game_settings=game_settings,
         games=read_games(games),
         algorithm=algorithm,
-        max_iterations=rule.whole("max_iterations", 500, least=1, most=MOST_ITERATIONS),
+        max_iterations=rule.whole("max_iterations", 500, least=1, most=MAX_ITERATIONS),
         stop_when=_stop_when(rule),
         prior=read_prior(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
@@ -142,11 +142,11 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
 def _stop_when(rule: Section) -> float | None:
     if rule.get("stop_when") is None:
         return None
-    return rule.number("stop_when", above=0.0, most=_MOST_ELO)
+    return rule.number("stop_when", above=0.0, most=_MAX_ELO)
 
 
 def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
-    source, book = config.build.source_path, config.terms.book.name
+    source, book = config.build.source_path, config.game_settings.book.name
     needed: list[tuple[str, Path | None, str]] = [
         ("trust.signing_key", config.signing_key, "`spsa-master key new FILE` makes one"),
         ("run.params", config.params_path, "write it, or let `spsa-master init` do it"),
@@ -154,7 +154,7 @@ def _needed(config: Config) -> list[tuple[str, Path | None, str]]:
         ("delivery.engine", config.delivery.engine, "build the engine first"),
         *(
             ("engine.files", Path(file.path), f"name the file that {option} takes")
-            for option, file in config.terms.engine_files.items()
+            for option, file in config.game_settings.engine_files.items()
         ),
     ]
     if config.delivery.kind is DeliveryKind.BUILD and source is not None:
@@ -180,7 +180,11 @@ def read_url(section: Section, folder: Path, variable: str) -> str:
     if not isinstance(written, str | None):
         section.fault("url", "url is not a text", 'write url = "sqlite:///spsa.db"')
         return ""
-    url = anchored(variable.strip(), Path.cwd()) if variable else url_beside(folder, written)
+    url = (
+        with_absolute_path(variable.strip(), Path.cwd())
+        if variable
+        else configured_url(folder, written)
+    )
     if (fault := _fault(variable or written or url)) is None:
         return url
     if variable:

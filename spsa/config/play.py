@@ -18,24 +18,24 @@ from spsa.core.game_settings import (
     TimeKind,
 )
 from spsa.core.game_settings.numbers import (
-    LEAST_PIECES,
-    LEAST_SCALE,
-    MOST_CENTIPAWNS,
-    MOST_DEPTH_TO_SEARCH,
-    MOST_IN_A_ROW,
-    MOST_MOVES,
-    MOST_NODES_TO_SEARCH,
-    MOST_NPS,
-    MOST_OPTION_LENGTH,
-    MOST_PIECES,
-    MOST_PLIES,
-    MOST_SCALE,
-    MOST_SECONDS,
+    MAX_CENTIPAWNS,
+    MAX_DEPTH_TO_SEARCH,
+    MAX_IN_A_ROW,
+    MAX_MOVES,
+    MAX_NODES_TO_SEARCH,
+    MAX_NPS,
+    MAX_OPTION_LENGTH,
+    MAX_PIECES,
+    MAX_PLIES,
+    MAX_SCALE,
+    MAX_SECONDS,
+    MIN_PIECES,
+    MIN_SCALE,
 )
 from spsa.core.game_settings.options import CHESS960
 from spsa.errors import TuningError
 from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
-from spsa.security.files import MOST_BOOK, content
+from spsa.security.files import MAX_BOOK, content
 from spsa.text import is_printable
 
 
@@ -45,12 +45,12 @@ def read_time_control(section: Section) -> TimeControl:
     if not section.sound:
         return _unknown_kind(section)
     timed = kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
-    most = MOST_DEPTH_TO_SEARCH if kind is TimeKind.DEPTH else MOST_NODES_TO_SEARCH
+    most = MAX_DEPTH_TO_SEARCH if kind is TimeKind.DEPTH else MAX_NODES_TO_SEARCH
     low, high = _seconds(section) if timed else _counts(section, most)
     clocked = kind is TimeKind.CLOCK
-    increment = section.number("increment", 0.0, least=0.0, most=MOST_SECONDS) if clocked else 0.0
-    moves = section.whole("moves", 0, least=1, most=MOST_MOVES) if clocked else 0
-    margin = section.number("margin", 0.05, least=0.0, most=MOST_SECONDS) if timed else 0.05
+    increment = section.number("increment", 0.0, least=0.0, most=MAX_SECONDS) if clocked else 0.0
+    moves = section.whole("moves", 0, least=1, most=MAX_MOVES) if clocked else 0
+    margin = section.number("margin", 0.05, least=0.0, most=MAX_SECONDS) if timed else 0.05
     if section.sound and low > high:
         first, second = ("timelow", "timehigh") if timed else ("low", "high")
         section.fault(first, f"{first} {low:g} is more than {second} {high:g}", "exchange them")
@@ -74,7 +74,7 @@ def _seconds(section: Section) -> tuple[float, float]:
 
 def _time(section: Section, key: str, default: float) -> float:
     """At least one millisecond, the unit of UCI."""
-    return float(section.number(key, default, above=0.0, least=0.001, most=MOST_SECONDS))
+    return float(section.number(key, default, above=0.0, least=0.001, most=MAX_SECONDS))
 
 
 def _counts(section: Section, most: int) -> tuple[int, int]:
@@ -117,19 +117,19 @@ def read_scale(section: Section, control: TimeControl) -> Scale | None:
     if control.reproducible:
         found = f'scale = "nps" does not go with kind = "{control.kind}" of [time_control]'
         section.fault("scale", found, "remove it: these games need no scale")
-    target = section.whole("target_nps", least=1, most=MOST_NPS)
+    target = section.whole("target_nps", least=1, most=MAX_NPS)
     usual = Scale(target_nps=target)
     return Scale(
         target_nps=target,
-        least=section.number("least_scale", usual.least, least=LEAST_SCALE, most=1.0),
-        most=section.number("most_scale", usual.most, least=1.0, most=MOST_SCALE),
+        least=section.number("least_scale", usual.least, least=MIN_SCALE, most=1.0),
+        most=section.number("most_scale", usual.most, least=1.0, most=MAX_SCALE),
     )
 
 
 def read_book(section: Section, folder: Path) -> Book:
     """The book of [games]. The hash of a missing file is empty; `missing_files` tells."""
     name, chess960 = section.text("book", BUILTIN), section.flag("chess960", False)
-    plies = section.whole("plies", 0, least=1, most=MOST_PLIES) or None
+    plies = section.whole("plies", 0, least=1, most=MAX_PLIES) or None
     if (builtin := builtin_book(name)) is not None:
         if chess960:
             remedy = 'name a file of Chess960 positions: book = "..."'
@@ -153,7 +153,7 @@ def _digest_of(path: Path, section: Section) -> str:
 
 
 def _digest(path: Path) -> str:
-    return sha256(content(path, MOST_BOOK)).hexdigest()
+    return sha256(content(path, MAX_BOOK)).hexdigest()
 
 
 def read_adjudication(section: Section, folder: Path) -> Adjudication:
@@ -161,7 +161,7 @@ def read_adjudication(section: Section, folder: Path) -> Adjudication:
     usual = Adjudication()
     moves = usual.max_moves if section.get("max_moves") is not False else None
     if "max_moves" in section and moves is not None:
-        moves = section.whole("max_moves", moves, least=1, most=MOST_MOVES)
+        moves = section.whole("max_moves", moves, least=1, most=MAX_MOVES)
     adjudication = Adjudication(
         draw=_draw(section),
         resign=_resign(section),
@@ -177,9 +177,9 @@ def _draw(section: Section) -> DrawRule | None:
         return None
     usual, rule = DrawRule(), section.section("draw")
     draw = DrawRule(
-        move_number=rule.whole("move_number", usual.move_number, least=0, most=MOST_MOVES),
-        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
-        score=rule.whole("score", usual.score, least=0, most=MOST_CENTIPAWNS),
+        move_number=rule.whole("move_number", usual.move_number, least=0, most=MAX_MOVES),
+        count=rule.whole("count", usual.count, least=1, most=MAX_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=0, most=MAX_CENTIPAWNS),
     )
     rule.close()
     return draw
@@ -190,8 +190,8 @@ def _resign(section: Section) -> ResignRule | None:
         return None
     usual, rule = ResignRule(), section.section("resign")
     resign = ResignRule(
-        count=rule.whole("count", usual.count, least=1, most=MOST_IN_A_ROW),
-        score=rule.whole("score", usual.score, least=1, most=MOST_CENTIPAWNS),
+        count=rule.whole("count", usual.count, least=1, most=MAX_IN_A_ROW),
+        score=rule.whole("score", usual.score, least=1, most=MAX_CENTIPAWNS),
     )
     rule.close()
     return resign
@@ -204,7 +204,7 @@ def _syzygy(section: Section, folder: Path) -> TablebaseRule | None:
     if not rule.sound:
         return None
     tables = TablebaseRule(
-        pieces=rule.whole("pieces", least=LEAST_PIECES, most=MOST_PIECES),
+        pieces=rule.whole("pieces", least=MIN_PIECES, most=MAX_PIECES),
         fifty_moves=rule.flag("fifty_moves", True),
         folder=str(rule.path("folder", folder)) if "folder" in rule else "",
     )
@@ -228,7 +228,7 @@ def read_options(section: Section, *, chess960: bool) -> dict[str, str]:
         else:
             remedy = (
                 "write a number, a text or true on one line, "
-                f"of at most {MOST_OPTION_LENGTH} printable characters"
+                f"of at most {MAX_OPTION_LENGTH} printable characters"
             )
             section.fault(name, f"{name} = {shown(value)} is not a value of an option", remedy)
     return options
@@ -266,4 +266,4 @@ def _is_value(value: object) -> bool:
 
 def _is_sendable(text: str) -> bool:
     """UCI sends an option on one line and cannot quote a line break."""
-    return text == "" or is_printable(text, MOST_OPTION_LENGTH)
+    return text == "" or is_printable(text, MAX_OPTION_LENGTH)

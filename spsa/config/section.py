@@ -7,13 +7,13 @@ from math import isfinite
 from pathlib import Path
 
 from spsa.config.document import Document, Key
-from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 
-MOST = 1e15
+MAX_NUMBER = 1e15
 """The largest number in a file: beyond it a float cannot tell whole numbers apart."""
 
 LONGEST_TEXT = 4096
-_MOST_COMPARED = 5000
+_MAX_COMPARED = 5000
 """Names that a misspelt name is compared with."""
 
 
@@ -37,9 +37,9 @@ class Faults:
         self.add(Fault(file=file, line=line, name=name, found=found, remedy=remedy))
 
     def add(self, fault: Fault) -> None:
-        """Add a fault of the file or of a variable that overrides it; raises at MOST_FAULTS."""
+        """Add a fault of the file or of a variable that overrides it; raises at MAX_FAULTS."""
         self._found.append(fault)
-        if len(self._found) == MOST_FAULTS:
+        if len(self._found) == MAX_FAULTS:
             self.raise_any()
 
     def line(self, key: Key) -> int | None:
@@ -122,9 +122,9 @@ class Section:
         key: str,
         default: float | None = None,
         *,
-        least: float = -MOST,
+        least: float = -MAX_NUMBER,
         above: float | None = None,
-        most: float = MOST,
+        most: float = MAX_NUMBER,
     ) -> float:
         """A number from `least` to `most`, greater than `above`; required without a default."""
         value = self._present(key, default, "a number")
@@ -276,5 +276,5 @@ def _decimal(value: object) -> str:
 
 def suggestion(word: str, known: Sequence[str] | set[str]) -> str:
     """A remedy for an unknown word: the closest known one, or all of them."""
-    close = get_close_matches(word, sorted(known)[:_MOST_COMPARED], n=1)
+    close = get_close_matches(word, sorted(known)[:_MAX_COMPARED], n=1)
     return f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(sorted(known))}"

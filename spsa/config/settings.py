@@ -141,7 +141,7 @@ class Config:
     priority: int = 0
     share: float = 1.0
     database_url: str
-    terms: GameSettings
+    game_settings: GameSettings
     games: GamesConfig
     algorithm: str
     max_iterations: int

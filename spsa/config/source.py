@@ -24,10 +24,10 @@ from spsa.core.params import (
     assignments,
     target,
 )
-from spsa.errors import MOST_FAULTS, Fault, InvalidInput
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.security.files import content
 
-MOST_SOURCE = 2**22
+MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
 
 
@@ -40,7 +40,7 @@ def read_sources(space: Space, source_path: Path, constants_file: str) -> dict[s
     faults: list[Fault] = []
     for name in sources_of(space, constants_file):
         try:
-            texts[name] = content(source_path / name, MOST_SOURCE).decode("utf-8")
+            texts[name] = content(source_path / name, MAX_SOURCE).decode("utf-8")
         except OSError as error:
             faults.append(_unreadable(source_path / name, error.strerror or str(error)))
         except UnicodeDecodeError:
@@ -65,7 +65,7 @@ def check_against_source(
         for knobs in _by_target(space)
         for found, remedy in _refusals(knobs, files, constants_file)
     )
-    return tuple(islice(faults, MOST_FAULTS))
+    return tuple(islice(faults, MAX_FAULTS))
 
 
 def _unreadable(path: Path, reason: str) -> Fault:
@@ -191,8 +191,10 @@ def check_against_engine(
 
 def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
     lines: Mapping[tuple[str, ...], int] = read_document(config.path).lines
-    options = [("options", name, value) for name, value in config.terms.engine_options.items()]
-    files = [("files", name, file.path) for name, file in config.terms.engine_files.items()]
+    options = [
+        ("options", name, value) for name, value in config.game_settings.engine_options.items()
+    ]
+    files = [("files", name, file.path) for name, file in config.game_settings.engine_files.items()]
     for table, name, value in (*options, *files):
         if objection := declarations.objection(name, value):
             yield Fault(

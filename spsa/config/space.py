@@ -21,13 +21,13 @@ from spsa.core.params import (
 )
 from spsa.errors import Fault, InvalidInput
 
-_MOST_UNITS = 2**53  # whole numbers are exact in theta up to here
-_MOST_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
-_LEAST_STEP = 1e-12
-_MOST_SCALE = 10**9
+_MAX_UNITS = 2**53  # whole numbers are exact in theta up to here
+_MAX_STEPS = 1e9  # of a bound: theta is counted in steps and moves by parts of a thousandth
+_MIN_STEP = 1e-12
+_MAX_SCALE = 10**9
 _LONGEST_NAME = 100
-MOST_PARAMETERS = 5000
-_MOST_CONSTRAINTS = 5000
+MAX_PARAMETERS = 5000
+_MAX_CONSTRAINTS = 5000
 
 
 def load_space(path: Path) -> Space:
@@ -64,8 +64,8 @@ def readable_space(document: Document) -> tuple[Space, tuple[Fault, ...]]:
 def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
     """The parameters in which nothing is wrong, in the order of the file."""
     tables = [(name, table) for name, table in document.data.items() if name != "constraints"]
-    if len(tables) > MOST_PARAMETERS:
-        remedy = f"tune at most {MOST_PARAMETERS}, or whole tables by their knobs"
+    if len(tables) > MAX_PARAMETERS:
+        remedy = f"tune at most {MAX_PARAMETERS}, or whole tables by their knobs"
         faults.note((), document.path.name, f"{len(tables)} parameters are too many", remedy)
         return ()
     sections = [Section(faults, (name,), table) for name, table in tables]
@@ -79,9 +79,9 @@ def _parameters(document: Document, faults: Faults) -> tuple[Parameter, ...]:
 def _parameter(section: Section, document: Document) -> Parameter:
     name = section.name
     value, low, high = (section.number(key) for key in ("value", "min", "max"))
-    step = section.number("step", above=0.0, least=_LEAST_STEP)
+    step = section.number("step", above=0.0, least=_MIN_STEP)
     place = read_placement(section)
-    scale = section.whole("scale", 0, least=1, most=_MOST_SCALE) or None
+    scale = section.whole("scale", 0, least=1, most=_MAX_SCALE) or None
     parameter = Parameter(
         name=name,
         value=value,
@@ -133,11 +133,11 @@ def _check(section: Section, p: Parameter) -> None:
             "use a tenth of the range, say",
         )
     largest = max(abs(p.minimum), abs(p.maximum))
-    if largest > _MOST_STEPS * p.step:
+    if largest > _MAX_STEPS * p.step:
         section.fault(
             "step",
             f"step {p.step:g} is lost beside values of {largest:g}",
-            f"use at least {largest / _MOST_STEPS:g}",
+            f"use at least {largest / _MAX_STEPS:g}",
         )
     if p.unit:
         _check_grid(section, p)
@@ -150,7 +150,7 @@ def _check_grid(section: Section, p: Parameter) -> None:
             "step", f"step {p.step:g} is below what rounding to {p.unit:g} can express", remedy
         )
     for key, bound in (("min", p.minimum), ("max", p.maximum)):
-        if abs(bound) / p.unit > _MOST_UNITS:
+        if abs(bound) / p.unit > _MAX_UNITS:
             section.fault(
                 key, f"{key} {bound:g} is too large to be counted exactly", "use less than 2^53"
             )
@@ -165,8 +165,8 @@ def _constraints(document: Document, faults: Faults) -> tuple[Constraint, ...]:
         remedy = 'write constraints = ["a < b", "c <= d"]'
         faults.note(("constraints",), "constraints", f"{shown(written)} is not a list", remedy)
         return ()
-    if len(written) > _MOST_CONSTRAINTS:
-        remedy = f"write at most {_MOST_CONSTRAINTS}"
+    if len(written) > _MAX_CONSTRAINTS:
+        remedy = f"write at most {_MAX_CONSTRAINTS}"
         faults.note(("constraints",), "constraints", f"{len(written)} are too many", remedy)
         return ()
     names = set(document.data) - {"constraints"}
@@ -249,9 +249,9 @@ def check_space(space: Space, changed: str, origin: str) -> None:
     """
     faults = Faults(Document(path=Path(origin), text="", data={}, lines={}))
     parameter = next(p for p in space.parameters if p.name == changed)
-    if parameter.step < _LEAST_STEP:
+    if parameter.step < _MIN_STEP:
         found = f"step {parameter.step:g} is too small"
-        faults.note((), changed, found, f"use at least {_LEAST_STEP:g}")
+        faults.note((), changed, found, f"use at least {_MIN_STEP:g}")
         faults.raise_any()
     _check(Section(faults, (changed,), {}), parameter)
     if not space.active:

@@ -6,7 +6,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from spsa.algorithms import method, settings_faults
-from spsa.algorithms.carrying import DEFAULT_DOUBT, MOST_DOUBT
+from spsa.algorithms.carrying import DEFAULT_DOUBT, MAX_DOUBT
 from spsa.builds.requirements import LEVELS, WORD
 from spsa.config.play import read_time_control
 from spsa.config.section import Section, shown
@@ -32,13 +32,13 @@ _FORMATS = {
     "discord.com": MessageFormat.DISCORD,
     "discordapp.com": MessageFormat.DISCORD,
 }
-_MOST_GAMES = 1_000_000
-_LEAST_PART = 1e-3
-_MOST_IN_FLIGHT = 1000
-_MOST_ATTEMPTS = 1000
-_MOST_SECONDS = 7 * 86_400
-_MOST_BUILDS = 1000
-_MOST_WORDS = 50
+_MAX_GAMES = 1_000_000
+_MIN_PART = 1e-3
+_MAX_IN_FLIGHT = 1000
+_MAX_ATTEMPTS = 1000
+_MAX_SECONDS = 7 * 86_400
+_MAX_BUILDS = 1000
+_MAX_WORDS = 50
 
 
 def read_games(section: Section) -> GamesConfig:
@@ -46,7 +46,7 @@ def read_games(section: Section) -> GamesConfig:
     per_iteration = _even(section, "games_per_iteration", _USUAL.per_iteration)
     batch = _even(section, "batch_size", min(_USUAL.batch_size, per_iteration))
     in_flight = _in_flight(section)
-    attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1, most=_MOST_ATTEMPTS)
+    attempts = section.whole("max_attempts", _USUAL.max_attempts, least=1, most=_MAX_ATTEMPTS)
     if section.sound and batch > per_iteration:
         found = f"batch_size {batch} is more than games_per_iteration {per_iteration}"
         section.fault("batch_size", found, f"use at most {per_iteration}")
@@ -62,13 +62,13 @@ def read_games(section: Section) -> GamesConfig:
 def _in_flight(section: Section) -> int | Literal["auto"]:
     key = "iterations_in_flight"
     if not isinstance(section.get(key), str | None):
-        return section.whole(key, least=1, most=_MOST_IN_FLIGHT)
+        return section.whole(key, least=1, most=_MAX_IN_FLIGHT)
     section.choice(key, ("auto",), "auto")
     return "auto"
 
 
 def _even(section: Section, key: str, default: int, least: int = 2) -> int:
-    number = section.whole(key, default, least=least, most=_MOST_GAMES)
+    number = section.whole(key, default, least=least, most=_MAX_GAMES)
     if number % 2:
         remedy = f"games come in pairs: use {number - 1} or {number + 1}"
         section.fault(key, f"{key} = {number} is odd", remedy)
@@ -100,7 +100,7 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
 def read_prior(section: Section) -> PriorRun | None:
     """`prior` and `prior_doubt` of [spsa]; None if the run starts from params.toml alone."""
     usual = DEFAULT_DOUBT
-    doubt = section.number("prior_doubt", usual, least=1.0, most=MOST_DOUBT)
+    doubt = section.number("prior_doubt", usual, least=1.0, most=MAX_DOUBT)
     named = section.text("prior")
     if not named and "prior_doubt" in section:
         section.fault("prior_doubt", "prior_doubt without a prior", 'add prior = "run NAME"')
@@ -129,12 +129,12 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
         flags=section.texts("flags", usual.flags),
         target=section.text("target") or None,
         levels=_levels(section, command),
-        timeout=section.number("timeout", usual.timeout, above=0.0, most=_MOST_SECONDS),
+        timeout=section.number("timeout", usual.timeout, above=0.0, most=_MAX_SECONDS),
         bench=None if section.get("bench") is None else section.flag("bench", default=True),
         bench_timeout=section.number(
-            "bench_timeout", usual.bench_timeout, above=0.0, most=_MOST_SECONDS
+            "bench_timeout", usual.bench_timeout, above=0.0, most=_MAX_SECONDS
         ),
-        at_once=section.whole("at_once", 0, least=1, most=_MOST_BUILDS) or None,
+        at_once=section.whole("at_once", 0, least=1, most=_MAX_BUILDS) or None,
         distribute=Distribution(
             section.choice("distribute", tuple(Distribution), usual.distribute)
         ),
@@ -216,8 +216,8 @@ def read_validation(section: Section) -> Validation:
     """[validation] and, where it has one, [validation.time_control]."""
     usual = Validation()
     games = _even(section, "games", 0, least=0)
-    every = section.whole("every", usual.every, most=_MOST_GAMES)
-    share = section.number("share", usual.share, above=0.0, least=_LEAST_PART, most=1.0)
+    every = section.whole("every", usual.every, most=_MAX_GAMES)
+    share = section.number("share", usual.share, above=0.0, least=_MIN_PART, most=1.0)
     if section.sound and "share" in section and not every:
         section.fault("share", "share is that of validations in the background", "add every = 100")
     own = "time_control" in section
@@ -263,8 +263,8 @@ def read_fleet(section: Section) -> tuple[bool, tuple[str, ...]]:
         if not WORD.fullmatch(word):
             remedy = "write at most 40 small letters, digits, `.` and `-`, as for `compete --label`"
             section.fault("require", f"{shown(word)} is not a word", remedy)
-    if len(require) > _MOST_WORDS:
+    if len(require) > _MAX_WORDS:
         found = f"{len(require)} words are required"
-        section.fault("require", found, f"use at most {_MOST_WORDS}")
+        section.fault("require", found, f"use at most {_MAX_WORDS}")
     section.close()
     return sets_aside, tuple(dict.fromkeys(require))

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from spsa.core.stored_json import as_written
 
-_MOST_SECONDS = 7 * 86_400.0
+_MAX_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,6 @@ class Builds:
 
 def _seconds(number: Any) -> float:
     seconds = float(number)
-    if not 0.0 <= seconds <= _MOST_SECONDS:
+    if not 0.0 <= seconds <= _MAX_SECONDS:
         raise ValueError(f"{seconds} seconds")
     return seconds

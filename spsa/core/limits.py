@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from spsa.core.game_settings.numbers import MOST_NPS, MOST_SCALE
+from spsa.core.game_settings.numbers import MAX_NPS, MAX_SCALE
 from spsa.errors import OutOfRange
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH
 
@@ -27,8 +27,8 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
         "concurrency": (1, 100_000),
-        "nps": (0, MOST_NPS),
-        "scale": (0, MOST_SCALE),
+        "nps": (0, MAX_NPS),
+        "scale": (0, MAX_SCALE),
     },
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
@@ -38,7 +38,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("plus_time_losses", "minus_time_losses"), (0, 1000000)),
         **dict.fromkeys(("seconds", "think_seconds"), SECONDS),
         "slot": (0, 100_000),
-        "scale": (0, MOST_SCALE),
+        "scale": (0, MAX_SCALE),
     },
 }
 """Table -> column -> the least and the greatest number; NULL is not checked."""

@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse, Response
 
 from spsa.dashboard import json_values, query_string
 from spsa.dashboard.metrics import CONTENT_TYPE, metrics
-from spsa.dashboard.pages import EVENTS, MOST_EVENTS
-from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
+from spsa.dashboard.pages import EVENTS, MAX_EVENTS
+from spsa.dashboard.reading import MAX_PAGE, PAGE, Reader
 from spsa.db.store import Run
 from spsa.report.events import to_json as events_json
 from spsa.report.export_json import history_json
@@ -45,7 +45,7 @@ class Api:
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
         before = query_string.whole(request.query_params.get("before"), "before")
-        limit = query_string.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
+        limit = query_string.whole(request.query_params.get("limit"), "limit", MAX_PAGE) or PAGE
         lines = self._reader.iterations(run, before, limit)
         found = [json_values.iteration_json(line) for line in lines]
         return _json({"run": run.name, "iterations": found})
@@ -63,7 +63,7 @@ class Api:
 
     def events(self, request: Request) -> Response:
         run = self._run(request)
-        last = query_string.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
+        last = query_string.whole(request.query_params.get("last"), "last", MAX_EVENTS) or EVENTS
         events = self._reader.events(run, last)
         return _json({"run": run.name, "events": events_json(events)})
 

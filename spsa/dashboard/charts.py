@@ -15,7 +15,7 @@ from spsa.report.text import elo_text, number
 
 WIDTH, HEIGHT = 480, 240
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
-MOST_BARS = 80
+MAX_BARS = 80
 PAIR_POINTS = ("0", "½", "1", "1½", "2")
 
 
@@ -158,7 +158,7 @@ def validations_chart(history: RunHistory) -> Chart | None:
 
 def results_chart(history: RunHistory) -> Chart | None:
     """Pairs of plus against minus by the points of plus; None before the first result."""
-    groups = [group for group in merged(history.results, MOST_BARS) if group.tally.pairs]
+    groups = [group for group in merged(history.results, MAX_BARS) if group.tally.pairs]
     if not groups:
         return None
     x, y = Scale(groups[0].first_k - 1, groups[-1].last_k, LEFT, WIDTH - RIGHT), _y(0.0, 100.0)

@@ -25,7 +25,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_MOST_FORM = 4096
+_MAX_FORM = 4096
 _OPEN = ("/login", "/static/")
 
 
@@ -124,7 +124,7 @@ async def _sent_token(request: Request) -> str:
     try:
         async for part in request.stream():
             body += part
-            if len(body) > _MOST_FORM:
+            if len(body) > _MAX_FORM:
                 return ""
     except ClientDisconnect:
         return ""

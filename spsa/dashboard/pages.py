@@ -10,18 +10,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from spsa.dashboard import charts, query_string
-from spsa.dashboard.reading import MOST_PAGE, PAGE, Reader
+from spsa.dashboard.reading import MAX_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import link, render
 from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.alarm import Alarm, AlarmKind
-from spsa.report.parameters import Tuned
+from spsa.report.parameters import ParameterStatus
 from spsa.report.pictures import chosen
 from spsa.report.status import Status
 from spsa.report.text import headlines
 
 EVENTS = 100
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 
 
 class Pages:
@@ -96,7 +96,7 @@ class Pages:
     def iterations(self, request: Request) -> Response:
         run = self._run(request)
         before = query_string.whole(request.query_params.get("before"), "before")
-        limit = query_string.whole(request.query_params.get("limit"), "limit", MOST_PAGE) or PAGE
+        limit = query_string.whole(request.query_params.get("limit"), "limit", MAX_PAGE) or PAGE
         lines = self._reader.iterations(run, before, limit)
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else {"before": lines[-1].iteration_number, "limit": limit}
@@ -123,9 +123,9 @@ class Pages:
 
     def events(self, request: Request) -> Response:
         run = self._run(request)
-        last = query_string.whole(request.query_params.get("last"), "last", MOST_EVENTS) or EVENTS
+        last = query_string.whole(request.query_params.get("last"), "last", MAX_EVENTS) or EVENTS
         events = self._reader.events(run, last)
-        more = min(MOST_EVENTS, 2 * last) if len(events) == last < MOST_EVENTS else None
+        more = min(MAX_EVENTS, 2 * last) if len(events) == last < MAX_EVENTS else None
         return _page(request, "events", run=run, events=events, more=more)
 
     def _run(self, request: Request) -> Run:
@@ -161,7 +161,7 @@ def _page(request: Request, template: str, **values: Any) -> Response:
 class ParameterRow:
     """A parameter as it stands; `signal_to_noise` is None before it has moved."""
 
-    tuned: Tuned
+    tuned: ParameterStatus
     signal_to_noise: float | None
 
 

@@ -15,37 +15,37 @@ from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import of_history, with_alarms
 from spsa.report.history import POINTS, ParameterPath, RunHistory, history
-from spsa.report.parameters import Tuned, parameters
+from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
 
-LEAST_KEPT_SECONDS = 2.0
+MIN_KEPT_SECONDS = 2.0
 KEPT_PER_COST = 10.0
 """A value that took a second to read is kept for ten: reading never takes more than a tenth."""
 
-MOST_VALUES = 50_000
-LEAST_POINTS = 50
-"""Of a path, where many parameters share `MOST_VALUES`."""
+MAX_VALUES = 50_000
+MIN_POINTS = 50
+"""Of a path, where many parameters share `MAX_VALUES`."""
 
 PAGE = 50
-MOST_PAGE = 500
+MAX_PAGE = 500
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept(Generic[Value]):
+class _CachedValue(Generic[Value]):
     value: Value
     until: float
 
 
-class Brief(Generic[Value]):
+class ShortCache(Generic[Value]):
     """Keeps values for a few seconds by key; who asks while one is being read waits for it."""
 
     def __init__(self, most: int = 100) -> None:
         self._lock = Lock()
         self._locks: dict[object, Lock] = {}
-        self._kept: dict[object, _Kept[Value]] = {}
+        self._kept: dict[object, _CachedValue[Value]] = {}
         self._most = most
 
     def get(self, key: object, read: Callable[[], Value]) -> Value:
@@ -64,11 +64,11 @@ class Brief(Generic[Value]):
                 del self._kept[min(self._kept, key=lambda key: self._kept[key].until)]
 
 
-def _timed(read: Callable[[], Value]) -> _Kept[Value]:
+def _timed(read: Callable[[], Value]) -> _CachedValue[Value]:
     began = monotonic()
     value = read()
     now = monotonic()
-    return _Kept(value, now + max(LEAST_KEPT_SECONDS, KEPT_PER_COST * (now - began)))
+    return _CachedValue(value, now + max(MIN_KEPT_SECONDS, KEPT_PER_COST * (now - began)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class ParameterView:
     `path` is None for a frozen parameter, `effect` where the rule has no estimate.
     """
 
-    tuned: Tuned
+    tuned: ParameterStatus
     path: ParameterPath | None
     effect: EstimatedGain | None
 
@@ -125,10 +125,10 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._summer = WorkerSummer(store)
-        self._sums: Brief[WorkerSums] = Brief()
-        self._histories: Brief[RunHistory] = Brief()
-        self._statuses: Brief[Status] = Brief()
-        self._whole_statuses: Brief[Status] = Brief()
+        self._sums: ShortCache[WorkerSums] = ShortCache()
+        self._histories: ShortCache[RunHistory] = ShortCache()
+        self._statuses: ShortCache[Status] = ShortCache()
+        self._whole_statuses: ShortCache[Status] = ShortCache()
 
     def runs(self) -> Sequence[RunOverview]:
         return self._store.run_overviews()
@@ -154,7 +154,7 @@ class Reader:
         return self._whole_statuses.get(run.id, read)
 
     def history(self, run: Run) -> RunHistory:
-        points = min(POINTS, max(LEAST_POINTS, MOST_VALUES // len(run.theta)))
+        points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
             shares = self._worker_sums(run).shares

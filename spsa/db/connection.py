@@ -42,7 +42,7 @@ def parse_url(text: str) -> sa.URL:
         InvalidInput: it is no URL of PostgreSQL or of an SQLite file; the message never quotes it,
             because it may hold a password.
     """
-    return tls.secured(parsed(text))
+    return tls.with_verified_tls(parsed(text))
 
 
 def never() -> bool:

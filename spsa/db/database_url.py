@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from spsa.errors import Fault, InvalidInput
-from spsa.security.files import MOST_TEXT, content
+from spsa.security.files import MAX_TEXT, content
 
 LONGEST = 4096
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -137,7 +137,7 @@ _SQLITE_PATH = re.compile(r"sqlite(?:\+pysqlite)?:///(?P<path>[^?]*)(?P<query>\?
 _SERVER_REST = re.compile(r"postgres(?:ql)?(?:\+psycopg2)?://(?P<rest>.+)", re.DOTALL)
 
 
-def anchored(url: str, folder: Path) -> str:
+def with_absolute_path(url: str, folder: Path) -> str:
     """The URL with its driver named; a relative SQLite path is relative to `folder`."""
     if found := _SERVER_REST.fullmatch(url):
         return f"postgresql+psycopg2://{found['rest']}"
@@ -147,9 +147,9 @@ def anchored(url: str, folder: Path) -> str:
     return f"sqlite:///{(folder / found['path']).resolve().as_posix()}{found['query'] or ''}"
 
 
-def url_beside(folder: Path, written: str | None) -> str:
+def configured_url(folder: Path, written: str | None) -> str:
     """The database of a config.toml in `folder`; `written` is the url of its [database], if any."""
-    return anchored(DEFAULT_URL if written is None else written.strip(), folder)
+    return with_absolute_path(DEFAULT_URL if written is None else written.strip(), folder)
 
 
 def url_in(path: Path) -> str:
@@ -159,7 +159,7 @@ def url_in(path: Path) -> str:
         InvalidInput: the file cannot be read or has not one line.
     """
     try:
-        text = content(path, MOST_TEXT).decode("utf-8").strip()
+        text = content(path, MAX_TEXT).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _unusable(path, f"cannot be read: {reason}") from None

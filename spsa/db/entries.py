@@ -36,7 +36,7 @@ class WorkerInfo:
     secret: str = field(default="", repr=False)
 
 
-MOST_KEPT_VOIDS = 3
+MAX_KEPT_VOIDS = 3
 """Void games of one attempt at a batch that are kept with what the engine wrote last."""
 
 
@@ -119,7 +119,7 @@ class NewRun:
     algorithm: str
     settings: Mapping[str, Any]
     space: Mapping[str, Any]
-    terms: GameSettings
+    game_settings: GameSettings
     source_sha256: str | None
     max_iterations: int
     theta: Values
@@ -165,7 +165,7 @@ class NewIteration:
     requires: tuple[str, ...] = ()
     variants: Mapping[str, tuple[NewEngine, NewEngine]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    terms: GameSettings
+    game_settings: GameSettings
     target_games: int
     batches: Sequence[int]
     max_attempts: int

@@ -21,7 +21,7 @@ from spsa.db.schema import batches, changes, iterations, purges, runs, steps, wo
 from spsa.db.totals import OWN_VOID_GAMES
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
-MOST_ITERATIONS = 2**31 - 1
+MAX_ITERATIONS = 2**31 - 1
 
 _KS = 500  # numbers in one IN (...)
 
@@ -69,7 +69,7 @@ class HistoryQueries(Database):
         self, run_id: int, after: int = 0, through: int | None = None
     ) -> list[WorkerShare]:
         """What each worker has played of these tuning iterations of a run, most games first."""
-        parts = self.worker_parts(run_id, MOST_ITERATIONS, after, through)
+        parts = self.worker_parts(run_id, MAX_ITERATIONS, after, through)
         return sorted((part.share for part in parts), key=lambda share: -share.tally.games)
 
 

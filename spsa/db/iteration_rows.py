@@ -98,7 +98,7 @@ def _is_same_match(row: Any, new: NewIteration) -> bool:
     compared = None if new.compared is None else new.compared.to_json()
     return bool(
         (row.plus_parameters, row.minus_parameters) == sides
-        and (row.compared, GameSettings.from_json(row.terms)) == (compared, new.terms)
+        and (row.compared, GameSettings.from_json(row.terms)) == (compared, new.game_settings)
     )
 
 
@@ -130,13 +130,13 @@ def _insert(
             minus_engine_path=new.minus.path,
             plus_sha256=new.plus.sha256,
             minus_sha256=new.minus.sha256,
-            terms=new.terms.to_json(),
+            terms=new.game_settings.to_json(),
             match_number=_match_number(new, number),
             compared=None if new.compared is None else new.compared.to_json(),
             requires=required_pattern(new.requires),
             variants={level: _located(*sides) for level, sides in new.variants.items()} or None,
             signature=None if sign is None else sign(order_for(run, number, new)),
-            **_milliseconds(new.terms),
+            **_milliseconds(new.game_settings),
             **{name: getattr(new, name) for name in _COPIED},
         )
         .returning(iterations.c.id)
@@ -177,9 +177,9 @@ def _match_number(new: NewIteration, number: int) -> int | None:
     return None if new.purpose is Purpose.TUNE else new.match_number or number
 
 
-def _milliseconds(terms: GameSettings) -> dict[str, int]:
+def _milliseconds(game_settings: GameSettings) -> dict[str, int]:
     """The columns of the time range; 0 where the limit is not a time."""
-    control = terms.time_control
+    control = game_settings.time_control
     timed = control.kind in (TimeKind.MOVETIME, TimeKind.CLOCK)
     low, high = (control.low, control.high) if timed else (0, 0)
     return {"timelow_ms": round(1000 * low), "timehigh_ms": round(1000 * high)}

@@ -19,13 +19,13 @@ from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 def run_of(row: Any) -> Run:
     """The value of a row of `spsa_run`."""
-    values = _named(row, Run, without={"status", "terms", "estimates"})
+    values = _named(row, Run, without={"status", "game_settings", "estimates"})
     with as_written("a column `theta` or `start_theta`"):
         for theta in (row.theta, row.start_theta):
             finite(theta)
     return Run(
         status=RunStatus(row.status),
-        terms=GameSettings.from_json(row.terms),
+        game_settings=GameSettings.from_json(row.terms),
         estimates=estimates_of(row),
         **values,
     )
@@ -70,7 +70,7 @@ def claim_of(row: Any, lease_seconds: float) -> Claim:
             sha256=row.minus_sha256, path=row.minus_engine_path, options=row.minus_options
         ),
         variants={level: _variant(row, sides) for level, sides in (row.variants or {}).items()},
-        terms=GameSettings.from_json(row.terms),
+        game_settings=GameSettings.from_json(row.terms),
         lease_seconds=lease_seconds,
     )
 

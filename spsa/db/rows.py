@@ -42,7 +42,7 @@ class Claim:
     plus: Engine
     minus: Engine
     variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
-    terms: GameSettings
+    game_settings: GameSettings
     lease_seconds: float
 
 
@@ -72,7 +72,7 @@ class Run:
     algorithm: str
     settings: Mapping[str, Any]
     space: Mapping[str, Any]
-    terms: GameSettings
+    game_settings: GameSettings
     source_sha256: str | None
     max_iterations: int
     start_theta: Values

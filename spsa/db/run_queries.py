@@ -180,7 +180,7 @@ def _insert(connection: Connection, new: NewRun, *, lease_seconds: float) -> Any
         algorithm=new.algorithm,
         settings=dict(new.settings),
         space=dict(new.space),
-        terms=new.terms.to_json(),
+        terms=new.game_settings.to_json(),
         source_sha256=new.source_sha256,
         max_iterations=new.max_iterations,
         start_theta=dict(new.theta),

@@ -22,7 +22,7 @@ def order_for(run: Any, number: int, new: NewIteration) -> SignedOrder:
         variants={
             level: (plus.sha256, minus.sha256) for level, (plus, minus) in new.variants.items()
         },
-        terms=new.terms,
+        game_settings=new.game_settings,
     )
 
 
@@ -38,5 +38,5 @@ def order_of(claim: Claim) -> SignedOrder:
         variants={
             level: (plus.sha256, minus.sha256) for level, (plus, minus) in claim.variants.items()
         },
-        terms=claim.terms,
+        game_settings=claim.game_settings,
     )

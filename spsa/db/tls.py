@@ -34,7 +34,7 @@ _REMEDIES = {
 }
 
 
-def secured(url: sa.URL, environ: Mapping[str, str] = os.environ) -> sa.URL:
+def with_verified_tls(url: sa.URL, environ: Mapping[str, str] = os.environ) -> sa.URL:
     """The same URL, with the server's certificate verified unless the user chose otherwise."""
     if _chosen_mode(url, environ) is not None or is_local(url, environ):
         return url

@@ -26,7 +26,7 @@ from spsa.db.store import (
     Values,
 )
 from spsa.errors import IllegalTransition, NothingToDo
-from spsa.history.replay import Moment, counted_after, in_force, replay, with_tally
+from spsa.history.replay import ReplayedState, counted_after, in_force, replay, with_tally
 from spsa.lifecycle import Purpose
 from spsa.text import plural
 
@@ -46,7 +46,7 @@ class PurgePlan:
     run: Run
     selection: Selection
     matches: Sequence[PurgeMatch]
-    last: Moment | None
+    last: ReplayedState | None
     estimates: Estimates
     verdicts: Mapping[int, PurgeVerdict]
     drift: float
@@ -168,14 +168,14 @@ def _logged(store: Store, run: Run, k: int, *, as_applied: bool) -> Values:
     return run.start_theta if k == 0 else store.steps(run.id)[k - 1].theta_after
 
 
-def _last(moments: Iterator[Moment]) -> Moment:
+def _last(moments: Iterator[ReplayedState]) -> ReplayedState:
     *_, last = moments
     return last
 
 
 def _replayed(
-    moments: Iterator[Moment], left: Sequence[Iteration], lost: Mapping[int, Tally]
-) -> tuple[Moment, dict[int, PurgeVerdict]]:
+    moments: Iterator[ReplayedState], left: Sequence[Iteration], lost: Mapping[int, Tally]
+) -> tuple[ReplayedState, dict[int, PurgeVerdict]]:
     """The end of the replay, and the new verdict on each iteration that loses games."""
     by_k = {it.k: it.id for it in left if it.id in lost}
     verdicts: dict[int, PurgeVerdict] = {}

@@ -18,7 +18,7 @@ from spsa.errors import IllegalTransition
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReplayedState:
     """Theta and the rule's state after the result k, and the step to it; k = 0 is the start.
 
     `gradient` and `elo` are the estimates from the games of k alone; None without games, and after
@@ -87,13 +87,13 @@ def replay(
     results: Iterable[Iteration],
     noted_from: int = 0,
     changes: Sequence[Change] = (),
-) -> Iterator[Moment]:
+) -> Iterator[ReplayedState]:
     """The start, and the moment after each result and each change, in their order.
 
     States before the moment `noted_from` have no notes. `tuning` may be that before or after any of
     the changes. Those made after the last result are replayed if theta held it.
     """
-    rules, moment = in_force(tuning, changes), Moment(0, *tuning.start())
+    rules, moment = in_force(tuning, changes), ReplayedState(0, *tuning.start())
     yield (moment := _as_kept(moment, noted_from))
     for iteration in results:
         games = games_of(iteration)
@@ -105,21 +105,21 @@ def replay(
 
 
 def _changed(
-    rules: Sequence[Tuning], before: Moment, changes: Sequence[Change], k: int
-) -> Iterator[Moment]:
+    rules: Sequence[Tuning], before: ReplayedState, changes: Sequence[Change], k: int
+) -> Iterator[ReplayedState]:
     """The moments after the changes that were made before the result k + 1."""
     while before.changes < len(changes) and changes[before.changes].applied <= k:
         number = before.changes + 1
         carried = rules[number].carried(rules[number - 1], before.state, before.theta)
-        yield (before := Moment(before.k, *carried, changes=number))
+        yield (before := ReplayedState(before.k, *carried, changes=number))
 
 
-def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
+def _after(tuning: Tuning, before: ReplayedState, games: PlayedGames) -> ReplayedState:
     if not games.tally.pairs:
         unmoved = dict.fromkeys(before.theta, 0.0)
         return replace(before, k=games.k, delta=unmoved, gradient=None, elo=None)
     update = tuning.update(before.state, before.theta, games)
-    return Moment(
+    return ReplayedState(
         k=games.k,
         theta=dict(update.theta),
         state=update.state,
@@ -130,7 +130,7 @@ def _after(tuning: Tuning, before: Moment, games: PlayedGames) -> Moment:
     )
 
 
-def _as_kept(moment: Moment, noted_from: int) -> Moment:
+def _as_kept(moment: ReplayedState, noted_from: int) -> ReplayedState:
     if moment.k >= noted_from:
         return moment
     return replace(moment, state=without_notes(moment.state))

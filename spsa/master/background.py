@@ -28,7 +28,7 @@ class BackgroundPlan:
 
     every: int
     share: float
-    terms: GameSettings
+    game_settings: GameSettings
 
     def games(self, k: int, per_iteration: int) -> int:
         """The games beside iteration k: whole pairs that add up to the share."""
@@ -81,17 +81,17 @@ class Background:
         return match_round(match, run, self._building.result(), games, None)
 
     def _match(self, plan: BackgroundPlan, sides: PlayedValues, run: Run) -> ValidationMatch:
-        own = plan.terms.time_control == run.terms.time_control
+        own = plan.game_settings.time_control == run.game_settings.time_control
         return ValidationMatch(
             plus=sides.plus,
             minus=sides.minus,
             games=0,  # it ends with the next one
             batch_games=self.settings.batch_size,
             max_attempts=self.settings.max_attempts,
-            terms=plan.terms,
+            game_settings=plan.game_settings,
             compared=Compared(
                 theta=str(self._k),
-                time_control=None if own else str(plan.terms.time_control),
+                time_control=None if own else str(plan.game_settings.time_control),
                 background=True,
             ),
             k=self._k,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.artifacts import FILES, MOST_BYTES, publish, verify
+from spsa.builds.artifacts import FILES, MAX_BYTES, publish, verify
 from spsa.builds.builder import (
     Builder,
     BuildSettings,
@@ -38,7 +38,7 @@ from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
 from spsa.openings import builtin_book
 from spsa.security.files import content
 
-MOST_BUILDS = 8
+MAX_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
 
 WORK = ".tuning"
@@ -102,8 +102,8 @@ def delivery_of(
         engine = adopt(
             Path(wanted["engine"]),
             config.build.engines_path,
-            arguments=config.terms.engine_arguments,
-            first_search=FirstSearch.of(config.terms.time_control),
+            arguments=config.game_settings.engine_arguments,
+            first_search=FirstSearch.of(config.game_settings.time_control),
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
     _refuse_untestable(config, wanted.get("levels", ()))
@@ -141,15 +141,15 @@ def shared_files(config: Config) -> dict[str, bytes]:
     Raises:
         TuningError: a file is gone, or has changed since config.toml was read.
     """
-    terms = config.terms
-    wanted = {file.sha256: Path(file.path) for file in terms.engine_files.values()}
-    if builtin_book(terms.book.name) is None:
-        wanted[terms.book.sha256] = Path(terms.book.name)
+    game_settings = config.game_settings
+    wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
+    if builtin_book(game_settings.book.name) is None:
+        wanted[game_settings.book.sha256] = Path(game_settings.book.name)
     contents = {}
     for sha256, path in wanted.items():
         verify(path.resolve(), sha256)
         if config.build.distribute is Distribution.DATABASE:
-            contents[sha256] = content(path, MOST_BYTES)
+            contents[sha256] = content(path, MAX_BYTES)
         else:
             publish(path.resolve(), config.build.engines_path / FILES, sha256)
     return contents
@@ -216,11 +216,11 @@ def _build_settings(config: Config, wanted: Mapping[str, Any], level: str) -> Bu
         bench=True if len(wanted.get("levels", ())) > 1 else config.build.bench,
         smoke=SmokeTimeouts(bench=config.build.bench_timeout),
         at_once=config.build.at_once or usual_builds(),
-        first_search=FirstSearch.of(config.terms.time_control),
-        options=config.terms.engine_options,
+        first_search=FirstSearch.of(config.game_settings.time_control),
+        options=config.game_settings.engine_options,
     )
 
 
 def usual_builds() -> int:
     """How many iterations this machine builds at a time by default."""
-    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MOST_BUILDS)
+    return min(max(1, (os.cpu_count() or 1) // _CORES_A_BUILD), MAX_BUILDS)

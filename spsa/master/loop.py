@@ -228,7 +228,7 @@ def new_iteration(
         requires=sides.requires,
         variants=sides.variants,
         refused=sides.refused,
-        terms=settings.terms,
+        game_settings=settings.game_settings,
         target_games=settings.games_per_iteration,
         batches=pacer.batches(view),
         max_attempts=settings.max_attempts,

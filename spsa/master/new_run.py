@@ -11,14 +11,14 @@ from spsa.core.params import Parameter, Space
 from spsa.db.store import NewRun, Run, Store, Values
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.history.purge import results_of
-from spsa.history.replay import Moment, in_force, replay
+from spsa.history.replay import ReplayedState, in_force, replay
 from spsa.lab.planning.games_needed import depth_limit
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files
 from spsa.master.session import AUTO, RunSettings, settings_from, tuning_of
 from spsa.text import plural
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 FREE_DEPTH = 8
 """A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
@@ -73,7 +73,7 @@ def _parent(prior: PriorRun, config: Config, store: Store, name: str) -> Run:
     if prior.run == name:
         raise _refused(prior, config, "is this run itself", "name another, or set [run] name")
     if parent is None:
-        known = ", ".join(run.name for run in store.runs()[:_MOST_NAMED]) or "none"
+        known = ", ".join(run.name for run in store.runs()[:_MAX_NAMED]) or "none"
         raise _refused(prior, config, "is not in this database", f"its runs: {known}")
     if parent.applied == 0:
         remedy = "name a run with results, or start without a prior"
@@ -131,8 +131,8 @@ def _tuned(run: Run) -> dict[str, float]:
 def _listed(what: str, names: Iterable[str]) -> str:
     """`what: a, b and 3 more`; empty without names."""
     ordered = sorted(names)
-    more = f" and {len(ordered) - _MOST_NAMED} more" if len(ordered) > _MOST_NAMED else ""
-    return f"{what}: {', '.join(ordered[:_MOST_NAMED])}{more}" if ordered else ""
+    more = f" and {len(ordered) - _MAX_NAMED} more" if len(ordered) > _MAX_NAMED else ""
+    return f"{what}: {', '.join(ordered[:_MAX_NAMED])}{more}" if ordered else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def fork_run(
     return run, (*_notes(parent, config, start, theta), *notes)
 
 
-def moment_at(store: Store, run: Run, k: int) -> Moment:
+def moment_at(store: Store, run: Run, k: int) -> ReplayedState:
     """Theta and the rule's state after the result k, by the games that count now.
 
     Raises:
@@ -190,7 +190,7 @@ def moment_at(store: Store, run: Run, k: int) -> Moment:
             f"run {run.name} has {plural(run.applied, 'result')}, so no theta of k={k}"
         )
     if k == run.applied:
-        return Moment(k, run.theta, run.state, changes=run.changes)
+        return ReplayedState(k, run.theta, run.state, changes=run.changes)
     results, changes = results_of(store, run, k), store.changes(run.id)
     *_, last = replay(tuning_of(run), results, changes=changes)
     return last
@@ -250,7 +250,7 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
         algorithm=config.algorithm,
         settings=settings_from(config).to_json(),
         space=rules.space.to_json(),
-        terms=config.terms,
+        game_settings=config.game_settings,
         source_sha256=delivery.source_sha256,
         max_iterations=config.max_iterations,
         theta=theta,

@@ -75,7 +75,7 @@ class Pacer:
 
     def _games_at_once(self, view: RunView) -> int:
         """A game takes a slot for each thread of an engine."""
-        threads = whole_option(self.settings.terms.engine_options, "Threads")
+        threads = whole_option(self.settings.game_settings.engine_options, "Threads")
         return view.active_slots // max(1, threads)
 
     def _games_needed(self, view: RunView, slots: int) -> GamesNeeded:
@@ -90,7 +90,7 @@ class Pacer:
         )
 
     def _assumed_seconds(self) -> float:
-        control = self.settings.terms.time_control
+        control = self.settings.game_settings.time_control
         return game_seconds(control, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
 
     def _depth_limit(self, view: RunView) -> int:

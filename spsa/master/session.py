@@ -43,7 +43,7 @@ class RunSettings:
     iterations_in_flight: int | Auto
     max_attempts: int
     delivery: Mapping[str, Any]
-    terms: GameSettings
+    game_settings: GameSettings
     stop_when: float | None = None
     prior: str | None = None
     prior_doubt: float | None = None
@@ -51,18 +51,20 @@ class RunSettings:
     def to_json(self) -> dict[str, Any]:
         """Everything but the game settings, which have the column `terms`."""
         data = asdict(self)
-        del data["terms"]
+        del data["game_settings"]
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], terms: GameSettings) -> Self:
+    def from_json(cls, data: Mapping[str, Any], game_settings: GameSettings) -> Self:
         """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
         with as_written("a column `settings`"):
-            return built(cls, data, terms=terms)
+            return built(cls, data, game_settings=game_settings)
 
     def differences(self, wanted: "RunSettings") -> list[str]:
         """One sentence for every setting that is different in the files now."""
-        here, there = (dict(_leaves({**s.to_json(), **s.terms.to_json()})) for s in (self, wanted))
+        here, there = (
+            dict(_leaves({**s.to_json(), **s.game_settings.to_json()})) for s in (self, wanted)
+        )
         return [
             f"{name}: the run has {_shown(here.get(name))}, the files say {_shown(there.get(name))}"
             for name in sorted(here.keys() | there.keys())
@@ -80,7 +82,7 @@ def settings_from(config: Config, planned_iterations: int | None = None) -> RunS
         iterations_in_flight=config.games.iterations_in_flight,
         max_attempts=config.games.max_attempts,
         delivery=delivery_settings(config),
-        terms=config.terms,
+        game_settings=config.game_settings,
         stop_when=config.stop_when,
         prior=None if config.prior is None else config.prior.run,
         prior_doubt=None if config.prior is None else config.prior.doubt,
@@ -93,7 +95,10 @@ def tuning_of(run: Run) -> Tuning:
     Raises:
         UnusableState: this program has no such rule, or the rule has no such settings.
     """
-    settings, now = RunSettings.from_json(run.settings, run.terms), Space.from_json(run.space)
+    settings, now = (
+        RunSettings.from_json(run.settings, run.game_settings),
+        Space.from_json(run.space),
+    )
     if faults := settings_faults(run.algorithm, settings.rule):
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
         raise UnusableState(f"another version of this program started run {run.name}: {found}")

@@ -24,7 +24,7 @@ from spsa.core.params import Parameter, Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db.store import Run, Store
 from spsa.errors import (
-    MOST_FAULTS,
+    MAX_FAULTS,
     BuildFailed,
     Fault,
     IllegalTransition,
@@ -50,7 +50,7 @@ def checked_space(config: Config) -> Space:
     faults = (*missing_files(config), *wrong)
     faults += _engine_faults(config, space, known=bool(faults))
     if faults:
-        raise InvalidInput(faults[:MOST_FAULTS])
+        raise InvalidInput(faults[:MAX_FAULTS])
     return space
 
 
@@ -71,7 +71,7 @@ def _engine_faults(config: Config, space: Space, *, known: bool) -> tuple[Fault,
 
 def _asked_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     if config.delivery.engine is not None:
-        arguments = config.terms.engine_arguments
+        arguments = config.game_settings.engine_arguments
         declarations = declared(config.delivery.engine, arguments=arguments)
         return check_against_engine(space, declarations, config)
     constants = config.build.constants_file
@@ -136,7 +136,7 @@ def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepa
     with as_written("a column `theta` or `start_theta`"):
         for theta in (run.theta, run.start_theta):
             space.steps(theta)
-    settings = RunSettings.from_json(run.settings, run.terms)
+    settings = RunSettings.from_json(run.settings, run.game_settings)
     edited = () if file_space is None else _edited(config, run, settings, space, file_space)
     delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256)
     return Prepared(
@@ -192,7 +192,7 @@ def addition_of(config: Config, run: Run, name: str) -> Addition:
     naming = (c for c in file.constraints if name in {c.less, c.greater} <= names)
     addition, space = Addition(found[name], tuple(naming)), Space.from_json(run.space)
     after = addition.on(run, space)
-    wanted = RunSettings.from_json(run.settings, run.terms).delivery
+    wanted = RunSettings.from_json(run.settings, run.game_settings).delivery
     if wanted["kind"] == DeliveryKind.UCI:
         faults = _option_faults(config, run, Path(wanted["engine"]), after, found[name])
     else:
@@ -211,10 +211,10 @@ def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
 def _option_faults(
     config: Config, run: Run, engine: Path, after: Space, new: Parameter
 ) -> tuple[Fault, ...]:
-    declarations = declared(engine, arguments=run.terms.engine_arguments)
+    declarations = declared(engine, arguments=run.game_settings.engine_arguments)
     if faults := check_against_engine(after, declarations, config):
         return faults
-    set_by_run = {name.lower(): value for name, value in run.terms.engine_options.items()}
+    set_by_run = {name.lower(): value for name, value in run.game_settings.engine_options.items()}
     option = new.option.lower()
     own = set_by_run.get(option, str(declarations.by_name[option].default))
     if str(new.to_engine(new.value)) == own:

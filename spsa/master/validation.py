@@ -47,7 +47,7 @@ class ValidationMatch:
     games: int
     batch_games: int
     max_attempts: int
-    terms: GameSettings
+    game_settings: GameSettings
     compared: Compared = field(default_factory=Compared)
     k: int | None = None
 
@@ -240,7 +240,7 @@ def match_round(
         requires=sides.requires,
         variants=sides.variants,
         refused=sides.refused,
-        terms=match.terms,
+        game_settings=match.game_settings,
         target_games=games,
         batches=evenly(games, min(match.batch_games, games)),
         max_attempts=match.max_attempts,

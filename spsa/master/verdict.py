@@ -19,7 +19,7 @@ from enum import StrEnum
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.algorithms.mixture import MOST_MISFIT
+from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
 from spsa.core.stored_json import as_written
 from spsa.db.store import Run
@@ -82,7 +82,7 @@ def verdict(run: Run) -> Verdict:
     """The verdict on a run."""
     try:
         filters = filters_of(run)
-        worthwhile = RunSettings.from_json(run.settings, run.terms).stop_when or WORTHWHILE
+        worthwhile = RunSettings.from_json(run.settings, run.game_settings).stop_when or WORTHWHILE
         with as_written("a column `theta` or `start_theta`"):
             space = Space.from_json(run.space)
             path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
@@ -97,7 +97,7 @@ def verdict(run: Run) -> Verdict:
         return _unknown(run, f"theta is at a bound of {', '.join(bounded[:3])}")
     found = gained(gain_of(filters.bank, filters.elo_per_step, path))
     misfit, pairs = filters.misfit(run.applied), filters.pairs
-    if misfit > MOST_MISFIT:
+    if misfit > MAX_MISFIT:
         reason = (
             f"results miss the rule's predictions {misfit:.1f} times as far as chance explains, "
             "so it cannot say what more games bring"

@@ -10,8 +10,8 @@ from pathlib import Path
 from spsa.core.game_settings import Book
 from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.openings import NAME_A_BOOK, builtin_book
-from spsa.openings.positions import MOST_OPENINGS, Opening, Positions, opening_number
-from spsa.security.files import MOST_BOOK, cache_folder, content, private_folder
+from spsa.openings.positions import MAX_OPENINGS, Opening, Positions, opening_number
+from spsa.security.files import MAX_BOOK, cache_folder, content, private_folder
 
 
 class BookOrder(StrEnum):
@@ -61,9 +61,9 @@ def _openings(book: Book, text: str, digest: str) -> Sequence[Opening]:
         found: Sequence[Opening] = read_pgn(book.name, text, book.plies, chess960=book.chess960)
     else:
         found = positions = Positions(text, chess960=book.chess960)
-        if len(positions) > MOST_OPENINGS:
+        if len(positions) > MAX_OPENINGS:
             lines = f"it holds {len(positions):,} lines"
-            raise _fault(book.name, lines, f"use a part of it: {MOST_OPENINGS:,} at most")
+            raise _fault(book.name, lines, f"use a part of it: {MAX_OPENINGS:,} at most")
         # A test checks the built-in books.
         if builtin_book(book.name) is None:
             _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
@@ -93,7 +93,7 @@ def _check_once(name: str, positions: Positions, record: str) -> None:
 
 def _bytes(name: str, copy: Path | None) -> bytes:
     try:
-        return content(copy or builtin_book(name) or Path(name), MOST_BOOK)
+        return content(copy or builtin_book(name) or Path(name), MAX_BOOK)
     except OSError as error:
         raise _fault(name, f"cannot be read: {error.strerror}", NAME_A_BOOK) from None
 

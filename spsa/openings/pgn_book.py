@@ -11,12 +11,12 @@ from itertools import islice
 
 import chess.pgn
 
-from spsa.core.game_settings.numbers import MOST_PLIES
+from spsa.core.game_settings.numbers import MAX_PLIES
 from spsa.errors import InvalidInput
-from spsa.openings.positions import MOST_FAULTS, Opening, check_playable, fault
+from spsa.openings.positions import MAX_FAULTS, Opening, check_playable, fault
 from spsa.text import printable
 
-MOST_GAMES = 500_000
+MAX_GAMES = 500_000
 """Games of one book; all of them are kept in memory."""
 
 _REMEDY = "write a game of legal moves"
@@ -41,9 +41,9 @@ def read_pgn(
             openings.append(_line(game, plies, chess960=chess960))
         except ValueError as error:
             faults.append(fault(file, line, str(error), _REMEDY))
-        if len(openings) > MOST_GAMES:
-            faults.append(fault(file, line, f"more than {MOST_GAMES:,} games", "use a part of it"))
-        if len(faults) >= MOST_FAULTS or len(openings) > MOST_GAMES:
+        if len(openings) > MAX_GAMES:
+            faults.append(fault(file, line, f"more than {MAX_GAMES:,} games", "use a part of it"))
+        if len(faults) >= MAX_FAULTS or len(openings) > MAX_GAMES:
             break
     if faults:
         raise InvalidInput(faults)
@@ -65,8 +65,8 @@ class _MainLine(chess.pgn.GameBuilder[chess.pgn.Game]):
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:
         self._plies += 1
-        if self._plies > MOST_PLIES:
-            raise ValueError(f"a game of more than {MOST_PLIES:,} plies")
+        if self._plies > MAX_PLIES:
+            raise ValueError(f"a game of more than {MAX_PLIES:,} plies")
         if not move:
             self.handle_error(ValueError("a null move"))
         super().visit_move(board, move)

@@ -11,7 +11,7 @@ from typing import Self, overload
 import chess
 
 from spsa.core.game_settings import TimeControl
-from spsa.core.game_settings.numbers import MOST_MOVES
+from spsa.core.game_settings.numbers import MAX_MOVES
 from spsa.errors import Fault
 
 
@@ -48,13 +48,13 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode()).digest()
 
 
-MOST_OPENINGS = 5_000_000
+MAX_OPENINGS = 5_000_000
 """Openings of one book."""
 
-MOST_FAULTS = 100
+MAX_FAULTS = 100
 """Faults of one book that are reported at once."""
 
-_MOST_LINE = 1_000
+_MAX_LINE = 1_000
 _FIFTY_MOVES = 100  # plies
 
 
@@ -114,7 +114,7 @@ class Positions(Sequence[Opening]):
 
     def faults(self, file: str) -> list[Fault]:
         """The faults of the first lines from which no game can begin."""
-        return list(islice(self._faults(file), MOST_FAULTS))
+        return list(islice(self._faults(file), MAX_FAULTS))
 
     def _faults(self, file: str) -> Iterator[Fault]:
         for start in self._starts:
@@ -145,8 +145,8 @@ def _starts(text: str) -> Iterator[int]:
 
 def _board(line: str, *, chess960: bool) -> chess.Board:
     """The position of a FEN or EPD line; ValueError (or IndexError) where it has none."""
-    if len(line) > _MOST_LINE:
-        raise ValueError(f"a line of more than {_MOST_LINE:,} characters")
+    if len(line) > _MAX_LINE:
+        raise ValueError(f"a line of more than {_MAX_LINE:,} characters")
     words = line.split()
     has_counters = len(words) >= 6 and words[4].isdigit() and words[5].rstrip(";").isdigit()
     if not all(word.isascii() for word in words[: 6 if has_counters else 4]):
@@ -163,8 +163,8 @@ def check_playable(board: chess.Board) -> None:
         raise ValueError(f"not a position of chess: {status.name or status}")
     if board.is_game_over() or board.halfmove_clock >= _FIFTY_MOVES:
         raise ValueError("the game is over before it begins")
-    if board.halfmove_clock < 0 or not 1 <= board.fullmove_number <= MOST_MOVES:
-        raise ValueError(f"a move number outside 1 .. {MOST_MOVES}, or a clock below 0")
+    if board.halfmove_clock < 0 or not 1 <= board.fullmove_number <= MAX_MOVES:
+        raise ValueError(f"a move number outside 1 .. {MAX_MOVES}, or a clock below 0")
 
 
 def fault(file: str, line: int, found: str, remedy: str) -> Fault:

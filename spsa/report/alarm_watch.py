@@ -27,7 +27,7 @@ from spsa.text import FAILURE_LENGTH, printable
 _LOOK_SECONDS = 15.0
 _HISTORY_SECONDS = 300.0
 _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
-_MOST_EVENTS = 10_000
+_MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
 _LAST = 10_000  # iterations whose batches are compared
 _LEAVE_SECONDS = 5.0
@@ -130,7 +130,7 @@ class AlarmWatch:
 
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
     """Give suspect machines no more batches, each once in a run: a person may release it."""
-    events = store.events(run.id, _MOST_EVENTS, kinds=["set_aside"])
+    events = store.events(run.id, _MAX_EVENTS, kinds=["set_aside"])
     known = {event.detail.get("machine") for event in events if event.detail.get("sha256") is None}
     for one in reports:
         if one.is_suspect and one.machine not in known:

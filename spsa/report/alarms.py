@@ -30,17 +30,17 @@ from spsa.report.trails import Trail
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
-_FEWEST_SAME = 10
-_FEWEST_GAMES = 20
+_MIN_SAME = 10
+_MIN_GAMES = 20
 _ONE_SIDED = 0.9
-_FEWEST_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
-_FEWEST_RESULTS = 100
-_FEWEST_FAULTS = 5
+_MIN_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
+_MIN_RESULTS = 100
+_MIN_FAULTS = 5
 _FAULTS = 0.01  # of all games
 _SCALES_APART = 1.2
 
-_FEWEST_FREE, _SHARE_FREE = 5 * 10**9, 0.05
-_MOST_EVENTS = 100_000
+_MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
+_MAX_EVENTS = 100_000
 
 
 def with_alarms(store: Store, status: Status) -> Status:
@@ -114,7 +114,7 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
 
 def _dead(space: Space, recent: Sequence[Iteration]) -> list[str]:
     """The parameters that were perturbed in vain, each time."""
-    if len(recent) < _FEWEST_SAME:
+    if len(recent) < _MIN_SAME:
         return []
     return [
         p.name
@@ -135,7 +135,7 @@ def _of_noise(status: Status) -> Iterator[Alarm]:
 def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
     """Where no trend shows after many results: a random walk is not refused at 5% (chi-square)."""
     ratios = [found for trail in trails if (found := trail.signal_to_noise) is not None]
-    if run.applied < _FEWEST_RESULTS or not ratios:
+    if run.applied < _MIN_RESULTS or not ratios:
         return
     squares = fsum(ratio * ratio for ratio in ratios)
     if chi_square_tail(squares, len(ratios)) > 0.05:
@@ -149,7 +149,7 @@ def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
 
 def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     """One alarm for all of them, so that it is told once."""
-    one_sided = [it for it in recent if it.tally.games >= _FEWEST_GAMES and _is_one_sided(it)]
+    one_sided = [it for it in recent if it.tally.games >= _MIN_GAMES and _is_one_sided(it)]
     if one_sided:
         last = one_sided[-1]
         found = (
@@ -165,12 +165,12 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
 
 def _of_draws(run: Run, recent: Tally) -> Iterator[Alarm]:
     """Draws that are clearly more than 90% of the recent games."""
-    if recent.games < _FEWEST_DRAWN:
+    if recent.games < _MIN_DRAWN:
         return
     by_chance = _DRAWN_DEVIATIONS * sqrt(_DRAWN * (1 - _DRAWN) / recent.games)
     if recent.draws / recent.games > _DRAWN + by_chance:
         kind, book = "an unbalanced book", f'[games] book = "{UNBALANCED}"'
-        if run.terms.book.name == UNBALANCED:
+        if run.game_settings.book.name == UNBALANCED:
             kind, book = "a less balanced book", "`spsa-master book make --window 100 250`"
         found = f"{recent.draws / recent.games:.0%} of the last {recent.games} games were draws"
         advice = f"{kind} would teach more: `spsa-master fork` with {book}"
@@ -207,7 +207,7 @@ def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
 
 
 def _too_many(faults: int, games: int) -> bool:
-    return faults >= _FEWEST_FAULTS and faults > _FAULTS * games
+    return faults >= _MIN_FAULTS and faults > _FAULTS * games
 
 
 def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
@@ -217,7 +217,7 @@ def of_disks(run: str, folders: Sequence[Path]) -> Iterator[Alarm]:
             disk = shutil.disk_usage(folder)
         except OSError:
             continue
-        if disk.free < min(_FEWEST_FREE, _SHARE_FREE * disk.total):
+        if disk.free < min(_MIN_FREE, _SHARE_FREE * disk.total):
             found = f"{disk.free / 10**9:.2f} GB are free on the master's disk of {folder}"
             yield _alarm(AlarmKind.DISK, run, found, "make room before it is full")
             return
@@ -232,7 +232,7 @@ def _told_by_the_master(store: Store, run: Run) -> Iterator[Alarm]:
 
 def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
     """The alarms whose beginning is an event of the run, and whose end is not."""
-    return standing(store.events(run.id, _MOST_EVENTS, kinds=(ALARM, ALARM_OVER)))
+    return standing(store.events(run.id, _MAX_EVENTS, kinds=(ALARM, ALARM_OVER)))
 
 
 def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
@@ -250,7 +250,7 @@ def _alarm(kind: AlarmKind, subject: str, found: str, advice: str) -> Alarm:
     return Alarm(kind=kind, subject=subject, found=found, advice=advice)
 
 
-_FEWEST_POINTS = 80
+_MIN_POINTS = 80
 _GROWTH = 2.0
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
@@ -267,7 +267,7 @@ def of_history(history: RunHistory) -> tuple[Alarm, ...]:
 
 def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
     """Steps shrink as gains decay; ones that grow say that gains are too large."""
-    if len(history.ks) < _FEWEST_POINTS or not history.parameters:
+    if len(history.ks) < _MIN_POINTS or not history.parameters:
         return
     theta = np.array([path.normalised.theta for path in history.parameters])
     steps = np.diff(theta, axis=1)[:, :-1]  # the last point may stand for fewer iterations

@@ -18,7 +18,7 @@ from spsa.report.status import estimate
 from spsa.text import printable
 
 BARS = 100
-MOST_WORKERS = 20
+MAX_WORKERS = 20
 PER_ROW = 3
 NAME_LENGTH = 32
 PAIRS = ("0", "½", "1", "1½", "2")
@@ -41,7 +41,7 @@ def height(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) -> f
     if kind is Kind.THETA:
         return 0.6 + 2.5 * max(1, ceil(len(paths) / PER_ROW))
     if kind is Kind.WORKERS:
-        return 1.6 + 0.25 * min(len(history.workers), MOST_WORKERS)
+        return 1.6 + 0.25 * min(len(history.workers), MAX_WORKERS)
     return 5.0 if kind is Kind.RESULTS else 3.4
 
 
@@ -217,7 +217,7 @@ def _pentanomials(
 
 
 def _workers(part: Any, history: RunHistory) -> None:
-    shown = history.workers[:MOST_WORKERS]
+    shown = history.workers[:MAX_WORKERS]
     names = [_name(worker.worker) for worker in shown]
     places = list(range(len(shown)))
     games, speed = part.subplots(1, 2, sharey=True)

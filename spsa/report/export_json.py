@@ -17,7 +17,7 @@ from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
 from spsa.report.workers import machine_json, machines_table, shares_table
 
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Report:
             "started": f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC",
             "ended": run.finished_at and f"{run.finished_at:%Y-%m-%d %H:%M:%S} UTC",
         }
-        return tuple(leaves({**own, **run.settings, **run.terms.to_json()}))
+        return tuple(leaves({**own, **run.settings, **run.game_settings.to_json()}))
 
     def sentences(self) -> Iterator[str]:
         """The run in sentences: how far, how strong, by what it was found."""
@@ -69,7 +69,7 @@ class Report:
             "made_at": self.made_at,
             "status": self.status.to_json(),
             "settings": self.run.settings,
-            "terms": self.run.terms.to_json(),
+            "terms": self.run.game_settings.to_json(),
             "space": self.run.space,
             "source_sha256": self.run.source_sha256,
             "history": history_json(self.history)
@@ -90,7 +90,7 @@ def report(store: Store, run: Run) -> Report:
         status=replace(now, alarms=(*now.alarms, *of_history(path))),
         history=path,
         validations=tuple(store.matches(run.id)),
-        events=tuple(store.events(run.id, MOST_EVENTS)),
+        events=tuple(store.events(run.id, MAX_EVENTS)),
     )
 
 

@@ -10,15 +10,15 @@ from rich.table import Table
 from spsa.core.builds import Builds
 from spsa.db.store import Iteration, RunView
 from spsa.lifecycle import Purpose
-from spsa.report.parameters import Tuned
+from spsa.report.parameters import ParameterStatus
 from spsa.report.runs import building, standings_table
 from spsa.report.status import Status, wanted_games
 from spsa.report.table import Column, FittedScreen, FittedTable
 from spsa.report.text import headlines, number, score, sentence, workers_table
 from spsa.report.trails import Trail, gauge
 
-MOST_OPEN = 4
-MOST_WORKERS = 8
+MAX_OPEN = 4
+MAX_WORKERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Look:
     open: Sequence[Iteration]
     builds: Builds
     result: str
-    parameters: Sequence[Tuned]
+    parameters: Sequence[ParameterStatus]
     trails: Mapping[str, Trail]
 
 
@@ -88,21 +88,21 @@ def _bar(look: Look) -> RenderableType:
 
 def _open_iterations(iterations: Sequence[Iteration]) -> RenderableType:
     rows = Table.grid(padding=(0, 1))
-    for it in iterations[:MOST_OPEN]:
+    for it in iterations[:MAX_OPEN]:
         rows.add_row(
             f"{it.purpose} {it.iteration_number}",
             ProgressBar(it.target_games, it.games_played, width=16),
             f"{it.games_played}/{it.target_games}",
             score(it.tally) if it.tally.games else "waiting for a worker",
         )
-    if more := iterations[MOST_OPEN:]:
+    if more := iterations[MAX_OPEN:]:
         played, wanted = sum(it.games_played for it in more), sum(it.target_games for it in more)
         rows.add_row(f"{len(more)} more", "", f"{played}/{wanted}", "")
     return rows
 
 
 def moving_table(
-    parameters: Sequence[Tuned], trails: Mapping[str, Trail], most: int
+    parameters: Sequence[ParameterStatus], trails: Mapping[str, Trail], most: int
 ) -> FittedTable:
     """The active parameters, at most so many: those that moved most, in their usual order."""
     active = [p for p in parameters if p.active]
@@ -126,7 +126,7 @@ def moving_table(
     return table
 
 
-def _cells(p: Tuned, trail: Trail) -> tuple[str, ...]:
+def _cells(p: ParameterStatus, trail: Trail) -> tuple[str, ...]:
     ratio = trail.signal_to_noise
     return (
         p.name,
@@ -146,9 +146,9 @@ def watched(status: Status) -> RenderableType:
         above.append(_open_iterations(status.open))
     below: list[RenderableType] = []
     if status.present:
-        below.append(workers_table(status.present[:MOST_WORKERS]))
-    if len(status.present) > MOST_WORKERS:
-        below.append(sentence(f"{len(status.present) - MOST_WORKERS} more workers"))
+        below.append(workers_table(status.present[:MAX_WORKERS]))
+    if len(status.present) > MAX_WORKERS:
+        below.append(sentence(f"{len(status.present) - MAX_WORKERS} more workers"))
     if status.beside:
         below.append(standings_table(status.beside))
     return FittedScreen(

@@ -28,10 +28,10 @@ LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
 
 _TESTS = 3
-_FEWEST_PAIRS = 50
-_FEWEST_MACHINES = 3  # of two that differ, the sick one cannot be told from the other
+_MIN_PAIRS = 50
+_MIN_MACHINES = 3  # of two that differ, the sick one cannot be told from the other
 _DIFFERENCE = 0.1  # of the share of one of the three kinds of pairs
-_FEWEST_FAULTS = 5  # batches
+_MIN_FAULTS = 5  # batches
 _FAULTS = 2.0  # times as often as in the others
 _SLOW = 0.5  # of the median speed
 
@@ -189,7 +189,7 @@ def _compared(own: _Counts, total: Sequence[Vector], machines: int, level: float
         (AlarmKind.WORKER_VOIDS, "a void game", voids, own.tables[1], theirs[1]),
         (AlarmKind.WORKER_TIME_LOSSES, "a loss on time", late, own.tables[2], theirs[2]),
     )
-    enough = machines >= _FEWEST_MACHINES
+    enough = machines >= _MIN_MACHINES
     return MachineReport(
         machine=own.machine,
         tally=own.tally,
@@ -208,7 +208,7 @@ def _compared(own: _Counts, total: Sequence[Vector], machines: int, level: float
 
 def _of_results(found: ChiSquare, own: Vector, others: Vector, level: float) -> Iterator[Finding]:
     mine, theirs = own.sum(axis=0), others.sum(axis=0)
-    if found.chance >= level or mine.sum() < _FEWEST_PAIRS:
+    if found.chance >= level or mine.sum() < _MIN_PAIRS:
         return
     if np.max(np.abs(mine / mine.sum() - theirs / theirs.sum())) > _DIFFERENCE:
         yield Finding(
@@ -232,7 +232,7 @@ def _of_faults(
     """
     mine, theirs = own.sum(axis=0), others.sum(axis=0)
     often, usual = mine[1] / mine.sum(), theirs[1] / max(1.0, theirs.sum())
-    if mine[1] < _FEWEST_FAULTS or often <= _FAULTS * usual:
+    if mine[1] < _MIN_FAULTS or often <= _FAULTS * usual:
         return
     chance = exact_chance(own, others)
     if chance < level:
@@ -286,7 +286,7 @@ def _with_speed(
         speed = speeds.get(report.machine)
         if speed is None or usual <= 0.0:
             return report
-        is_slow = speed < _SLOW * usual and len(speeds) >= _FEWEST_MACHINES
+        is_slow = speed < _SLOW * usual and len(speeds) >= _MIN_MACHINES
         text = f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual"
         slow = (Finding(AlarmKind.WORKER_SPEED, text),) if is_slow else ()
         return replace(report, speed=speed / usual, findings=(*report.findings, *slow))

@@ -10,10 +10,10 @@ from spsa.db.store import Run, Store
 from spsa.errors import Fault, InvalidInput
 from spsa.history.purge import theta_at
 from spsa.master.session import tuning_of
-from spsa.report.theta import Theta, chosen_theta
+from spsa.report.theta import ThetaChoice, chosen_theta
 
 START = "start"
-_MOST_DIGITS = 9  # of a result
+_MAX_DIGITS = 9  # of a result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,10 @@ def named_theta(store: Store, run: Run, word: str) -> NamedTheta:
     space = Space.from_json(run.space)
     if word == START:
         return NamedTheta(name=word, values=space.playable(run.start_theta), k=0)
-    if word in list(Theta):
-        theta = chosen_theta(run, Theta(word))
+    if word in list(ThetaChoice):
+        theta = chosen_theta(run, ThetaChoice(word))
         return NamedTheta(name=word, values=space.playable(theta), k=run.applied)
-    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
+    if word.isascii() and word.isdigit() and len(word) <= _MAX_DIGITS:
         k = int(word)
         theta, _ = theta_at(store, run, tuning_of(run), k, as_applied=False)
         return NamedTheta(name=str(k), values=space.playable(theta), k=k)

@@ -12,7 +12,7 @@ AT_BOUND_STEPS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
+class ParameterStatus:
     """One parameter: where it started, where theta has it now, and what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
@@ -47,7 +47,7 @@ class Tuned:
         return "max" if self.maximum - self.value < near else ""
 
 
-def parameters(run: Run) -> tuple[Tuned, ...]:
+def parameters(run: Run) -> tuple[ParameterStatus, ...]:
     """Every parameter of a run with its start and its present value."""
     space = Space.from_json(run.space)
     with as_written("a column `theta` or `start_theta`"):
@@ -55,11 +55,11 @@ def parameters(run: Run) -> tuple[Tuned, ...]:
         return tuple(_tuned(run, p, played[p.name]) for p in space.parameters)
 
 
-def _tuned(run: Run, parameter: Parameter, played: float) -> Tuned:
+def _tuned(run: Run, parameter: Parameter, played: float) -> ParameterStatus:
     name, known = parameter.name, run.estimates.by_name()
     if is_witnessed(run.state):
         known["supported_sd"] = None
-    return Tuned(
+    return ParameterStatus(
         name=name,
         group=parameter.group,
         active=parameter.active,

@@ -14,7 +14,7 @@ from spsa.report.history import ParameterPath, RunHistory
 WIDTH = 10.0  # inches
 DOTS = 110  # an inch, of a PNG
 USUAL_PANELS = 12
-MOST_PANELS = 36
+MAX_PANELS = 36
 
 _SETTINGS = {
     "svg.fonttype": "none",  # text stays text, and a file stays small
@@ -65,7 +65,7 @@ def chosen(
         for path in paths
         if (not names or path.name in names) and (group is None or path.group == group)
     ]
-    most = USUAL_PANELS if not names and group is None else MOST_PANELS
+    most = USUAL_PANELS if not names and group is None else MAX_PANELS
     if len(found) > most:
         moved = sorted(found, key=lambda path: -abs(path.steps_moved))[:most]
         found = [path for path in found if path in moved]

@@ -59,11 +59,11 @@ def _recoveries(inputs: PlanInputs, plan: Plan) -> FittedTable:
             Column("part"),
         ),
     )
-    for stake, found in plan.recoveries.items():
+    for elo_to_gain, found in plan.recoveries.items():
         table.add(
-            number(stake),
-            f"{found.mean * stake:.1f} ± {1.96 * found.error * stake:.1f}",
-            f"± {found.spread * stake:.1f}",
+            number(elo_to_gain),
+            f"{found.mean * elo_to_gain:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
+            f"± {found.spread * elo_to_gain:.1f}",
             f"{found.mean:.0%}",
         )
     return table
@@ -108,7 +108,7 @@ def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
     )
     for design in designs:
         table.add(
-            number(design.stake),
+            number(design.elo_to_gain),
             number(design.precision),
             f"{design.r:.4g}",
             number(design.c),
@@ -149,7 +149,9 @@ def planned_json(
         "shape": asdict(plan.shape),
         "pace": None if plan.pace is None else asdict(plan.pace),
         "noise": plan.noise,
-        "recoveries": [_recovery(stake, found) for stake, found in plan.recoveries.items()],
+        "recoveries": [
+            _recovery(elo_to_gain, found) for elo_to_gain, found in plan.recoveries.items()
+        ],
         "parameters": [asdict(line) for line in plan.lines],
         "designs": [asdict(design) for design in designs],
         "openings": None if inputs.openings is None else _openings(inputs.openings),
@@ -168,21 +170,23 @@ def _openings(openings: Openings) -> dict[str, float]:
     }
 
 
-def _recovery(stake: float, found: Recovery) -> dict[str, float]:
+def _recovery(elo_to_gain: float, found: Recovery) -> dict[str, float]:
     return {
-        "elo": stake,
-        "mean": found.mean * stake,
-        "error": found.error * stake,
-        "spread": found.spread * stake,
+        "elo": elo_to_gain,
+        "mean": found.mean * elo_to_gain,
+        "error": found.error * elo_to_gain,
+        "spread": found.spread * elo_to_gain,
     }
 
 
-def alternatives_table(found: Mapping[tuple[str, float], Recovery], stake: float) -> FittedTable:
+def alternatives_table(
+    found: Mapping[tuple[str, float], Recovery], elo_to_gain: float
+) -> FittedTable:
     """What each alternative recovers of one stake, beside the first of them."""
-    chosen = {name: recovery for (name, at), recovery in found.items() if at == stake}
+    chosen = {name: recovery for (name, at), recovery in found.items() if at == elo_to_gain}
     own = next(iter(chosen.values()))
     table = FittedTable(
-        f"with {stake:g} Elo to gain",
+        f"with {elo_to_gain:g} Elo to gain",
         (
             Column("", is_number=False),
             Column("recovered"),
@@ -194,9 +198,11 @@ def alternatives_table(found: Mapping[tuple[str, float], Recovery], stake: float
         better, error = recovery.better_than(own)
         table.add(
             name,
-            f"{recovery.mean * stake:.2f}",
-            f"± {recovery.spread * stake:.2f}",
-            "" if recovery is own else f"{better * stake:+.2f} ± {1.96 * error * stake:.2f}",
+            f"{recovery.mean * elo_to_gain:.2f}",
+            f"± {recovery.spread * elo_to_gain:.2f}",
+            ""
+            if recovery is own
+            else f"{better * elo_to_gain:+.2f} ± {1.96 * error * elo_to_gain:.2f}",
         )
     return table
 
@@ -208,8 +214,8 @@ def alternatives_json(
     return {
         "sources": list(sources),
         "alternatives": [
-            {"name": name, **_recovery(stake, recovery)}
-            for (name, stake), recovery in found.items()
+            {"name": name, **_recovery(elo_to_gain, recovery)}
+            for (name, elo_to_gain), recovery in found.items()
         ],
     }
 

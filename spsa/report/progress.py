@@ -14,7 +14,7 @@ from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import Iteration, Run, RunView
 from spsa.live_display import LiveDisplay, Rate
 from spsa.report.live_run import Goal, Look, goal_of, live_view, open_match
-from spsa.report.parameters import Tuned, parameters
+from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.runs import building, duration
 from spsa.report.text import START_A_WORKER, number, plural, score
 from spsa.report.trails import Trail, extended, trails_of
@@ -57,7 +57,7 @@ class MovingTheta:
 
     def __init__(self, path: Sequence[ThetaPoint]) -> None:
         self._path = path
-        self.now: Sequence[Tuned] = ()
+        self.now: Sequence[ParameterStatus] = ()
         self.trails: Mapping[str, Trail] = {}
         self._seen: tuple[int, int, int] | None = None
 

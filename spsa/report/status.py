@@ -16,7 +16,7 @@ from spsa.lifecycle import Purpose
 from spsa.master.gain import measured_gain
 from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
-from spsa.report.parameters import Tuned, parameters
+from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
 
@@ -71,7 +71,7 @@ class Status:
     open: tuple[Iteration, ...]
     validations: tuple[Iteration, ...]
     measured: tuple[tuple[str, ...], ...]
-    parameters: tuple[Tuned, ...]
+    parameters: tuple[ParameterStatus, ...]
     workers: tuple[WorkerRow, ...]
     bounded: int
     verdict: Verdict

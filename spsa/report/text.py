@@ -11,7 +11,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
-from spsa.report.parameters import Tuned
+from spsa.report.parameters import ParameterStatus
 from spsa.report.runs import building, duration, standings_table
 from spsa.report.status import Status, estimate, verdict_lines
 from spsa.report.table import Column, FittedTable
@@ -214,7 +214,7 @@ def _against(it: Iteration) -> str:
 
 
 def parameters_table(
-    parameters: tuple[Tuned, ...], trails: Mapping[str, Trail] = MappingProxyType({})
+    parameters: tuple[ParameterStatus, ...], trails: Mapping[str, Trail] = MappingProxyType({})
 ) -> FittedTable:
     """Where every active parameter started and is now, on average and by all games; and bounds.
 

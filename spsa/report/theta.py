@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # a command line that only lists the words needs no database
     from spsa.db.store import Run, Values
 
 
-class Theta(StrEnum):
+class ThetaChoice(StrEnum):
     """The thetas that can be asked for; all of a run that goes on are those so far."""
 
     FINAL = "final"
@@ -18,21 +18,21 @@ class Theta(StrEnum):
     SUPPORTED = "supported"
 
 
-def chosen_theta(run: "Run", which: Theta) -> "Values":
+def chosen_theta(run: "Run", which: ThetaChoice) -> "Values":
     """One of the thetas of a run, every parameter in its own unit.
 
     Raises:
         NothingToDo: the run has too few results for it yet.
     """
     known = {
-        Theta.FINAL: run.theta,
-        Theta.AVERAGED: run.estimates.averaged,
-        Theta.SUPPORTED: run.estimates.supported,
+        ThetaChoice.FINAL: run.theta,
+        ThetaChoice.AVERAGED: run.estimates.averaged,
+        ThetaChoice.SUPPORTED: run.estimates.supported,
     }
     values = known[which]
     if values is None:
         raise NothingToDo(
             f"run {run.name} has no {which} theta yet, after {plural(run.applied, 'result')}: "
-            f"use --theta {Theta.FINAL}"
+            f"use --theta {ThetaChoice.FINAL}"
         )
     return values

@@ -16,7 +16,7 @@ from spsa.db.store import Run
 from spsa.report.table import Column, FittedTable
 from spsa.text import printable
 
-_MOST_COMMENT = 500  # characters
+_MAX_COMMENT = 500  # characters
 
 
 def place(game: VoidGame) -> str:
@@ -54,7 +54,7 @@ def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
     yield from (f"  | {line}" for line in kept.output.splitlines() or ["(nothing)"])
     yield f"values of {kept.culprit}, binary {game.sha256}:"
     yield from (f"  {name} = {value:.12g}" for name, value in game.values.items())
-    common = {**run.terms.engine_options, **game.options}
+    common = {**run.game_settings.engine_options, **game.options}
     if common:
         yield "options:"
         yield from (f"  setoption name {name} value {value}" for name, value in common.items())
@@ -62,12 +62,12 @@ def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
 
 def void_pgn(game: VoidGame, run: Run) -> str:
     """The game so far as PGN; empty if it had not begun."""
-    board = _start(game, chess960=run.terms.book.chess960)
+    board = _start(game, chess960=run.game_settings.book.chess960)
     if board is None:
         return ""
     kept, found = game.kept, chess.pgn.Game()
     found.setup(board)
-    found.headers["Event"] = printable(run.name, _MOST_COMMENT).replace('"', "'")
+    found.headers["Event"] = printable(run.name, _MAX_COMMENT).replace('"', "'")
     found.headers["Round"] = f"{place(game)}.{kept.pair + 1}"
     players = ("minus", "plus") if kept.white == "minus" else ("plus", "minus")
     found.headers["White"], found.headers["Black"] = players
@@ -75,7 +75,7 @@ def void_pgn(game: VoidGame, run: Run) -> str:
     node: chess.pgn.GameNode = found
     for move in _legal(board, _moves(game)):
         node = node.add_variation(move)
-    node.comment = printable(kept.detail, _MOST_COMMENT).translate({ord("{"): "(", ord("}"): ")"})
+    node.comment = printable(kept.detail, _MAX_COMMENT).translate({ord("{"): "(", ord("}"): ")"})
     return f"{found}\n\n"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from spsa.errors import TuningError
 
-MOST_TEXT = 2**24
+MAX_TEXT = 2**24
 """Bytes of a file that holds a URL, a key or a configuration."""
 
-MOST_BOOK = 2**28
+MAX_BOOK = 2**28
 """Bytes of a book of openings: the largest in use have about 200 MB."""
 
 _MODE = 0o644

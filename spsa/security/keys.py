@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from spsa.errors import Fault, InvalidInput, NotSigned, TuningError
-from spsa.security.files import MOST_TEXT, content
+from spsa.security.files import MAX_TEXT, content
 from spsa.security.signing import SignedOrder
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _create(path: Path, content: bytes, mode: int) -> None:
 
 def _first_line(path: Path) -> str:
     try:
-        return content(path, MOST_TEXT).decode("ascii").strip().partition("\n")[0]
+        return content(path, MAX_TEXT).decode("ascii").strip().partition("\n")[0]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         remedy = "give the key itself in base64, or the file that `spsa-master key new` wrote"

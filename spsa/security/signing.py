@@ -43,7 +43,7 @@ class SignedOrder:
     plus: SignedSide
     minus: SignedSide
     variants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    terms: GameSettings
+    game_settings: GameSettings
 
     def to_bytes(self) -> bytes:
         """`FIRST_LINE`, then JSON in ASCII with sorted keys and no spaces; floats by repr."""
@@ -55,7 +55,7 @@ class SignedOrder:
             "plus": self.plus.to_json(),
             "minus": self.minus.to_json(),
             "variants": {level: list(sides) for level, sides in self.variants.items()},
-            "terms": self.terms.to_json(),
+            "terms": self.game_settings.to_json(),
         }
         text = json.dumps(order, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return FIRST_LINE + text.encode("ascii")

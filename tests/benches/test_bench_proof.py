@@ -21,7 +21,7 @@ from spsa.core.scoring import Tally, elo
 from spsa.db.store import open_store
 from spsa.errors import InvalidInput
 from spsa.master.start import checked_space
-from spsa.report.theta import Theta
+from spsa.report.theta import ThetaChoice
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--rule", "mixture", "--iterations", "3", "--games", "8", "--match-games", "8")
@@ -81,7 +81,7 @@ def test_recovered_is_the_part_of_the_loss_that_came_back() -> None:
     assert recovered(NEAR, LEVEL).error == float("inf")
 
 
-def verdict(rule: str, seed: int, match: Tally, which: Theta = Theta.FINAL) -> Verdict:
+def verdict(rule: str, seed: int, match: Tally, which: ThetaChoice = ThetaChoice.FINAL) -> Verdict:
     return Verdict(
         rule=rule,
         which=which,
@@ -94,7 +94,7 @@ def verdict(rule: str, seed: int, match: Tally, which: Theta = Theta.FINAL) -> V
 
 
 def test_another_theta_of_a_run_has_a_row_of_its_own() -> None:
-    runs = (verdict("spsa", 1, FAR), verdict("spsa", 1, NEAR, Theta.AVERAGED))
+    runs = (verdict("spsa", 1, FAR), verdict("spsa", 1, NEAR, ThetaChoice.AVERAGED))
     lines = markdown(Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, runs)).splitlines()
     assert lines[3].startswith("| spsa, seed 1 | ")
     assert lines[4].startswith("| spsa, averaged, seed 1 | ")

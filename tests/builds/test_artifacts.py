@@ -238,7 +238,7 @@ def test_a_copy_that_was_touched_is_verified_again(
 def test_a_source_without_end_does_not_fill_the_disk(
     binary: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spsa.builds.artifacts.MOST_BYTES", len(CONTENT) - 1)
+    monkeypatch.setattr("spsa.builds.artifacts.MAX_BYTES", len(CONTENT) - 1)
     with pytest.raises(TuningError, match="is not copied"):
         fetch(binary, SHA, cache)
     assert names(cache) == []

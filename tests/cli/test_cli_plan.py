@@ -79,11 +79,11 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
 def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     url = f"sqlite:///{project / 'spsa.db'}"
     upgrade(url)
-    terms = load_config(project / "config.toml", {}).terms
+    game_settings = load_config(project / "config.toml", {}).game_settings
     with open_store(url, durable=False) as store:
         space = load_space(project / "params.toml").to_json()
-        staged = stage(store, space=space, terms=terms)
-        staged.open(target_games=60, batch_games=60, terms=terms)
+        staged = stage(store, space=space, game_settings=game_settings)
+        staged.open(target_games=60, batch_games=60, game_settings=game_settings)
         claim = staged.claim("c")
         assert claim is not None
         drawn = Tally(draws=60, pentanomial=(0, 0, 30, 0, 0))
@@ -118,7 +118,7 @@ def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> No
     assert '"constant"' in refused.stderr
     write_project(project, config=QUICK.replace("[spsa]", '[spsa]\nalgorithm = "constant"'))
     (design,) = plan_json("--precision", "1", "--elo", "30")["designs"]
-    assert (design["precision"], design["confidence"], design["stake"]) == (1, 0.95, 30)
+    assert (design["precision"], design["confidence"], design["elo_to_gain"]) == (1, 0.95, 30)
     assert design["games"] > 1000
 
 

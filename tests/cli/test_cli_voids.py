@@ -49,7 +49,7 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
             minus_options={},
             batch_games=2,
             plus_parameters={"margin": 220.5},
-            terms=GameSettings(time_control=NODES, book=Book(name=str(start_book(here)))),
+            game_settings=GameSettings(time_control=NODES, book=Book(name=str(start_book(here)))),
         )
         assert voids(capsys) == (0, "run first has no void games\n")
         words = ("-c", 1, "--engines-cache", here / "cache", "--max-batches", 1)

@@ -62,7 +62,7 @@ def test_the_configuration_of_the_seed_is_read_as_it_is(write):
     path = write(SEED)
     config = load_config(path, {})
     folder = path.parent
-    assert config.terms.time_control == TimeControl(low=0.25, high=1.0)
+    assert config.game_settings.time_control == TimeControl(low=0.25, high=1.0)
     assert (config.games.per_iteration, config.games.batch_size, config.pairs) == (150, 10, 75)
     assert (config.algorithm, config.max_iterations) == ("spsa", 500)
     assert config.settings == {"a": 1.0, "c": 0.5, "A": 50, "alpha": 0.602, "gamma": 0.101}
@@ -141,19 +141,23 @@ def test_everything_can_be_said(write, tmp_path):
         ),
         {},
     )
-    control = config.terms.time_control
+    control = config.game_settings.time_control
     assert (control.kind, control.low, control.increment) == (TimeKind.CLOCK, 8.0, 0.1)
     assert (config.name, config.seed, config.params_path.name) == ("margins", 7, "other.toml")
     assert config.database_url == "postgresql+psycopg2://u@h/db"
     assert config.games.batch_size == 4
-    assert config.terms.book.name == str(tmp_path / "book.epd")
-    assert config.terms.book.sha256.startswith("2d711642b726b044")
+    assert config.game_settings.book.name == str(tmp_path / "book.epd")
+    assert config.game_settings.book.sha256.startswith("2d711642b726b044")
     assert config.build.distribute is Distribution.DATABASE
     assert (config.build.bench, config.build.flags) == (False, ("--profile", "tune"))
-    assert config.terms.engine_options == {"Hash": "16", "Ponder": "false", "Syzygy Path": "/x"}
-    assert config.terms.adjudication.draw == DrawRule(move_number=40)
-    assert config.terms.adjudication.resign is None
-    assert config.terms.adjudication.max_moves is None
+    assert config.game_settings.engine_options == {
+        "Hash": "16",
+        "Ponder": "false",
+        "Syzygy Path": "/x",
+    }
+    assert config.game_settings.adjudication.draw == DrawRule(move_number=40)
+    assert config.game_settings.adjudication.resign is None
+    assert config.game_settings.adjudication.max_moves is None
     assert config.validation.time_control == TimeControl(kind=TimeKind.NODES, low=5000, high=5000)
 
 
@@ -282,12 +286,14 @@ def test_games_of_chess960_by_the_speed_of_a_machine_with_tables(write):
         "[adjudication.syzygy]\npieces = 5\nfolder = 'tables'\nfifty_moves = false\n"
     )
     path = write(text + BUILD)
-    terms = load_config(path, {}).terms
-    assert terms.book.chess960 and terms.engine_options == {"UCI_Chess960": "true"}
-    assert terms.scale == Scale(target_nps=900_000)
+    game_settings = load_config(path, {}).game_settings
+    assert game_settings.book.chess960 and game_settings.engine_options == {"UCI_Chess960": "true"}
+    assert game_settings.scale == Scale(target_nps=900_000)
     folder = str(path.parent / "tables")
-    assert terms.adjudication.syzygy == TablebaseRule(pieces=5, fifty_moves=False, folder=folder)
-    assert GameSettings.from_json(json.loads(json.dumps(terms.to_json()))) == terms
+    assert game_settings.adjudication.syzygy == TablebaseRule(
+        pieces=5, fifty_moves=False, folder=folder
+    )
+    assert GameSettings.from_json(json.loads(json.dumps(game_settings.to_json()))) == game_settings
 
 
 C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'

@@ -236,14 +236,17 @@ def hold_config(path: Path) -> None:
             assert isfinite(leaf) and abs(leaf) < 2**63, leaf
         if isinstance(leaf, str):
             assert leaf.isprintable() and len(leaf) <= 10_000, leaf
-    games, control = config.games, config.terms.time_control
+    games, control = config.games, config.game_settings.time_control
     assert 0 < games.batch_size <= games.per_iteration <= 1_000_000
     assert games.batch_size % 2 == games.per_iteration % 2 == config.validation.games % 2 == 0
     assert 0 < control.low <= control.high <= 10**12
     assert control.increment >= 0 <= control.margin
     assert config.share > 0 and 0 < config.max_iterations <= 10**7
     assert settings_faults(config.algorithm, config.settings) == []
-    assert GameSettings.from_json(json.loads(json.dumps(config.terms.to_json()))) == config.terms
+    assert (
+        GameSettings.from_json(json.loads(json.dumps(config.game_settings.to_json())))
+        == config.game_settings
+    )
     parsed(config.database_url)
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from spsa.algorithms import algorithms, method
 from spsa.config import load_config, load_space
-from spsa.config.section import MOST, Section
+from spsa.config.section import MAX_NUMBER, Section
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "configuration.md").read_text(encoding="utf-8")
 Asked = tuple[str, ...]
 """Type, default and range of a key, as the page writes them."""
-MOST_WHOLE = 2**63 - 1
+MAX_WHOLE = 2**63 - 1
 
 CLOCK = '[time_control]\nkind = "clock"\n'
 CONFIGS = (
@@ -71,25 +71,29 @@ def limits(default_low: float, default_high: float, **given: Any) -> str:
     low, high = given.get("least", default_low), given.get("most", default_high)
     above = given.get("above")
     from_ = f"above {number(above)}" if above is not None and low <= above else number(low)
-    return "any" if (low, high) == (-MOST, MOST) and above is None else _between(from_, high)
+    return (
+        "any"
+        if (low, high) == (-MAX_NUMBER, MAX_NUMBER) and above is None
+        else _between(from_, high)
+    )
 
 
 def _between(low: str, high: float) -> str:
-    return low if high in (MOST, MOST_WHOLE) else f"{low} to {number(high)}"
+    return low if high in (MAX_NUMBER, MAX_WHOLE) else f"{low} to {number(high)}"
 
 
 def of_number(_key: str, default: float | None = None, **given: Any) -> Asked:
     return (
         "number",
         "required" if default is None else number(default),
-        limits(-MOST, MOST, **given),
+        limits(-MAX_NUMBER, MAX_NUMBER, **given),
     )
 
 
 def of_whole(_key: str, default: int | None = None, **given: Any) -> Asked:
     least = given.get("least", 0)
     shown = "required" if default is None else "-" if default < least else number(default)
-    return "whole number", shown, limits(0, MOST_WHOLE, **given)
+    return "whole number", shown, limits(0, MAX_WHOLE, **given)
 
 
 def of_choice(_key: str, choices: tuple[str, ...], default: str) -> Asked:

@@ -14,18 +14,23 @@ SETTINGS = RunSettings(
     iterations_in_flight=2,
     max_attempts=5,
     delivery={"kind": "build", "flags": ["--release"]},
-    terms=GameSettings(time_control=TimeControl(low=0.1, high=0.3), engine_options={"Hash": "16"}),
+    game_settings=GameSettings(
+        time_control=TimeControl(low=0.1, high=0.3), engine_options={"Hash": "16"}
+    ),
 )
 
 
 def test_settings_survive_the_database() -> None:
-    assert RunSettings.from_json(SETTINGS.to_json(), SETTINGS.terms) == SETTINGS
-    assert SETTINGS.differences(RunSettings.from_json(SETTINGS.to_json(), SETTINGS.terms)) == []
+    assert RunSettings.from_json(SETTINGS.to_json(), SETTINGS.game_settings) == SETTINGS
+    assert (
+        SETTINGS.differences(RunSettings.from_json(SETTINGS.to_json(), SETTINGS.game_settings))
+        == []
+    )
 
 
 def test_arguments_and_side_files_survive_the_database() -> None:
     settings = replace(
-        SETTINGS.terms,
+        SETTINGS.game_settings,
         engine_arguments=("--uci", "a b"),
         engine_files={"EvalFile": SideFile(path="/net", sha256="ab")},
     )
@@ -33,10 +38,12 @@ def test_arguments_and_side_files_survive_the_database() -> None:
 
 
 def test_every_single_difference_is_named() -> None:
-    terms = replace(
-        SETTINGS.terms, time_control=TimeControl(low=0.1, high=0.4), engine_options={"Threads": "1"}
+    game_settings = replace(
+        SETTINGS.game_settings,
+        time_control=TimeControl(low=0.1, high=0.4),
+        engine_options={"Threads": "1"},
     )
-    wanted = replace(SETTINGS, batch_size=6, rule={}, terms=terms)
+    wanted = replace(SETTINGS, batch_size=6, rule={}, game_settings=game_settings)
     assert SETTINGS.differences(wanted) == [
         "batch_size: the run has 4, the files say 6",
         "engine_options.Hash: the run has 16, the files say none",

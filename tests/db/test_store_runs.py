@@ -26,7 +26,15 @@ def bits(values):
 def test_a_new_run_is_what_was_asked_for(store):
     new = new_run()
     run = store.create_run(new)
-    for name in ("name", "seed", "algorithm", "settings", "space", "terms", "max_iterations"):
+    for name in (
+        "name",
+        "seed",
+        "algorithm",
+        "settings",
+        "space",
+        "game_settings",
+        "max_iterations",
+    ):
         assert getattr(run, name) == getattr(new, name)
     assert (run.theta, run.start_theta, run.state) == (new.theta, new.theta, new.state)
     assert (run.status, run.applied, run.epoch, run.master_id) == (RunStatus.RUNNING, 0, 0, None)

@@ -265,6 +265,6 @@ def test_an_iterations_times_are_in_milliseconds(two, sql):
         (50, 100)
     }
     nodes = TimeControl(kind=TimeKind.NODES, low=500, high=900)
-    two.one.open(k=3, opened_on=1, in_flight=2, terms=GameSettings(time_control=nodes))
+    two.one.open(k=3, opened_on=1, in_flight=2, game_settings=GameSettings(time_control=nodes))
     (row,) = sql("SELECT timelow_ms, timehigh_ms FROM spsa_iteration WHERE k = 3")
     assert tuple(row) == (0, 0)

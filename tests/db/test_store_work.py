@@ -44,7 +44,7 @@ def test_a_claim_says_all_that_has_to_be_played(run):
     assert (claim.run_name, claim.run_seed, claim.iteration_number) == ("first", 42, 1)
     assert (claim.plus.sha256, claim.plus.path) == (new.plus.sha256, new.plus.path)
     assert (claim.plus.options, claim.minus.options) == (new.plus_options, new.minus_options)
-    assert claim.terms == new.terms
+    assert claim.game_settings == new.game_settings
     assert claim.lease_seconds == LEASE
 
 

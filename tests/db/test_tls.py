@@ -21,7 +21,7 @@ from postgres_server import CrashingServer, account, binaries
 from spsa.cli import COMMANDS, execute
 from spsa.db.connection import create_engine, parse_url, translated
 from spsa.db.database_url import parsed
-from spsa.db.tls import is_local, root_certificates, secured, tls_warnings
+from spsa.db.tls import is_local, root_certificates, tls_warnings, with_verified_tls
 from spsa.errors import DatabaseUnreachable
 
 SECRET = "s3cret"
@@ -50,7 +50,7 @@ NAME = "db.test"
 def test_only_this_machine_is_local(where: str, near: bool) -> None:
     url = parsed(f"postgresql://u@{where}/d")
     assert is_local(url, {}) is near
-    assert ("sslmode" not in secured(url, {}).query) is near
+    assert ("sslmode" not in with_verified_tls(url, {}).query) is near
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_written_goes_before_what_is_usual(
     text: str, environ: dict[str, str], mode: str | None
 ) -> None:
     url = parsed(text)
-    assert secured(url, environ).query.get("sslmode") == mode
+    assert with_verified_tls(url, environ).query.get("sslmode") == mode
 
 
 @pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require"])

@@ -32,7 +32,7 @@ SETTINGS = RunSettings(
     iterations_in_flight="auto",
     max_attempts=3,
     delivery={"kind": "build"},
-    terms=TERMS,
+    game_settings=TERMS,
 )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.lab.planning.games_needed import (
-    MOST_DEPTH,
+    MAX_DEPTH,
     GamesNeeded,
     cut,
     depth_after,
@@ -67,7 +67,7 @@ def test_nobody_there_wants_one_game() -> None:
 
 
 def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:
-    assert [depth_limit(n, 100) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MOST_DEPTH]
+    assert [depth_limit(n, 100) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_DEPTH]
     assert [depth_after(n) for n in (0, 3, 4, 40)] == [1, 1, 2, 11]
 
 

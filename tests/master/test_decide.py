@@ -89,7 +89,7 @@ def view(
         reason=None,
         seed=1,
         algorithm="spsa",
-        terms=TERMS,
+        game_settings=TERMS,
         source_sha256=None,
         max_iterations=most,
         applied=applied,

@@ -10,7 +10,7 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.session import tuning_of
 
-PLAN = BackgroundPlan(every=2, share=0.5, terms=TERMS)
+PLAN = BackgroundPlan(every=2, share=0.5, game_settings=TERMS)
 
 
 def finished(store, plan=PLAN, **over):
@@ -66,7 +66,7 @@ def test_theta_does_not_depend_on_what_is_measured_of_it(store):
 
 @pytest.mark.parametrize(("share", "games"), [(0.05, 8), (0.25, 40), (1.0, 160)])
 def test_rounds_add_up_to_the_share(share, games):
-    plan = BackgroundPlan(every=1, share=share, terms=TERMS)
+    plan = BackgroundPlan(every=1, share=share, game_settings=TERMS)
     beside = [plan.games(k, GAMES) for k in range(1, 21)]
     assert all(one % 2 == 0 for one in beside)
     assert sum(beside) == games

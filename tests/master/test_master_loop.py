@@ -7,7 +7,7 @@ import pytest
 from builders import new_worker
 from cutting import Killed, MortalStore
 from invariants import broken
-from masters import ATTEMPTS, GAMES, MOST_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
+from masters import ATTEMPTS, GAMES, MAX_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
 from processes import LONG, SEED
 
 from spsa.algorithms import algorithms
@@ -67,7 +67,7 @@ def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorith
     with open_store(sqlite_url, durable=False) as store:
         house = House(store, algorithm=algorithm, iterations=5)
         while house.master(interrupted_after(2, store)).run() is None:
-            assert house.masters < MOST_RESTS
+            assert house.masters < MAX_RESTS
         run = house.now()
         assert (run.status, run.applied, house.masters > 1) == (RunStatus.FINISHED, 5, True)
         assert [str(finding) for finding in check_run(store, run, house.tuning)] == []

@@ -121,8 +121,8 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
 
 
 def test_engines_of_four_threads_want_the_games_of_a_quarter_of_the_slots(store):
-    terms = replace(long_run().terms, engine_options={"threads": "4"})
-    for_one, for_four = pacer(), pacer(terms=terms)
+    game_settings = replace(long_run().game_settings, engine_options={"threads": "4"})
+    for_one, for_four = pacer(), pacer(game_settings=game_settings)
     fewer, more = seen(store, active_slots=16), seen(store, active_slots=64)
     assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
     assert for_four.batches(more) == for_one.batches(fewer)

@@ -121,7 +121,7 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(
     rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
     write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
     config = load_config(project / "config.toml", {})
-    book = prepare(config, store).run.terms.book
+    book = prepare(config, store).run.game_settings.book
     (project / "mine.epd").unlink()
     shared = config.build.engines_path / FILES / book.sha256
     assert shared.exists() == (distribute == "path")

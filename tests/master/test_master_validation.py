@@ -21,7 +21,7 @@ MATCH = ValidationMatch(
     games=12,
     batch_games=4,
     max_attempts=2,
-    terms=TERMS,
+    game_settings=TERMS,
 )
 
 

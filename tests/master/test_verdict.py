@@ -172,7 +172,9 @@ def test_the_decision_follows_from_the_results_alone(store: Store) -> None:
         moment.k
         for moment in replay(house.tuning, store.iterations(run.id))
         if (then := replace(run, applied=moment.k, theta=moment.theta, state=moment.state))
-        and enough(replace(then, max_iterations=30), RunSettings.from_json(run.settings, run.terms))
+        and enough(
+            replace(then, max_iterations=30), RunSettings.from_json(run.settings, run.game_settings)
+        )
     ]
     assert stops[0] == event.detail["applied"]
 

@@ -16,7 +16,7 @@ from spsa.db.history_rows import ThetaPoint
 from spsa.db.store import open_store
 from spsa.live_display import LiveDisplay
 from spsa.output import StderrLines, echo
-from spsa.report.live_run import MOST_OPEN
+from spsa.report.live_run import MAX_OPEN
 from spsa.report.progress import Progress
 from spsa.report.trails import POINTS, extended, trail_points
 
@@ -94,7 +94,7 @@ def test_a_match_has_the_bar(many: Stage) -> None:
 
 
 def test_a_small_terminal_gets_what_fits(many: Stage) -> None:
-    for _ in range(MOST_OPEN + 2):
+    for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
     screen = Screen(60, 9)
     with progress(many, screen) as shown:

@@ -42,7 +42,7 @@ def an_order(**over: Any) -> SignedOrder:
         "purpose": Purpose.TUNE,
         "plus": SignedSide(sha256="a" * 64, options={"Margin": "220", "Depth": "4"}),
         "minus": SignedSide(sha256="b" * 64, options={"Margin": "180"}),
-        "terms": GameSettings(time_control=TimeControl(low=0.1 + 0.2, high=1)),
+        "game_settings": GameSettings(time_control=TimeControl(low=0.1 + 0.2, high=1)),
     }
     return SignedOrder(**facts | over)
 
@@ -57,16 +57,20 @@ OTHERS = {
     "option": an_order(minus=SignedSide(sha256="b" * 64, options={"Margin": "181"})),
     "no option": an_order(minus=SignedSide(sha256="b" * 64)),
     "book": an_order(
-        terms=GameSettings(time_control=an_order().terms.time_control, book=Book(name="/x"))
+        game_settings=GameSettings(
+            time_control=an_order().game_settings.time_control, book=Book(name="/x")
+        )
     ),
     "another level": an_order(variants={"x86-64-v3": ("c" * 64, "d" * 64)}),
-    "time": an_order(terms=GameSettings(time_control=TimeControl(low=0.3, high=1))),
+    "time": an_order(game_settings=GameSettings(time_control=TimeControl(low=0.3, high=1))),
     "common option": an_order(
-        terms=GameSettings(time_control=an_order().terms.time_control, engine_options={"Log": "/x"})
+        game_settings=GameSettings(
+            time_control=an_order().game_settings.time_control, engine_options={"Log": "/x"}
+        )
     ),
     "draws": an_order(
-        terms=GameSettings(
-            time_control=an_order().terms.time_control, adjudication=Adjudication(draw=None)
+        game_settings=GameSettings(
+            time_control=an_order().game_settings.time_control, adjudication=Adjudication(draw=None)
         )
     ),
 }
@@ -95,7 +99,9 @@ def test_another_masters_signature_is_refused() -> None:
 
 def test_the_bytes_that_are_signed_are_these() -> None:
     """Spelled out: another program may have to check them."""
-    order = an_order(terms=GameSettings(time_control=NODES), minus=SignedSide(sha256="b" * 64))
+    order = an_order(
+        game_settings=GameSettings(time_control=NODES), minus=SignedSide(sha256="b" * 64)
+    )
     head, _, text = order.to_bytes().partition(b"\n")
     assert head + b"\n" == FIRST_LINE == b"spsa-tuner order 1\n"
     assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")).encode()
@@ -121,12 +127,16 @@ texts = st.dictionaries(st.text(), st.text())
 def test_a_trip_through_json_changes_no_byte(
     low: float, high: float, options: dict[str, str], common: dict[str, str], run: str
 ) -> None:
-    terms = GameSettings(time_control=TimeControl(low=low, high=high), engine_options=common)
-    order = an_order(run=run, terms=terms, plus=SignedSide(sha256="a" * 64, options=options))
-    told = GameSettings.from_json(json.loads(json.dumps(terms.to_json())))
+    game_settings = GameSettings(
+        time_control=TimeControl(low=low, high=high), engine_options=common
+    )
+    order = an_order(
+        run=run, game_settings=game_settings, plus=SignedSide(sha256="a" * 64, options=options)
+    )
+    told = GameSettings.from_json(json.loads(json.dumps(game_settings.to_json())))
     back = an_order(
         run=run,
-        terms=told,
+        game_settings=told,
         plus=SignedSide(sha256="a" * 64, options=json.loads(json.dumps(options))),
     )
     assert back.to_bytes() == order.to_bytes()
@@ -236,8 +246,8 @@ def offer(staged: Stage, tmp_path: Path, played: Path) -> Callable[..., None]:
             name: published(engine(tmp_path, name, moves=moves, log=played))
             for name, moves in (("plus", WINNER), ("minus", LOSER))
         }
-        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
-        new = new_iteration(**sides, plus_options={}, minus_options={}, terms=terms)
+        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        new = new_iteration(**sides, plus_options={}, minus_options={}, game_settings=game_settings)
         staged.store.open_iteration(staged.master, new, sign)
 
     return open_signed
@@ -291,8 +301,10 @@ def test_nothing_runs_that_somebody_changed_in_the_database(
     sql: Callable[..., list[Any]],
 ) -> None:
     offer()
-    terms = GameSettings(time_control=NODES, engine_options={"Debug Log File": "x.log"})
-    text = HOSTILE[change].replace("{terms}", json.dumps(terms.to_json()).replace(":", "\\:"))
+    game_settings = GameSettings(time_control=NODES, engine_options={"Debug Log File": "x.log"})
+    text = HOSTILE[change].replace(
+        "{terms}", json.dumps(game_settings.to_json()).replace(":", "\\:")
+    )
     sql(text)
     with pytest.raises(NotSigned):
         work(staged.store, tmp_path, KEY.public)

@@ -150,7 +150,7 @@ def iteration(k: int, opened_on: int):
         target_games=GAMES,
         batch_games=BATCH,
         max_attempts=ENDLESS,
-        terms=TERMS,
+        game_settings=TERMS,
     )
 
 

@@ -19,7 +19,7 @@ from spsa.master.session import Auto, RunSettings
 
 GAMES, BATCH, ATTEMPTS = 8, 4, 2
 SEED = 11
-MOST_RESTS = 300
+MAX_RESTS = 300
 
 
 def parameter(name: str, **over) -> Parameter:
@@ -53,7 +53,7 @@ def settings(in_flight: int | Auto, iterations: int, stop_when: float | None = N
         iterations_in_flight=in_flight,
         max_attempts=ATTEMPTS,
         delivery={"kind": "fixed"},
-        terms=TERMS,
+        game_settings=TERMS,
         stop_when=stop_when,
     )
 
@@ -112,7 +112,7 @@ class Rests(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         self.count += 1
-        assert self.count < MOST_RESTS, "the master makes no progress"
+        assert self.count < MAX_RESTS, "the master makes no progress"
         self._meanwhile()
         return self.is_set()
 

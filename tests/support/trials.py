@@ -82,7 +82,9 @@ def trial(folder: Path, url: str, **switches: object) -> Iterator[Trial]:
             minus=published(engine(folder, "minus", moves=LOSER)),
             plus_options={},
             minus_options={},
-            terms=GameSettings(time_control=UNHURRIED, book=Book(name=str(start_book(folder)))),
+            game_settings=GameSettings(
+                time_control=UNHURRIED, book=Book(name=str(start_book(folder)))
+            ),
         )
         made = Trial(folder, url, staged)
         try:
@@ -108,7 +110,7 @@ class OneIteration:
                 minus=published(minus_path),
                 plus_options={},
                 minus_options={},
-                terms=GameSettings(
+                game_settings=GameSettings(
                     time_control=time_control, book=Book(name=str(start_book(self.folder)))
                 ),
             )

@@ -44,7 +44,7 @@ def tuned(
         iterations_in_flight=1,
         max_attempts=3,
         delivery={},
-        terms=TERMS,
+        game_settings=TERMS,
     )
     rules = tuning(space, algorithm, {}, iterations=iterations, pairs=games // 2, seed=seed)
     theta, state = rules.start()

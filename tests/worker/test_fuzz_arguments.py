@@ -17,13 +17,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import Book, TimeControl, TimeKind
-from spsa.core.game_settings.numbers import MOST_CENTIPAWNS, MOST_IN_A_ROW, MOST_MOVES, MOST_SECONDS
+from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_IN_A_ROW, MAX_MOVES, MAX_SECONDS
 from spsa.core.scoring import Tally
 from spsa.errors import InvalidInput, TuningError
 from spsa.openings.book import OpeningBook, load
 from spsa.text import NAME_LENGTH
 from worker import cli, serve
-from worker.batches.service import Service
+from worker.batches.service import WorkerSettings
 from worker.match.command import MatchCommand
 from worker.match.games import Match, PlayedMatch
 from worker.match.report import as_json, report_lines
@@ -88,7 +88,7 @@ def value(chance: Chance) -> str:
             return chance.number()
 
 
-def ready(typed: Sequence[str]) -> MatchCommand | Service | None:
+def ready(typed: Sequence[str]) -> MatchCommand | WorkerSettings | None:
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
         context = cli.compete.make_context("compete", list(typed))
@@ -135,14 +135,14 @@ def check_match(match: Match, concurrency: int) -> None:
     control, rules = match.conditions.time_control, match.conditions.adjudication
     assert 1 <= match.pairs <= 10**9 and 1 <= concurrency <= 4096
     assert 0 < control.low <= control.high and isfinite(control.high)
-    assert 0 <= control.increment <= MOST_SECONDS and 0 <= control.margin <= MOST_SECONDS
-    assert rules.max_moves is None or 1 <= rules.max_moves <= MOST_MOVES
+    assert 0 <= control.increment <= MAX_SECONDS and 0 <= control.margin <= MAX_SECONDS
+    assert rules.max_moves is None or 1 <= rules.max_moves <= MAX_MOVES
     if rules.draw is not None:
-        assert 0 <= rules.draw.move_number <= MOST_MOVES
-        assert 1 <= rules.draw.count <= MOST_IN_A_ROW and 0 <= rules.draw.score <= MOST_CENTIPAWNS
+        assert 0 <= rules.draw.move_number <= MAX_MOVES
+        assert 1 <= rules.draw.count <= MAX_IN_A_ROW and 0 <= rules.draw.score <= MAX_CENTIPAWNS
     if rules.resign is not None:
-        assert 1 <= rules.resign.count <= MOST_IN_A_ROW
-        assert 1 <= rules.resign.score <= MOST_CENTIPAWNS
+        assert 1 <= rules.resign.count <= MAX_IN_A_ROW
+        assert 1 <= rules.resign.score <= MAX_CENTIPAWNS
     for spec in (match.first, match.second):
         assert all(text.isprintable() for pair in spec.options.items() for text in pair)
     job = match.job(match.pairs - 1)
@@ -159,7 +159,7 @@ def check_memory(limits: list[tuple[int, int]]) -> None:
     assert all(0 <= limit < 2**63 for _, limit in limits)
 
 
-def check_service(service: Service) -> None:
+def check_service(service: WorkerSettings) -> None:
     assert 1 <= service.concurrency <= 4096 and 1 <= service.lease <= 86_400
     assert service.name is None or 1 <= len(service.name) <= NAME_LENGTH
     assert service.name is None or service.name.isprintable()
@@ -228,7 +228,7 @@ WORKER_REFUSED = {
 def test_runs_and_labels_are_kept_once_in_their_order() -> None:
     typed = "--spsa --database-url sqlite:///s.db --run b --label z --run a --run b --label a.1"
     service = ready([*typed.split(), "--not", "c d"])
-    assert isinstance(service, Service)
+    assert isinstance(service, WorkerSettings)
     assert (service.only_runs, service.not_runs) == (("b", "a"), ("c d",))
     assert service.labels == ("z", "a.1")
 
@@ -340,4 +340,4 @@ def test_the_arguments_that_are_fuzzed_are_taken_where_they_are_right() -> None:
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
     served = ready(["--spsa", "--database-url", "sqlite:///s.db", "--name", "x" * 200])
-    assert isinstance(served, Service)
+    assert isinstance(served, WorkerSettings)

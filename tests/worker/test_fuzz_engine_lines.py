@@ -19,10 +19,10 @@ from trials import OneIteration
 from spsa.core.game_settings import Declarations, TimeControl
 from spsa.core.game_settings.numbers import (
     MATE,
-    MOST_DEPTH,
-    MOST_NODES,
-    MOST_NODES_OF_BATCH,
-    MOST_OPTION,
+    MAX_DEPTH,
+    MAX_NODES,
+    MAX_NODES_OF_BATCH,
+    MAX_OPTION,
     clamped,
     counted,
 )
@@ -33,7 +33,7 @@ from spsa.openings.positions import Opening
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from worker.batches.active_batch import result_of
 from worker.match.pgn import PgnFormat
-from worker.runner.count import Count
+from worker.runner.count import GameTotals
 from worker.runner.game import Game, Pair, Pairing, VoidGame
 from worker.runner.position import Termination, drawn
 from worker.uci.engine import Limit, UciEngine
@@ -117,7 +117,7 @@ def test_numbers_of_a_search_stay_in_their_ranges(said: str, move: str) -> None:
     assert re.fullmatch(r"[a-h][1-8][a-h][1-8][qrbn]?", answer.move)
     score = answer.score
     assert score is None or -MATE <= score <= MATE
-    assert 0 <= answer.nodes <= MOST_NODES and 0 <= answer.depth <= MOST_DEPTH
+    assert 0 <= answer.nodes <= MAX_NODES and 0 <= answer.depth <= MAX_DEPTH
     for name, number in (("nodes", answer.nodes), ("depth", answer.depth)):
         assert not number or re.search(rb"\s%s 0*%d(\s|$)" % (name.encode(), number), last)
     assert_can_be_written_down(answer._replace(move="e2e4"))
@@ -137,14 +137,14 @@ def assert_can_be_written_down(answer: SearchReply) -> None:
         plus="plus", minus="minus", time_control=TimeControl(low=1, high=1), date="2026.01.01"
     )
     assert all(line.isprintable() for line in sheet.pair(pair).split("\n"))
-    count = Count()
+    count = GameTotals()
     count.add(pair)
     fits_its_columns(result_of(count, 1.0, 0))
 
 
 def fits_its_columns(result: BatchResult) -> None:
     for number in (result.plus_nodes, result.minus_nodes, result.moves):
-        assert 0 <= number <= MOST_NODES_OF_BATCH
+        assert 0 <= number <= MAX_NODES_OF_BATCH
     assert result.plus_nodes + result.minus_nodes < 2**63
     assert len(result.voids) <= VOID_REASONS
     for reason, games in result.voids.items():
@@ -154,12 +154,12 @@ def fits_its_columns(result: BatchResult) -> None:
 
 @given(
     reasons=made(lambda chance: chance.many(lambda: chance.text(3), 60)),
-    nodes=made(lambda chance: chance.many(lambda: chance.randint(0, MOST_NODES), 60)),
+    nodes=made(lambda chance: chance.many(lambda: chance.randint(0, MAX_NODES), 60)),
 )
-@example(reasons=[str(n) for n in range(100)], nodes=[MOST_NODES] * 100)
+@example(reasons=[str(n) for n in range(100)], nodes=[MAX_NODES] * 100)
 @fuzz()
 def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[int]) -> None:
-    count = Count()
+    count = GameTotals()
     for reason in reasons:
         count.add_void(reason)
     moves = tuple(
@@ -171,11 +171,11 @@ def test_the_sums_of_a_batch_fit_their_columns(reasons: list[str], nodes: list[i
     result = result_of(count, 1.0, 0)
     fits_its_columns(result)
     assert sum(result.voids.values()) == len(reasons)
-    assert result.plus_nodes == min(2 * sum(nodes), MOST_NODES_OF_BATCH)
+    assert result.plus_nodes == min(2 * sum(nodes), MAX_NODES_OF_BATCH)
     assert result.tally == Tally.of_pair(1, 1) + Tally.of_pair(1, 1)
 
 
-@given(text=made(Chance.number), most=st.sampled_from([1, 1000, MOST_NODES, MOST_OPTION]))
+@given(text=made(Chance.number), most=st.sampled_from([1, 1000, MAX_NODES, MAX_OPTION]))
 @fuzz()
 def test_a_number_is_what_int_would_say_within_its_bounds(text: str, most: int) -> None:
     if not re.fullmatch("-?[0-9]{1,4000}", text):
@@ -288,7 +288,7 @@ def test_a_process_may_write_anything(parrot: Parrot, said: bytes) -> None:
         refused_in_print(answer)
         assert answer.reason in ("garbage", "no move", "flood")
     else:
-        assert 0 <= answer.nodes <= MOST_NODES and 0 <= answer.depth <= MOST_DEPTH
+        assert 0 <= answer.nodes <= MAX_NODES and 0 <= answer.depth <= MAX_DEPTH
         assert answer.score is None or -MATE <= answer.score <= MATE
 
 

@@ -267,11 +267,11 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
     write_project(tmp_path)
     sides = {"plus": WINNER, "minus": LOSER}
     with open_store(database_url) as store:
-        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
         engines = {
             name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
         }
-        stage(store).open(**engines, plus_options={}, minus_options={}, terms=terms)
+        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
     usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "machine", "--engines-cache", "c")
     played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
     assert played.returncode == 0, played.stderr

@@ -90,7 +90,7 @@ def test_a_batch_of_chess960_is_played_and_played_again(sqlite_url: str, tmp_pat
             plus_options={},
             minus_options={},
             batch_games=2,
-            terms=GameSettings(
+            game_settings=GameSettings(
                 time_control=NODES,
                 adjudication=Adjudication(max_moves=15),
                 book=book(tmp_path, DOUBLE),

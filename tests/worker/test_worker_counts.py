@@ -15,7 +15,7 @@ from spsa.openings.positions import Opening, drawn_time
 from worker.batches.active_batch import ActiveBatch, job_of
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries
-from worker.runner.count import Count, Speeds
+from worker.runner.count import GameTotals, Speeds
 from worker.runner.game import Game, Pair, Pairing
 from worker.runner.pool import JobDone, JobFailed, JobStopped
 from worker.runner.position import Termination, drawn, won_by
@@ -48,7 +48,7 @@ def claim(sqlite_url):
 
 
 def test_a_count_adds_up_all_of_its_pairs():
-    count = Count()
+    count = GameTotals()
     for _ in range(2):
         count.add(pair())
     assert count.tally == Tally(2, 2, 0, (0, 0, 2, 0, 0))
@@ -57,11 +57,11 @@ def test_a_count_adds_up_all_of_its_pairs():
     assert count.think_seconds == 4.0
     assert count.nps() == (260 + 54) / 4.0
     assert str(count) == "+2 -2 =0 [0 0 2 0 0]"
-    assert Count().nps() is None
+    assert GameTotals().nps() is None
 
 
 def test_time_losses_of_both_engines_are_added_up():
-    count, both = Count(), pair()
+    count, both = GameTotals(), pair()
     lost_by_minus = replace(both.first, ending=won_by(True, Termination.TIME))
     for _ in range(2):
         count.add(replace(both, first=lost_by_minus))
@@ -69,7 +69,7 @@ def test_time_losses_of_both_engines_are_added_up():
 
 
 def test_a_void_game_is_counted_with_its_reason():
-    count = Count()
+    count = GameTotals()
     for reason in ("crash", "hang", "crash"):
         count.add_void(reason)
     assert count.voids == {"crash": 2, "hang": 1}
@@ -140,7 +140,10 @@ def test_a_job_follows_from_the_claim_alone(claim):
     assert [pairing.number for pairing in job.pairings] == list(range(first, last))
     for index, pairing in enumerate(job.pairings):
         assert pairing.opening == BOOK.opening(claim.run_seed, first + index)
-        assert pairing.time == drawn_time(claim.terms.time_control, claim.seed, index)
+        assert pairing.time == drawn_time(claim.game_settings.time_control, claim.seed, index)
     conditions = job.conditions
-    assert conditions.time_control == claim.terms.time_control
-    assert (conditions.adjudication, conditions.timeouts) == (claim.terms.adjudication, PATIENT)
+    assert conditions.time_control == claim.game_settings.time_control
+    assert (conditions.adjudication, conditions.timeouts) == (
+        claim.game_settings.adjudication,
+        PATIENT,
+    )

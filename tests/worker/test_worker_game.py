@@ -137,10 +137,10 @@ def test_time_losses_are_told_apart_by_engine() -> None:
 def test_a_clock_keeps_account(
     base: float, increment: float, margin: float, spent: list[float]
 ) -> None:
-    terms = TimeControl(
+    adjudication = TimeControl(
         kind=TimeKind.CLOCK, low=base, high=base, increment=increment, margin=margin
     )
-    clock, left = ChessClock(base, terms, 5.0), base
+    clock, left = ChessClock(base, adjudication, 5.0), base
     for seconds in spent:
         limit = clock.limit(chess.WHITE)
         assert limit.seconds == left + margin
@@ -152,8 +152,8 @@ def test_a_clock_keeps_account(
 
 
 def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
-    terms = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
-    clock = ChessClock(10.0, terms)
+    adjudication = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
+    clock = ChessClock(10.0, adjudication)
     said = []
     for _ in range(4):
         said.append(clock.limit(chess.WHITE).go.decode().split())
@@ -169,7 +169,7 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "value", "go", "seconds"),
+    ("adjudication", "value", "go", "seconds"),
     [
         (TimeControl(low=0.25, high=1.0), 0.25, b"go movetime 250\n", 1.75),
         (TimeControl(low=0.0001, high=1.0), 0.0001, b"go movetime 1\n", 1.5001),
@@ -178,16 +178,18 @@ def test_a_clock_of_forty_moves_is_wound_up_again() -> None:
     ],
 )
 def test_other_limits_are_the_same_every_move_and_nobody_flags(
-    terms: TimeControl, value: float, go: bytes, seconds: float
+    adjudication: TimeControl, value: float, go: bytes, seconds: float
 ) -> None:
-    keeper = game_clock(terms, value, UciTimeouts())
+    keeper = game_clock(adjudication, value, UciTimeouts())
     assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
     assert not keeper.flag_falls(chess.BLACK, 1e9)
 
 
-def judged(terms: Adjudication, scores: list[int | None], opening: Opening = START) -> list[object]:
+def judged(
+    adjudication: Adjudication, scores: list[int | None], opening: Opening = START
+) -> list[object]:
     """The rulings on a game of knight moves whose movers see these scores."""
-    adjudicator, position, rulings = Adjudicator(terms), Position(opening), []
+    adjudicator, position, rulings = Adjudicator(adjudication), Position(opening), []
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
         assert position.make(shuffle[ply % 4])
@@ -231,8 +233,8 @@ def test_nobody_resigns_without_agreement(scores: list[int | None]) -> None:
 
 
 def test_max_moves_make_a_draw() -> None:
-    terms = Adjudication(draw=None, resign=None, max_moves=2)
-    assert judged(terms, [0] * 4) == [None] * 3 + [Ending(1, Termination.MAX_MOVES)]
+    adjudication = Adjudication(draw=None, resign=None, max_moves=2)
+    assert judged(adjudication, [0] * 4) == [None] * 3 + [Ending(1, Termination.MAX_MOVES)]
 
 
 def test_nothing_is_adjudicated_when_all_is_off() -> None:

@@ -83,7 +83,7 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
             plus_options={},
             minus_options={},
             batch_games=batch_games,
-            terms=GameSettings(
+            game_settings=GameSettings(
                 time_control=time_control, book=book or Book(name=str(start_book(tmp_path)))
             ),
         )
@@ -462,10 +462,10 @@ def test_a_report_is_kept_until_the_database_has_answered(staged: Stage) -> None
 
 
 def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
-    terms = GameSettings(
+    game_settings = GameSettings(
         time_control=TimeControl(low=0.1, high=0.9), engine_options={"Hash": "1", "Margin": "0"}
     )
-    staged.open(terms=terms)
+    staged.open(game_settings=game_settings)
     book = load(Book())
     claims = [staged.claim(str(n)) for n in range(2)]
     jobs = [
@@ -477,7 +477,9 @@ def test_a_job_follows_from_the_claim_alone(staged: Stage) -> None:
     seed = staged.run.seed
     assert [pairing.opening for pairing in pairings] == [book.opening(seed, n) for n in range(4)]
     drawn = [
-        drawn_time(terms.time_control, claim.seed, index) for claim in claims for index in (0, 1)
+        drawn_time(game_settings.time_control, claim.seed, index)
+        for claim in claims
+        for index in (0, 1)
     ]
     assert [pairing.time for pairing in pairings] == drawn
     assert jobs[0].plus.options == {"Hash": "1", "Margin": "220"}

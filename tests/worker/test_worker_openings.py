@@ -273,8 +273,8 @@ def test_what_is_no_file_of_a_books_size_is_refused_at_once(tmp_path: Path, name
 def test_a_book_of_too_many_openings_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book_module, "MOST_OPENINGS", 2000)
-    monkeypatch.setattr(pgn_book, "MOST_GAMES", 20)
+    monkeypatch.setattr(book_module, "MAX_OPENINGS", 2000)
+    monkeypatch.setattr(pgn_book, "MAX_GAMES", 20)
     (fault,) = faults(book(tmp_path, f"{EPD}\n" * 2001))
     assert "2,001 lines" in fault and "2,000 at most" in fault
     (fault,) = faults(book(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))

@@ -54,11 +54,11 @@ class Watching:
 def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
     """Opens an iteration of `count` batches of one pair that the winner wins."""
 
-    def open_iteration(count: int = 2, options: Any = (), **terms: Any) -> int:
+    def open_iteration(count: int = 2, options: Any = (), **game_settings: Any) -> int:
         common = {"option": "Threads type spin default 1 min 1 max 9", "sleep": PAUSE}
         plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", **common)
         minus = engine(
-            tmp_path, "minus", moves=LOSER, **common | {"scores": terms.pop("scores", "")}
+            tmp_path, "minus", moves=LOSER, **common | {"scores": game_settings.pop("scores", "")}
         )
         return staged.open(
             plus=published(plus),
@@ -67,8 +67,10 @@ def offer(staged: Stage, tmp_path: Path) -> Callable[..., int]:
             minus_options={},
             target_games=2 * count,
             batch_games=2,
-            terms=GameSettings(
-                book=Book(name=str(start_book(tmp_path))), engine_options=dict(options), **terms
+            game_settings=GameSettings(
+                book=Book(name=str(start_book(tmp_path))),
+                engine_options=dict(options),
+                **game_settings,
             ),
         )
 
@@ -159,7 +161,7 @@ def test_a_speed_that_changes_in_games_is_measured_again(
         speeds = scaling.MeasuredSpeeds(pool, lambda: False)
         assert speeds.is_due(claim)
         binaries = Binaries(plus=Path(claim.plus.path), minus=Path(claim.minus.path))
-        speeds.measure(claim, job_of(claim, binaries, load(claim.terms.book), PATIENT))
+        speeds.measure(claim, job_of(claim, binaries, load(claim.game_settings.book), PATIENT))
     for nps in (*[1000.0] * 8, *[850.0] * 8):
         speeds.played(claim, nps)
     assert not speeds.is_due(claim)

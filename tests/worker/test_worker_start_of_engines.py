@@ -39,7 +39,7 @@ def opened(staged: Stage, folder: Path, plus: Path, minus: Path, **over: Any) ->
         batch_games=4,
         plus_options=over.pop("plus_options", {}),
         minus_options=over.pop("minus_options", {}),
-        terms=GameSettings(**settings | over),
+        game_settings=GameSettings(**settings | over),
     )
 
 

@@ -50,8 +50,8 @@ def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
         engines = {
             side: published(engine(tmp_path, side, moves=moves)) for side, moves in sides.items()
         }
-        terms = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
-        stage(store).open(**engines, plus_options={}, minus_options={}, terms=terms)
+        game_settings = GameSettings(time_control=NODES, book=Book(name=str(start_book(tmp_path))))
+        stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
     command = [sys.executable, "-c", START, "--spsa", "-c", "1", "--max-batches", "1"]
     done = call(command, tmp_path, DATABASE_URL=database_url, XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from spsa.core.game_settings import Book, SideFile, TablebaseRule
-from spsa.db.entries import MOST_KEPT_VOIDS, KeptVoid
+from spsa.db.entries import MAX_KEPT_VOIDS, KeptVoid
 from spsa.db.store import BatchResult, Claim
 from spsa.openings import builtin_book
 from spsa.openings.book import OpeningBook, load
@@ -17,12 +17,12 @@ from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.adjudication import Tables, open_tables
-from worker.runner.count import Count
+from worker.runner.count import GameTotals
 from worker.runner.game import Conditions, Pairing
 from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
 from worker.uci.engine import EngineSpec, UciTimeouts
 
-_MOST_DETAIL = 500  # characters
+_MAX_DETAIL = 500  # characters
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class ActiveBatch:
 
     claim: Claim
     started: float
-    count: Count = field(default_factory=Count)
+    count: GameTotals = field(default_factory=GameTotals)
     slot: int | None = None
     slots: int = 0
     scale: float = 1.0
@@ -69,12 +69,12 @@ class ActiveBatch:
         """Count a void game, and keep what there is to know about the first few."""
         self.culprit = void.culprit
         self.count.add_void(void.reason)
-        if len(self.kept_voids) < MOST_KEPT_VOIDS:
+        if len(self.kept_voids) < MAX_KEPT_VOIDS:
             kept = KeptVoid(
                 pair=void.pairing.number,
                 culprit=void.culprit,
                 white=void.white,
-                detail=printable(void.detail, _MOST_DETAIL),
+                detail=printable(void.detail, _MAX_DETAIL),
                 position=void.position,
                 output=void.output,
             )
@@ -94,7 +94,7 @@ class Activity:
 
     state: str
     slots: Sequence[ActiveBatch | None]
-    played: Count
+    played: GameTotals
     batches: int
     failed: int
     unreported: int
@@ -109,7 +109,7 @@ class View(Protocol):
     def show(self, activity: Activity) -> None: ...
 
 
-def result_of(count: Count, seconds: float, slot: int | None) -> BatchResult:
+def result_of(count: GameTotals, seconds: float, slot: int | None) -> BatchResult:
     """The result of a batch that took `seconds` in a slot."""
     return BatchResult(
         tally=count.tally,
@@ -145,16 +145,16 @@ class JobMaker:
         binaries = self._engines.binaries(claim)
         files = {
             option: str(self._engines.file(file, claim))
-            for option, file in claim.terms.engine_files.items()
+            for option, file in claim.game_settings.engine_files.items()
         }
-        wanted = claim.terms.book
+        wanted = claim.game_settings.book
         if wanted not in self._books:
             self._books[wanted] = load(wanted, self._book(wanted, claim))
         job = job_of(claim, binaries, self._books[wanted], self._timeouts, files)
         return replace(job, conditions=replace(job.conditions, tables=self._tables_of(claim)))
 
     def _tables_of(self, claim: Claim) -> Tables | None:
-        rule = claim.terms.adjudication.syzygy
+        rule = claim.game_settings.adjudication.syzygy
         if rule is None:
             return None
         if rule not in self._tables:
@@ -179,7 +179,7 @@ def job_of(
 
     `files` are the options that name a file, with the paths of this machine.
     """
-    game_settings = claim.terms
+    game_settings = claim.game_settings
     common = {**game_settings.engine_options, **files}
     arguments = game_settings.engine_arguments
     return Job(
@@ -210,5 +210,5 @@ def _pairing(claim: Claim, index: int, book: OpeningBook) -> Pairing:
     return Pairing(
         number=number,
         opening=book.opening(claim.run_seed, number),
-        time=drawn_time(claim.terms.time_control, claim.seed, index),
+        time=drawn_time(claim.game_settings.time_control, claim.seed, index),
     )

@@ -29,7 +29,7 @@ from worker.batches.database_client import (
 )
 from worker.batches.engine_cache import EngineCache
 from worker.batches.scaling import MeasuredSpeeds, WaitingJobs
-from worker.runner.count import Count
+from worker.runner.count import GameTotals
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
@@ -74,7 +74,7 @@ class Worker:
         self._options = options
         self._interrupts = interrupts
         self._view = view
-        self._played = Count()
+        self._played = GameTotals()
         self._done = self._failed = 0
         self._active: dict[str, ActiveBatch] = {}
         self._waiting = WaitingJobs(pool, MeasuredSpeeds(pool, lambda: interrupts.count > 1))
@@ -105,8 +105,8 @@ class Worker:
     def _handle_interrupts(self) -> None:
         if self._interrupts.count and self._drain_ends_at is None:
             self._drain_ends_at = time.monotonic() + self._options.drain
-            self._waiting.recall()
-            self._pool.recall()
+            self._waiting.withdraw_queued_jobs()
+            self._pool.withdraw_queued_jobs()
             log.info("interrupted: no more claims; interrupt again to stop at once")
         if self._is_aborting:
             for key in self._active:
@@ -272,7 +272,7 @@ class Worker:
             self._failures.reset()
             self._waiting.ended(batch)
             self._nps = batch.count.nps()
-            self._scale = batch.scale if batch.claim.terms.scale else self._scale
+            self._scale = batch.scale if batch.claim.game_settings.scale else self._scale
             log.info("%s: %s", batch, batch.count)
             if self._nps is not None:
                 log.info("slot %s: %.0f nodes a second", batch.slot, self._nps)

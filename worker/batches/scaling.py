@@ -75,7 +75,7 @@ class MeasuredSpeeds:
 
     def is_due(self, claim: Claim) -> bool:
         """Whether the speed has to be measured before a batch of this run is played."""
-        if claim.terms.scale is None or claim.terms.time_control.reproducible:
+        if claim.game_settings.scale is None or claim.game_settings.time_control.reproducible:
             return False
         known = self._by_run.get(claim.run_id)
         return known is None or known.is_old
@@ -107,8 +107,8 @@ class MeasuredSpeeds:
         Raises:
             TuningError: this machine is too slow or too fast for the run.
         """
-        wanted, known = claim.terms.scale, self._by_run.get(claim.run_id)
-        if wanted is None or known is None or claim.terms.time_control.reproducible:
+        wanted, known = claim.game_settings.scale, self._by_run.get(claim.run_id)
+        if wanted is None or known is None or claim.game_settings.time_control.reproducible:
             return 1.0
         scale = wanted.target_nps / known.nps
         if not wanted.least <= scale <= wanted.most:
@@ -121,7 +121,9 @@ class MeasuredSpeeds:
     def _keep(self, claim: Claim, speed: Speed) -> None:
         before = self._by_run.get(claim.run_id)
         self._by_run[claim.run_id] = speed
-        scale = (claim.terms.scale.target_nps if claim.terms.scale else speed.nps) / speed.nps
+        scale = (
+            claim.game_settings.scale.target_nps if claim.game_settings.scale else speed.nps
+        ) / speed.nps
         log.info(
             "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
             *(claim.run_name, speed.nps, scale),
@@ -177,7 +179,7 @@ class WaitingJobs:
             raise TuningError(objection)
         self._jobs.append((batch, job))
 
-    def recall(self) -> None:
+    def withdraw_queued_jobs(self) -> None:
         """Withdraw all; JobStopped follows for each, as from the pool."""
         while self._jobs:
             self._pool.events.put(JobStopped(self._jobs.popleft()[1].key))

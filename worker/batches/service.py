@@ -67,7 +67,7 @@ def _stored(file: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class WorkerSettings:
     """The settings of one worker process; times in seconds."""
 
     database_url: str
@@ -85,7 +85,7 @@ class Service:
     log_format: str = "text"
 
 
-def serve(service: Service) -> int:
+def serve(service: WorkerSettings) -> int:
     """Play the runs of a database; the exit code."""
     with interrupts() as received:
         store = _opened_store(service, received)
@@ -101,7 +101,7 @@ def serve(service: Service) -> int:
                 return Worker(client, pool, engines, service.options, received, view).run()
 
 
-def _view(service: Service, name: str) -> AbstractContextManager[View | None]:
+def _view(service: WorkerSettings, name: str) -> AbstractContextManager[View | None]:
     """A live view where stderr is a terminal, and the log is for people."""
     if service.log_format != "text" or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return nullcontext()
@@ -111,7 +111,7 @@ def _view(service: Service, name: str) -> AbstractContextManager[View | None]:
     return LiveView(name)
 
 
-def _opened_store(service: Service, received: Interrupts) -> Store | None:
+def _opened_store(service: WorkerSettings, received: Interrupts) -> Store | None:
     """Wait for the database; None when an interrupt ended the wait."""
     backoff = Backoff(RECONNECT, Random())
     give_up_at = time.monotonic() + (service.options.idle_timeout or float("inf"))
@@ -129,13 +129,13 @@ def _opened_store(service: Service, received: Interrupts) -> Store | None:
     return None
 
 
-def engine_cache(service: Service, store: Store) -> EngineCache:
+def engine_cache(service: WorkerSettings, store: Store) -> EngineCache:
     """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
     folder = engine_folder(service)
     return EngineCache(folder, store.engine_bytes, service.trust_key, provided())
 
 
-def engine_folder(service: Service) -> Path:
+def engine_folder(service: WorkerSettings) -> Path:
     """The folder for engines; InvalidInput, before any claim, where it cannot be used."""
     folder = service.engines_cache or default_folder()
     try:
@@ -147,7 +147,7 @@ def engine_folder(service: Service) -> Path:
         raise InvalidInput([fault]) from None
 
 
-def _info(service: Service) -> WorkerInfo:
+def _info(service: WorkerSettings) -> WorkerInfo:
     host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
         name=service.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",

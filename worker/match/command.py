@@ -27,7 +27,7 @@ from worker.options import (
     time_control,
 )
 from worker.runner.adjudication import open_tables
-from worker.runner.count import Count
+from worker.runner.count import GameTotals
 from worker.runner.game import Conditions, Pair
 from worker.runner.interrupts import INTERRUPTED, interrupts
 from worker.runner.pool import PairVoid, Pool, objection_to, tune_interpreter
@@ -170,8 +170,10 @@ def _opened(path: Path) -> TextIO:
         ) from None
 
 
-def _on_pair(command: MatchCommand, write: Callable[[Pair], None]) -> Callable[[Pair, Count], None]:
-    def on_pair(pair: Pair, count: Count) -> None:
+def _on_pair(
+    command: MatchCommand, write: Callable[[Pair], None]
+) -> Callable[[Pair, GameTotals], None]:
+    def on_pair(pair: Pair, count: GameTotals) -> None:
         write(pair)
         pairs = count.tally.pairs
         if pairs % command.progress == 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from spsa.core.scoring import Model, Sprt, Tally, sprt
 from spsa.openings.book import BookOrder, OpeningBook
 from spsa.openings.positions import Opening, drawn_time
-from worker.runner.count import Count, Speeds
+from worker.runner.count import GameTotals, Speeds
 from worker.runner.game import Conditions, Pair, Pairing
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Job, JobFailed, PairPlayed, PairVoid, Pool
@@ -67,7 +67,7 @@ class Match:
 class PlayedMatch:
     """A match as far as it was played; `failure` is why it ended early."""
 
-    count: Count = field(default_factory=Count)
+    count: GameTotals = field(default_factory=GameTotals)
     speeds: Speeds = field(default_factory=Speeds)
     seconds: float = 0.0
     failure: str | None = None
@@ -79,7 +79,7 @@ def play_match(
     pool: Pool,
     interrupts: Interrupts,
     *,
-    on_pair: Callable[[Pair, Count], None],
+    on_pair: Callable[[Pair, GameTotals], None],
     on_void: Callable[[PairVoid], None],
 ) -> PlayedMatch:
     """Play it. The first interrupt breaks off the pairs that are being played; the others count."""
@@ -94,7 +94,7 @@ class _MatchLoop:
         match: Match,
         pool: Pool,
         interrupts: Interrupts,
-        on_pair: Callable[[Pair, Count], None],
+        on_pair: Callable[[Pair, GameTotals], None],
         on_void: Callable[[PairVoid], None],
     ) -> None:
         self._match = match

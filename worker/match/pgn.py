@@ -7,7 +7,7 @@ from datetime import timedelta
 import chess.pgn
 
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.game_settings.numbers import MATE, MOST_SCORE
+from spsa.core.game_settings.numbers import MATE, MAX_SCORE
 from spsa.text import NAME_LENGTH, printable
 from worker.runner.clock import ChessClock
 from worker.runner.game import Game, Pair, Pairing
@@ -110,7 +110,7 @@ def _comment(reply: SearchReply) -> str:
 def _score(score: int | None) -> str:
     if score is None:
         return "?"
-    if abs(score) > MOST_SCORE:
+    if abs(score) > MAX_SCORE:
         return f"{'+' if score > 0 else '-'}M{MATE - abs(score)}"
     return f"{score / 100:+.2f}"
 

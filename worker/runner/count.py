@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from spsa.core.game_settings.numbers import MOST_NODES_OF_BATCH
+from spsa.core.game_settings.numbers import MAX_NODES_OF_BATCH
 from spsa.core.scoring import Tally
 from spsa.text import OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from worker.runner.game import Pair
@@ -30,7 +30,7 @@ class Speeds:
 
 
 @dataclass(slots=True)
-class Count:
+class GameTotals:
     """The sums over the pairs of one batch or match so far."""
 
     tally: Tally = field(default_factory=Tally)
@@ -45,8 +45,8 @@ class Count:
     def add(self, pair: Pair) -> None:
         self.tally += pair.tally
         plus_nodes, minus_nodes = pair.nodes()
-        self.plus_nodes = min(self.plus_nodes + plus_nodes, MOST_NODES_OF_BATCH)
-        self.minus_nodes = min(self.minus_nodes + minus_nodes, MOST_NODES_OF_BATCH)
+        self.plus_nodes = min(self.plus_nodes + plus_nodes, MAX_NODES_OF_BATCH)
+        self.minus_nodes = min(self.minus_nodes + minus_nodes, MAX_NODES_OF_BATCH)
         plus_losses, minus_losses = pair.time_losses()
         self.plus_time_losses += plus_losses
         self.minus_time_losses += minus_losses

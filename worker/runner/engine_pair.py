@@ -83,7 +83,7 @@ class EnginePair:
         if current is not None and current.serves(spec):
             current.configure(spec)
             return
-        self._starting[side].introduce(spec)
+        self._starting[side].complete_handshake(spec)
         self._playing[side] = self._starting.pop(side)
         if current is not None:
             current.close()

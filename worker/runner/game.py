@@ -21,7 +21,7 @@ from worker.runner.position import Ending, Position, Termination, won_by
 from worker.uci.engine import Limit, UciTimeouts
 from worker.uci.search_reply import SearchReply
 
-_MOST_COMMAND = 5_000  # characters; some 500 moves
+_MAX_COMMAND = 5_000  # characters; some 500 moves
 
 
 class Player(Protocol):
@@ -171,7 +171,7 @@ def play_game(white: Player, black: Player, pairing: Pairing, conditions: Condit
 def _reached(position: Position) -> str:
     """The command for the game so far; of a very long game, for its last position."""
     command = position.command.decode()
-    return command if len(command) <= _MOST_COMMAND else f"position fen {position.board.fen()}"
+    return command if len(command) <= _MAX_COMMAND else f"position fen {position.board.fen()}"
 
 
 def _ask_both(players: Sequence[Player], ask: Callable[[Player], None]) -> None:

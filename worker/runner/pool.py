@@ -258,7 +258,7 @@ class Pool:
         for slot in self._slots:
             slot.stop(key)
 
-    def recall(self) -> None:
+    def withdraw_queued_jobs(self) -> None:
         """Withdraw the jobs that no slot has begun; JobStopped follows for each."""
         with suppress(Empty):
             while True:
@@ -281,7 +281,7 @@ class Pool:
 
     def close(self) -> None:
         """Let every slot finish its job, then end its engines and its thread."""
-        self.recall()
+        self.withdraw_queued_jobs()
         for _ in self._slots:
             self.jobs.put(None)
         for slot in self._slots:

@@ -23,7 +23,7 @@ UNREAD_CAP = 16_384
 """Bytes of commands that an engine may leave unread; a pipe holds 64 KiB."""
 
 _BESTMOVE = b"\nbestmove"
-_LAST_LINES, _MOST_LINE = 12, 160  # lines, and characters of one
+_LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class UciEngine:
     def __init__(
         self, spec: EngineSpec, stop_signal: StopSignal, timeouts: UciTimeouts, limits: EngineLimits
     ) -> None:
-        """Start the program and send `uci`; `introduce` has to follow."""
+        """Start the program and send `uci`; `complete_handshake` has to follow."""
         self.name = spec.name
         self.path = spec.path
         self._arguments = spec.arguments
@@ -102,9 +102,9 @@ class UciEngine:
         """The last lines that it has written, each on one line and of a limited length."""
         text = self._process.last_output.decode("utf-8", "replace")
         lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
-        return "\n".join(printable(line, _MOST_LINE) for line in lines)
+        return "\n".join(printable(line, _MAX_LINE) for line in lines)
 
-    def introduce(self, spec: EngineSpec) -> None:
+    def complete_handshake(self, spec: EngineSpec) -> None:
         """Wait for `uciok`, then send the options of `spec`."""
         self._await_line(b"uciok", self._timeouts.start, self._declared.read_line)
         self.configure(spec)

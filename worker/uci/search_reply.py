@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple, Self
 
 from spsa.core.game_settings import clamped, counted
-from spsa.core.game_settings.numbers import MATE, MOST_DEPTH, MOST_MATE, MOST_NODES, MOST_SCORE
+from spsa.core.game_settings.numbers import MATE, MAX_DEPTH, MAX_MATE, MAX_NODES, MAX_SCORE
 from spsa.errors import EngineFault
 
 _SCORE = re.compile(rb" score (cp|mate) (-?\d+)(?=\s|$)")
@@ -38,11 +38,11 @@ class SearchReply(NamedTuple):
     @property
     def nodes(self) -> int:
         """0 where the engine gave no number, or an impossible one."""
-        return _count(_NODES, self.info, MOST_NODES)
+        return _count(_NODES, self.info, MAX_NODES)
 
     @property
     def depth(self) -> int:
-        return _count(_DEPTH, self.info, MOST_DEPTH)
+        return _count(_DEPTH, self.info, MAX_DEPTH)
 
 
 def last_info(output: bytearray, end: int) -> bytes:
@@ -68,8 +68,8 @@ def _score(info: bytes) -> int | None:
     if found is None:
         return None
     if found[1] == b"cp":
-        return clamped(found[2], MOST_SCORE)
-    value = clamped(found[2], MOST_MATE)
+        return clamped(found[2], MAX_SCORE)
+    value = clamped(found[2], MAX_MATE)
     return MATE - value if value > 0 else -MATE - value
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from spsa.errors import EngineFault
 
-MOST_BYTES = 2**30
-MOST_FILES = 10_000
+MAX_BYTES = 2**30
+MAX_FILES = 10_000
 _BLOCK = 512
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingFolders:
-    """The folders of one worker, in `root`; each may hold `most_bytes` and `MOST_FILES` files."""
+    """The folders of one worker, in `root`; each may hold `most_bytes` and `MAX_FILES` files."""
 
     root: Path
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = MAX_BYTES
 
     def make(self, engine_id: str) -> Path:
         """An empty folder for the engine with this id; EngineFault where none can be made."""
@@ -47,7 +47,7 @@ class WorkingFolders:
         total = files = 0
         unseen = [str(folder)]
         try:
-            while unseen and total <= self.most_bytes and files <= MOST_FILES:
+            while unseen and total <= self.most_bytes and files <= MAX_FILES:
                 for entry in os.scandir(unseen.pop()):
                     files += 1
                     total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
@@ -57,12 +57,12 @@ class WorkingFolders:
             return False
         except OSError:
             return True
-        return total > self.most_bytes or files > MOST_FILES
+        return total > self.most_bytes or files > MAX_FILES
 
 
 @contextmanager
 def working_folders(
-    *, wanted: bool = True, most_bytes: int = MOST_BYTES
+    *, wanted: bool = True, most_bytes: int = MAX_BYTES
 ) -> Iterator[WorkingFolders | None]:
     """Folders for the engines of this process; None leaves them in its working folder."""
     if not wanted:

@@ -71,13 +71,13 @@ class Pinned:
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
-        with tree.disk_faults_told():
+        with tree.disk_errors_as_tuning_errors():
             return tree.differences(_recorded(self.path), tree.manifest(self.checkout.tree()))
 
 
 def source_sha256(source: Path, exclude: Collection[Path] = (), *, cargo: bool = True) -> str:
     """The hash by which `pin` would name the checkout's content now."""
-    with tree.disk_faults_told():
+    with tree.disk_errors_as_tuning_errors():
         return tree.digest(tree.manifest(checkout(source, exclude, cargo=cargo).tree()))
 
 
@@ -89,7 +89,7 @@ def pin(source: Path, work: Path, exclude: Collection[Path] = (), *, cargo: bool
     crate for `cargo` and is none that can be built on its own.
     """
     origin = checkout(source, [*exclude, work], cargo=cargo)
-    with tree.disk_faults_told():
+    with tree.disk_errors_as_tuning_errors():
         entries = tree.manifest(origin.tree())
         pinned = _pinned(origin, work, tree.digest(entries))
         if not pinned.path.is_dir():
@@ -113,7 +113,7 @@ def resume(
     """
     origin = Checkout(source.resolve(), resolved([*exclude, work]), cargo)
     pinned = _pinned(origin, work, sha256)
-    with tree.disk_faults_told():
+    with tree.disk_errors_as_tuning_errors():
         if not pinned.path.is_dir():
             entries = tree.manifest(checkout(source, [*exclude, work], cargo=cargo).tree())
             _refuse_other(pinned, entries)

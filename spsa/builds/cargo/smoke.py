@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Self
 
 from spsa.core.game_settings import Declarations, TimeControl, TimeKind, counted
-from spsa.core.game_settings.numbers import MOST_NODES
+from spsa.core.game_settings.numbers import MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -213,7 +213,7 @@ def node_count(output: str) -> int | None:
     for line in reversed(lines):
         for pattern in _COUNTS:
             if found := pattern.search(line):
-                return counted(re.sub(r"\D", "", found[1]), MOST_NODES)
+                return counted(re.sub(r"\D", "", found[1]), MAX_NODES)
     return None
 
 

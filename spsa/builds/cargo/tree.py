@@ -81,7 +81,7 @@ def copy(tree: Tree, destination: Path) -> None:
 
 
 @contextmanager
-def disk_faults_told() -> Iterator[None]:
+def disk_errors_as_tuning_errors() -> Iterator[None]:
     """Turn an OSError into a TuningError that names the file."""
     try:
         yield

@@ -22,10 +22,10 @@ from spsa.builds.sources.shape import Group, Kind, Opaque, Shape, SourceConstant
 from spsa.core.params import Access, Location, Number
 from spsa.errors import TuningError
 
-_MOST_COMPARED = 5000
+_MAX_COMPARED = 5000
 """Names that a misspelt name is compared with."""
 
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 """Constants of one name that a message lists."""
 
 
@@ -230,7 +230,7 @@ def _absent(
             f"{location} is only in tests, {file.name}:{found[0].line}",
             "name a constant that the engine itself uses",
         )
-    close = get_close_matches(location.name, [*file.by_name][:_MOST_COMPARED], n=1)
+    close = get_close_matches(location.name, [*file.by_name][:_MAX_COMPARED], n=1)
     if elsewhere := file.by_name.get(location.name):
         remedy = f'write constant = "{path_of(elsewhere[0])}"'
     elif close:
@@ -241,12 +241,12 @@ def _absent(
 
 
 def _ambiguous(file: SourceFile, found: Sequence[SourceConstant]) -> ConstantRefused:
-    lines = " and ".join(str(c.line) for c in found[:_MOST_NAMED])
-    paths = [path_of(c) for c in found[:_MOST_NAMED]]
+    lines = " and ".join(str(c.line) for c in found[:_MAX_NAMED])
+    paths = [path_of(c) for c in found[:_MAX_NAMED]]
     distinct = len(set(paths)) == len(paths)
     remedy = f"write {' or '.join(paths)}" if distinct else "give them different names"
     count = "twice" if len(found) == 2 else f"{len(found)} times"
-    lines += " and others" if len(found) > _MOST_NAMED else ""
+    lines += " and others" if len(found) > _MAX_NAMED else ""
     return ConstantRefused(f"{found[0].name} is {count} in {file.name}, on lines {lines}", remedy)
 
 

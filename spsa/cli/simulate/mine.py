@@ -73,15 +73,15 @@ def mine(
         console.print(sentence(source))
     if asked.merged > 1:
         console.print(f"{asked.merged} iterations were simulated as one")
-    for stake in asked.inputs.elos_to_gain:
-        console.print("", alternatives_table(found, stake), sep="\n")
+    for elo_to_gain in asked.inputs.elos_to_gain:
+        console.print("", alternatives_table(found, elo_to_gain), sep="\n")
 
 
 def _recoveries(inputs: Any, processes: int) -> Found:
     jobs = {
-        (name, stake): partial(inputs.recovery, design, stake)
+        (name, elo_to_gain): partial(inputs.recovery, design, elo_to_gain)
         for name, design in alternatives(inputs.design)
-        for stake in inputs.elos_to_gain
+        for elo_to_gain in inputs.elos_to_gain
     }
     done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     return {key: done[key] for key in jobs}
@@ -99,7 +99,7 @@ def _picture(found: Found) -> Picture:
 
 
 def _curve(found: Found, name: str) -> Curve:
-    chosen = {stake: recovery for (at, stake), recovery in found.items() if at == name}
+    chosen = {elo_to_gain: recovery for (at, elo_to_gain), recovery in found.items() if at == name}
     return Curve(
         label=name,
         x=list(chosen),

@@ -16,7 +16,7 @@ from statistics import median
 
 from spsa.core.params import Number
 
-LEAST_C_END = 0.5
+MIN_C_END = 0.5
 """Of a whole number: below, plus and minus are often the same number."""
 
 USUAL_R_END = 0.002
@@ -130,7 +130,7 @@ def tables_of(tune: PeerTune) -> dict[str, dict[str, object]]:
 
 
 def _table(p: PeerParameter) -> dict[str, object]:
-    step = max(p.c_end, LEAST_C_END) if p.integral and p.c_end > 0 else p.c_end
+    step = max(p.c_end, MIN_C_END) if p.integral and p.c_end > 0 else p.c_end
     numbers: dict[str, object] = {
         "value": p.value,
         "min": p.minimum,
@@ -156,11 +156,9 @@ def _free_name(name: str, taken: set[str]) -> str:
 def mapping_notes(tune: PeerTune) -> tuple[str, ...]:
     """How step and c_end were mapped, and what is not the same here."""
     notes = [*tune.notes, "step = c_end: the last planned perturbation is one step"]
-    raised = [p.name for p in tune.parameters if p.integral and 0 < p.c_end < LEAST_C_END]
+    raised = [p.name for p in tune.parameters if p.integral and 0 < p.c_end < MIN_C_END]
     if raised:
-        notes.append(
-            f"c_end is below {LEAST_C_END}, so the step is {LEAST_C_END}: {_listed(raised)}"
-        )
+        notes.append(f"c_end is below {MIN_C_END}, so the step is {MIN_C_END}: {_listed(raised)}")
     common = tune.common_r_end
     others = [p.name for p in tune.parameters if p.r_end not in (None, common)]
     if others:

@@ -20,15 +20,15 @@ from spsa.builds.sources import (
 from spsa.config.proposals.ranges import Proposed
 from spsa.config.proposals.ranking import Objection, objection_to_name, snake
 from spsa.config.proposals.tables import (
-    MOST_ELEMENTS,
-    MOST_NUMBERS,
+    MAX_ELEMENTS,
+    MAX_NUMBERS,
     of_array,
     of_each,
     opposed,
 )
 from spsa.core.params import Location, Number
 
-_MOST = 1e14  # what is larger cannot be counted in steps
+_MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 
 _NUMBERED = Objection("numbered one after the other, as indexes and flags are")
 
@@ -140,15 +140,13 @@ def _of_value(
     location: Location, one: SourceConstant, found: Mapping[Location, Element | Opaque]
 ) -> Iterator[Proposed]:
     numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
-    if not numbers or (len(numbers) > MOST_NUMBERS and len(numbers) < len(found)):
+    if not numbers or (len(numbers) > MAX_NUMBERS and len(numbers) < len(found)):
         return
     name = snake(_name(one))
     if isinstance(one.value, Group) and not one.value.tuple_ and len(numbers) == len(found):
         yield from of_array(name, location, one.value, numbers)
     else:
-        yield from of_each(
-            name, numbers, computed=_computed(one), many=len(numbers) > MOST_ELEMENTS
-        )
+        yield from of_each(name, numbers, computed=_computed(one), many=len(numbers) > MAX_ELEMENTS)
 
 
 def _computed(one: SourceConstant) -> bool:
@@ -160,7 +158,7 @@ def _is_usable(element: Element) -> bool:
         element.check(element.literal.number)
     except ConstantRefused:
         return False
-    return abs(element.literal.number) <= _MOST
+    return abs(element.literal.number) <= _MAX_NUMBER
 
 
 def _groups(file: SourceFile) -> dict[int, str]:

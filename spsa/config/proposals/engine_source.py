@@ -15,7 +15,7 @@ from spsa.security.files import content
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source")
-_MOST_BYTES_OF_SOURCE = 2**20
+_MAX_BYTES_OF_SOURCE = 2**20
 _PROGRAM = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 _NAME = re.compile(rf"^[ \t]*({'|'.join(_PROGRAM)})[ \t]*[:?]?=[ \t]*(\S+)", re.MULTILINE)
 _EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
@@ -71,15 +71,15 @@ def _compiler(sources: Sequence[str]) -> BuildCommand:
 
 def _text(path: Path) -> str | None:
     try:
-        return content(path, _MOST_BYTES_OF_SOURCE).decode("utf-8", errors="replace")
+        return content(path, _MAX_BYTES_OF_SOURCE).decode("utf-8", errors="replace")
     except OSError:
         return None
 
 
-_MOST_BYTES_OF_MAKEFILE = 2**19
+_MAX_BYTES_OF_MAKEFILE = 2**19
 """Bytes of one file: a person does not write a longer one, and its tree takes seconds."""
 
-_MOST_FILES = 2000
+_MAX_FILES = 2000
 _FOREIGN = (
     *("tests", "test", "benches", "examples", "fuzz", "target", "vendor", "node_modules"),
     *("third_party", "external"),
@@ -153,9 +153,9 @@ def _read(root: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, str], dict[s
     for path in _files(root, suffixes):
         name = path.relative_to(root).as_posix()
         try:
-            if len(texts) == _MOST_FILES:
-                raise OSError(0, f"there are more than {_MOST_FILES:,} files")
-            texts[name] = content(path, _MOST_BYTES_OF_MAKEFILE).decode("utf-8")
+            if len(texts) == _MAX_FILES:
+                raise OSError(0, f"there are more than {_MAX_FILES:,} files")
+            texts[name] = content(path, _MAX_BYTES_OF_MAKEFILE).decode("utf-8")
         except OSError as error:
             unread[name] = error.strerror or str(error)
         except UnicodeDecodeError:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from spsa.config.proposals.ranges import Proposed, bounds
 from spsa.config.proposals.ranking import Objection, objection_to_name
 from spsa.config.proposals.tables import opposed
-from spsa.config.space import MOST_PARAMETERS
+from spsa.config.space import MAX_PARAMETERS
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 
@@ -34,7 +34,7 @@ _WIDE = 20
 
 _OTHER_TYPES = Objection("no spin: set it in [engine.options]")
 _STANDARD = Objection("an option of the protocol, or of how the engine is run")
-_TOO_MANY = Objection(f"there are {MOST_PARAMETERS:,} parameters already")
+_TOO_MANY = Objection(f"there are {MAX_PARAMETERS:,} parameters already")
 _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
 
@@ -44,7 +44,7 @@ def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
     found = [_named(one, taken) for one in declarations.by_name.values()]
     active = accumulate(not one.reason for one in found)
     return tuple(
-        one if count <= MOST_PARAMETERS else opposed(one, _TOO_MANY)
+        one if count <= MAX_PARAMETERS else opposed(one, _TOO_MANY)
         for one, count in zip(found, active, strict=True)
     )
 

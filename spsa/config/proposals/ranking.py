@@ -54,7 +54,7 @@ _CLOCK = re.compile(
 )
 _LIMIT = re.compile(r"(MAX|MIN)(IMUM)?|MAX_(\w+_)?(DEPTH|EXTENSIONS?|GAME|HASH|MOVES|QUIESCE\w*)")
 _LARGEST = 1_000_000  # scores and depths are smaller; what is larger is a limit or a bit pattern
-_LEAST = 1e-9  # but for 0; what is smaller is a tolerance
+_MIN_NUMBER = 1e-9  # but for 0; what is smaller is a tolerance
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -112,7 +112,7 @@ def objection_to_number(literal: Literal, *, indexed: bool = False) -> Objection
         return Objection("0 inside an array: most often a place that is not used")
     if number == 0:
         return Objection("0 may stand for switched off: give it a range of its own", left_out=False)
-    if abs(number) < _LEAST:
+    if abs(number) < _MIN_NUMBER:
         return Objection("so small a number looks like a tolerance")
     if abs(number) >= _LARGEST:
         return Objection("so large a number looks like a limit or a pattern")

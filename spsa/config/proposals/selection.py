@@ -13,9 +13,9 @@ from spsa.config.proposals.tables import opposed
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
-_MOST_PROPOSED = 1000
+_MAX_PROPOSED = 1000
 _UNRELATED = Objection("neither the file nor the name speaks of search or evaluation")
-_TOO_MANY = Objection(f"there are {_MOST_PROPOSED:,} parameters already", left_out=False)
+_TOO_MANY = Objection(f"there are {_MAX_PROPOSED:,} parameters already", left_out=False)
 _QUIET = ("a bool", "a character", "a string", "declared without a value", "nothing")
 
 
@@ -126,7 +126,7 @@ def _renamed(
             taken.add(name)
             active += not one.reason
             kept = replace(one, name=name)
-            found.append(opposed(kept, _TOO_MANY) if active > _MOST_PROPOSED else kept)
+            found.append(opposed(kept, _TOO_MANY) if active > _MAX_PROPOSED else kept)
         renamed[path] = tuple(found)
     return renamed
 

@@ -10,16 +10,16 @@ from spsa.config.proposals.ranking import Objection, objection_to_factor, object
 from spsa.core.params import Location, Number
 
 _SHORTEST_TABLE = 3
-MOST_ELEMENTS = 8
+MAX_ELEMENTS = 8
 """An array of more numbers is tuned by knobs: alone, one of its numbers hardly changes a game."""
 
-_MOST_ROWS = 4
-MOST_NUMBERS = 256
+_MAX_ROWS = 4
+MAX_NUMBERS = 256
 """A constant of more numbers is not proposed number by number."""
 
 _ONE_OF_MANY = Objection("one number of a table: alone it hardly changes a game", left_out=False)
 _ONE_OF_VERY_MANY = Objection("one number of a long table")
-_MOST_LISTED = 32
+_MAX_LISTED = 32
 
 
 def opposed(proposed: Proposed, objection: Objection) -> Proposed:
@@ -34,12 +34,12 @@ def of_array(
 ) -> Iterator[Proposed]:
     """A few long rows are tables of their own, such as those of middle game and endgame."""
     rows = [item for item in group.items if isinstance(item, Group) and not item.tuple_]
-    if len(rows) == len(group.items) <= _MOST_ROWS and len(found) > len(rows) * MOST_ELEMENTS:
+    if len(rows) == len(group.items) <= _MAX_ROWS and len(found) > len(rows) * MAX_ELEMENTS:
         for i in range(len(rows)):
             place = location.at(i)
             own = {at: e for at, e in found.items() if at.accesses[:1] == place.accesses}
             yield from _of_table(name, place, own, flat=False)
-    elif len(found) < _SHORTEST_TABLE or (rows and len(found) <= len(rows) * MOST_ELEMENTS <= 32):
+    elif len(found) < _SHORTEST_TABLE or (rows and len(found) <= len(rows) * MAX_ELEMENTS <= 32):
         yield from of_each(name, found, computed=False, many=False)
     else:
         flat = not any(isinstance(item, Group) for item in group.items)
@@ -59,11 +59,11 @@ def _of_table(
     fitted = line(knobs_name, numbers) if flat and whole else None
     if fitted and _all_fit(found, _filled(fitted)):
         yield from _placed(fitted, "array", location)
-    elif len(found) <= MOST_ELEMENTS:
+    elif len(found) <= MAX_ELEMENTS:
         yield from of_each(name, found, computed=False, many=False)
     elif (knobs := _fitting_bends(knobs_name, found, numbers)) is not None:
         yield from _placed(knobs, "table", location)
-    elif len(found) <= MOST_NUMBERS:
+    elif len(found) <= MAX_NUMBERS:
         yield from of_each(name, found, computed=False, many=True)
 
 
@@ -134,6 +134,6 @@ def of_each(
         objection = objection_to_number(element.literal, indexed=indexed)
         objection = objection or (objection_to_factor(element.literal.number) if computed else None)
         if many and objection is None:
-            objection = _ONE_OF_MANY if len(found) <= _MOST_LISTED else _ONE_OF_VERY_MANY
+            objection = _ONE_OF_MANY if len(found) <= _MAX_LISTED else _ONE_OF_VERY_MANY
         proposed = replace(scalar(own, element), keys=given)
         yield proposed if objection is None else opposed(proposed, objection)

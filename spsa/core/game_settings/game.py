@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, Self
 
 from spsa.core.game_settings.numbers import (
-    MOST_DEPTH_TO_SEARCH,
-    MOST_NODES_TO_SEARCH,
-    MOST_SECONDS,
+    MAX_DEPTH_TO_SEARCH,
+    MAX_NODES_TO_SEARCH,
+    MAX_SECONDS,
 )
 from spsa.core.stored_json import as_written, built
 
@@ -51,9 +51,9 @@ class TimeControl:
         kind, equals, number = text.partition("=")
         if not equals:
             return cls._clock(text)
-        if kind == TimeKind.MOVETIME and 0.001 <= float(number) <= MOST_SECONDS:
+        if kind == TimeKind.MOVETIME and 0.001 <= float(number) <= MAX_SECONDS:
             return cls(kind=TimeKind.MOVETIME, low=float(number), high=float(number))
-        most = {TimeKind.NODES: MOST_NODES_TO_SEARCH, TimeKind.DEPTH: MOST_DEPTH_TO_SEARCH}
+        most = {TimeKind.NODES: MAX_NODES_TO_SEARCH, TimeKind.DEPTH: MAX_DEPTH_TO_SEARCH}
         if kind in most and 1 <= int(number) <= most[TimeKind(kind)]:
             return cls(kind=TimeKind(kind), low=int(number), high=int(number))
         raise ValueError(text)
@@ -64,7 +64,7 @@ class TimeControl:
         if found is None:
             raise ValueError(text)
         moves, base, increment = (float(part or 0) for part in found.groups())
-        if not 0.001 <= base <= MOST_SECONDS >= increment or (found[1] and not moves):
+        if not 0.001 <= base <= MAX_SECONDS >= increment or (found[1] and not moves):
             raise ValueError(text)
         return cls(kind=TimeKind.CLOCK, low=base, high=base, increment=increment, moves=int(moves))
 

@@ -6,64 +6,64 @@ sums as if it were real. A score outside its range is clamped, because it still 
 winning. Times and speeds of engines are never read; both are measured.
 """
 
-MOST_NODES = 2**48
+MAX_NODES = 2**48
 """Of one move. At 10^9 nodes a second that takes 78 hours."""
 
-MOST_NPS = 10**12
+MAX_NPS = 10**12
 """Nodes a second."""
 
-LEAST_SCALE, MOST_SCALE = 0.001, 1_000
+MIN_SCALE, MAX_SCALE = 0.001, 1_000
 """The least and the greatest factor of a machine's times."""
 
-LEAST_PIECES, MOST_PIECES = 3, 7
+MIN_PIECES, MAX_PIECES = 3, 7
 """Pieces of a Syzygy table."""
 
-MOST_NODES_OF_BATCH = 2**53 - 1
+MAX_NODES_OF_BATCH = 2**53 - 1
 """Of one side in a batch or match; larger sums stay at this value. Plus and minus together, and
 sums over a thousand such batches, fit a 64-bit column, and JSON readers represent the number
 exactly."""
 
-MOST_DEPTH = 1_000
+MAX_DEPTH = 1_000
 """Plies of one search; engines stop at 128 to 255."""
 
 MATE = 100_000
 """Centipawns of a mate; a mate in n moves is worth n less."""
 
-MOST_MATE = 999
+MAX_MATE = 999
 """Moves to a mate; more count as this many."""
 
-MOST_SCORE = MATE - MOST_MATE - 1
+MAX_SCORE = MATE - MAX_MATE - 1
 """Centipawns of a score that is not a mate."""
 
-MOST_OPTION = 2**63
+MAX_OPTION = 2**63
 """The least and the greatest value of a spin option lie within this."""
 
 _DIGITS = 19  # of 2**63; a number with more digits is larger
 
-MOST_SECONDS = 86_400.0
+MAX_SECONDS = 86_400.0
 """Of a move, a clock, an increment or a margin."""
 
-MOST_NODES_TO_SEARCH = 10**12
-MOST_DEPTH_TO_SEARCH = MOST_DEPTH
+MAX_NODES_TO_SEARCH = 10**12
+MAX_DEPTH_TO_SEARCH = MAX_DEPTH
 
-MOST_MOVES = 10_000
+MAX_MOVES = 10_000
 """Full moves of a game; the longest possible one has fewer than 6,000."""
 
-MOST_IN_A_ROW = 1_000
+MAX_IN_A_ROW = 1_000
 """Consecutive moves of an adjudication rule."""
 
-MOST_CENTIPAWNS = MOST_SCORE
+MAX_CENTIPAWNS = MAX_SCORE
 
-MOST_PLIES = 1_000
+MAX_PLIES = 1_000
 """Plies of an opening."""
 
-MOST_OPTION_LENGTH = 10_000
+MAX_OPTION_LENGTH = 10_000
 """Characters of the name or value of an engine's option."""
 
-MOST_NELO = 200.0
+MAX_NELO = 200.0
 """Normalised Elo of a hypothesis; from about 230 on no distribution of results has so much."""
 
-LEAST_NELO_APART = 0.01
+MIN_NELO_APART = 0.01
 """Normalised Elo between two hypotheses; a test with less would never end."""
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from spsa.core.game_settings.numbers import MOST_OPTION, clamped
+from spsa.core.game_settings.numbers import MAX_OPTION, clamped
 from spsa.errors import EngineFault
 from spsa.text import printable
 
 CHESS960 = "UCI_Chess960"
 """The option that makes an engine play Chess960, with castling written as king takes rook."""
 
-MOST_DECLARED = 2**24
+MAX_DECLARED = 2**24
 """Characters of all options that one engine may declare."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -56,7 +56,7 @@ class Declared:
     def _objection_to_number(self, value: str) -> str | None:
         if not _NUMBER.fullmatch(value):
             return f"{self.name} = {value!r} is not a whole number"
-        number = clamped(value.removeprefix("+"), MOST_OPTION + 1)
+        number = clamped(value.removeprefix("+"), MAX_OPTION + 1)
         below = self.low is not None and number < self.low
         above = self.high is not None and number > self.high
         if below or above:
@@ -77,8 +77,8 @@ class Declarations:
         if option is None:
             return
         self.length += len(line)
-        if self.length > MOST_DECLARED:
-            raise EngineFault("flood", f"options of more than {MOST_DECLARED} characters")
+        if self.length > MAX_DECLARED:
+            raise EngineFault("flood", f"options of more than {MAX_DECLARED} characters")
         self.by_name[option.name.lower()] = option
 
     def objection(self, name: str, value: str) -> str | None:
@@ -119,7 +119,7 @@ def _declared(words: Sequence[str]) -> Declared | None:
         return None
     rest = words[kind + 2 :]
     bounds = {
-        word: clamped(number, MOST_OPTION)
+        word: clamped(number, MAX_OPTION)
         for word, number in pairwise(rest)
         if word in ("default", "min", "max") and _BOUND.fullmatch(number)
     }

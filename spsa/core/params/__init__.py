@@ -4,8 +4,8 @@ from spsa.core.params.assignment import Elements, assignments, conflicts
 from spsa.core.params.constraint import Constraint, circle, feasible
 from spsa.core.params.parameter import Number, Parameter
 from spsa.core.params.placement import (
-    MOST_ACCESSES,
-    MOST_SCOPES,
+    MAX_ACCESSES,
+    MAX_SCOPES,
     SOURCE_SUFFIXES,
     Access,
     ArrayKnob,
@@ -20,8 +20,8 @@ from spsa.core.params.placement import (
 from spsa.core.params.space import PlayedValues, Space, Values, Vector, differences
 
 __all__ = [
-    "MOST_ACCESSES",
-    "MOST_SCOPES",
+    "MAX_ACCESSES",
+    "MAX_SCOPES",
     "SOURCE_SUFFIXES",
     "Access",
     "ArrayKnob",

@@ -12,14 +12,14 @@ from typing import Any, Self
 SOURCE_SUFFIXES = ("rs", "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def")
 """How the names of files with constants end: Rust, C and C++."""
 
-MOST_SCOPES = 8
-MOST_ACCESSES = 8
+MAX_SCOPES = 8
+MAX_ACCESSES = 8
 
 _LOCATION = re.compile(
     rf"(?:(?P<file>[^:]+\.(?:{'|'.join(SOURCE_SUFFIXES)}))::)?"
-    rf"(?P<scope>(?:\w+::){{0,{MOST_SCOPES}}})"
+    rf"(?P<scope>(?:\w+::){{0,{MAX_SCOPES}}})"
     r"(?P<name>[^\W\d]\w*)"
-    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}|\.[^\W\d]\w*){{0,{MOST_ACCESSES}}})"
+    rf"(?P<accesses>(?:\[[0-9]{{1,6}}\]|\.[0-9]{{1,6}}|\.[^\W\d]\w*){{0,{MAX_ACCESSES}}})"
 )
 _ACCESS = re.compile(r"\[(\d+)\]|\.(\d+)|\.(\w+)")
 
@@ -53,7 +53,7 @@ class Location:
     def parse(cls, text: str) -> Self:
         """Read `NAME`, `NAME[2]`, `NAME.1`, `NAME.field`, `scope::NAME` or `path/file.rs::NAME`.
 
-        At most MOST_SCOPES scopes and MOST_ACCESSES indexes and fields. Raises ValueError for
+        At most MAX_SCOPES scopes and MAX_ACCESSES indexes and fields. Raises ValueError for
         anything else.
         """
         found = _LOCATION.fullmatch(text.strip())

@@ -18,12 +18,12 @@ from spsa.algorithms.tuning import Tuning
 from spsa.db.store import Change, Iteration, Purge, Step
 from spsa.history.doctor.run_rows import RunRows, Violation
 from spsa.history.doctor.theta import Entry, differences, entries, name_of
-from spsa.history.replay import Moment, counted_after, in_force, noted_from
+from spsa.history.replay import ReplayedState, counted_after, in_force, noted_from
 from spsa.history.replay import replay as _replayed
 
 _TOLERANCE = 1e-9
 
-Chain = Sequence[Moment]
+Chain = Sequence[ReplayedState]
 
 
 def replay(rows: RunRows, tuning: Tuning) -> Iterator[Violation]:
@@ -79,7 +79,7 @@ def _steps(
         )
 
 
-def _moment(chains: Sequence[Chain], purges: int, k: int, changes: int) -> Moment | None:
+def _moment(chains: Sequence[Chain], purges: int, k: int, changes: int) -> ReplayedState | None:
     """The moment of a chain after the result k and so many changes, each of them one entry."""
     chain = chains[purges] if purges < len(chains) else ()
     found = chain[k + changes] if k + changes < len(chain) else None
@@ -89,7 +89,7 @@ def _moment(chains: Sequence[Chain], purges: int, k: int, changes: int) -> Momen
 Comparison = tuple[str, Mapping[str, float], Mapping[str, float]]
 
 
-def _comparisons(entry: Entry, moment: Moment) -> Iterator[Comparison]:
+def _comparisons(entry: Entry, moment: ReplayedState) -> Iterator[Comparison]:
     """What is compared, the values of an entry of the log, and those of the replay."""
     if not isinstance(entry, Step):
         yield f"theta after {name_of(entry)}", entry.theta_after, moment.theta
@@ -137,7 +137,7 @@ def _nearly(one: float, other: float) -> bool:
     return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
-def _state(rows: RunRows, tuning: Tuning, last: Moment) -> Iterator[Violation]:
+def _state(rows: RunRows, tuning: Tuning, last: ReplayedState) -> Iterator[Violation]:
     """The rule's state and the estimates in the run's row."""
     run, right = rows.run, tuning.estimates(last.state)
     if not alike(run.state, last.state, _TOLERANCE):

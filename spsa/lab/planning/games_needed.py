@@ -14,7 +14,7 @@ REACTION_SECONDS = 1.5
 RESULTS_PER_DEPTH = 4
 """Depth grows with the results: one more iteration in flight after this many."""
 
-MOST_DEPTH = 64
+MAX_DEPTH = 64
 """The greatest depth that was simulated."""
 
 _SAFETY = 3.0  # standard deviations of the claims while engines are built
@@ -110,7 +110,7 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
     return tuple(min(most, games - start) for start in range(0, games, most))
 
 
-def depth_limit(planned_iterations: int, iterations_per_depth: int, most: int = MOST_DEPTH) -> int:
+def depth_limit(planned_iterations: int, iterations_per_depth: int, most: int = MAX_DEPTH) -> int:
     """The most iterations in flight for a run of this length."""
     return min(max(1, planned_iterations // iterations_per_depth), most)
 

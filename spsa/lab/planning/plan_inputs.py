@@ -121,7 +121,7 @@ def games_needed_by(shape: Shape, capacity: Capacity, seconds: float) -> GamesNe
 UNBALANCED_ELO = 250.0
 """How far a side is ahead in an unbalanced book, where most draws have become decisive."""
 
-_LEAST_CHANCE = 1e-6
+_MIN_CHANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +141,10 @@ class Openings:
 
         b is the score of the side ahead over a half (its root mean square).
         """
-        decisive = max(1 - draw_rate, 4 * _LEAST_CHANCE)
+        decisive = max(1 - draw_rate, 4 * _MIN_CHANCE)
         tau2 = 2 * decisive if pair_variance is None else pair_variance
         bias = sqrt(max(decisive - tau2 / 2, 0.0)) / 2
-        losses = max(decisive / 2 - bias, _LEAST_CHANCE)
+        losses = max(decisive / 2 - bias, _MIN_CHANCE)
         win, loss = (400 * log10(1 / chance - 1) for chance in (decisive - losses, losses))
         return cls(draw_elo=(win + loss) / 2, ahead=(loss - win) / 2)
 
@@ -168,9 +168,9 @@ class Openings:
         return slope**2 / (win + loss - (win - loss) ** 2)
 
 
-_MOST_ITERATIONS = 1000  # more recover no more of the Elo to gain: docs/lab-results.md
-_FEWEST_ITERATIONS = 100  # with fewer, longer waits cost less than larger iterations
-_FEWEST_GAMES = 8
+_MAX_ITERATIONS = 1000  # more recover no more of the Elo to gain: docs/lab-results.md
+_MIN_ITERATIONS = 100  # with fewer, longer waits cost less than larger iterations
+_MIN_GAMES = 8
 _ROUND = (8, 10, 12, 16, 20, 24, 30, 40, 50, 60)  # times powers of ten
 _LONGER = 1.05  # the time of a run that smaller iterations may cost
 BATCH_GAMES = 10
@@ -196,10 +196,10 @@ def fitted(
 
 def _sizes(games: int) -> list[int]:
     """The games that an iteration may have, in rising order; at least one number."""
-    least = max(_FEWEST_GAMES, games / _MOST_ITERATIONS)
+    least = max(_MIN_GAMES, games / _MAX_ITERATIONS)
     sizes = [digits * 10**power for power in range(7) for digits in _ROUND]
     enough = [size for size in sizes if size >= least]
-    return [size for size in enough if size <= games / _FEWEST_ITERATIONS] or enough[:1]
+    return [size for size in enough if size <= games / _MIN_ITERATIONS] or enough[:1]
 
 
 def _cut(

@@ -8,7 +8,7 @@ import numpy as np
 from spsa.core.params import Parameter, Space
 from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings
 
-_FEWEST_STEPS, _MOST_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
+_MIN_STEPS, _MAX_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
 
 _WORTH_ANOTHER_BOOK = 0.9  # of the games
 
@@ -65,14 +65,14 @@ def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
 def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
     steps = (parameter.maximum - parameter.minimum) / parameter.step
     usual = f"{(parameter.maximum - parameter.minimum) / 20:.3g}"
-    if steps > _MOST_STEPS:
+    if steps > _MAX_STEPS:
         yield PlanWarning(
             name=parameter.name,
             found=f"the range is {steps:.0f} steps, a run moves a few: the step is too small",
             remedy=f"a step is worth one to three Elo; {usual} is a twentieth of the range",
             line=parameter.line,
         )
-    elif steps < _FEWEST_STEPS:
+    elif steps < _MIN_STEPS:
         yield PlanWarning(
             name=parameter.name,
             found=f"the range is {steps:.1f} steps: plus and minus span most of it",

@@ -69,11 +69,11 @@ class PrecisionDesign:
     """Gains and games that end within `precision` Elo of the best with `confidence`, 0 to 1.
 
     `r` and `c` (in steps) are settings of the rule. After `games` the influence of any start is
-    gone. `direct_games`, with `direct_r`, is the least number if there is just `stake` Elo to gain;
+    gone. `direct_games`, with `direct_r`, is the least number if there is just `elo_to_gain`;
     None if the start is within the precision already.
     """
 
-    stake: float  # Elo to gain; the field is a key of `plan --json`
+    elo_to_gain: float  # Elo to gain; the field is a key of `plan --json`
     precision: float
     confidence: float
     c: float
@@ -98,7 +98,7 @@ def precise(
         landscape = _landscape(inputs, elo, c, one_by_one=chosen["perturbation"] == "fdsa")
         slow, quick = cautious(goal, landscape), _direct(goal, landscape, elo)
         yield PrecisionDesign(
-            stake=elo,
+            elo_to_gain=elo,
             precision=goal.precision,
             confidence=confidence,
             c=c,

@@ -169,10 +169,10 @@ def _size(move: Vector) -> float:
     return float(np.sqrt(np.mean(move**2)))
 
 
-_MOST_ITERATIONS = 500  # simulated: smaller ones recover the same, and take longer
+_MAX_ITERATIONS = 500  # simulated: smaller ones recover the same, and take longer
 
 
-def coarser(problem: Problem, most: int = _MOST_ITERATIONS) -> tuple[Problem, int]:
+def coarser(problem: Problem, most: int = _MAX_ITERATIONS) -> tuple[Problem, int]:
     """The same games in at most `most` iterations, and how many were merged into one.
 
     For a rule that adds up results the difference is small, and the simulation is much faster.

@@ -33,7 +33,7 @@ CHANGES: Mapping[str, float | None] = MappingProxyType(
 
 FIRST_VALUES, THETA = "first values", "theta alone"
 
-_LEAST_ELO, _MOST_ELO = 3.0, 60.0  # to gain on a new engine
+_MIN_ELO, _MAX_ELO = 3.0, 60.0  # to gain on a new engine
 _DRAW_RATE = 0.6
 _RULE = "mixture"
 
@@ -86,7 +86,7 @@ class Retuning:
         if drift is not None:
             moved = engine.optimum + drift * drawn.standard_normal(theta.shape)
             return replace(engine, optimum=moved)
-        elo = np.exp(drawn.uniform(log(_LEAST_ELO), log(_MOST_ELO), (self.runs, 1)))
+        elo = np.exp(drawn.uniform(log(_MIN_ELO), log(_MAX_ELO), (self.runs, 1)))
         losses = quadratic(drawn, np.exp(drawn.standard_normal(theta.shape) / 2), None, elo)
         curvature = np.diagonal(losses.hessian, axis1=-2, axis2=-1)
         return Quadratic(optimum=theta + losses.optimum - losses.start, curvature=curvature)

@@ -35,7 +35,7 @@ Complex = npt.NDArray[np.complex128]
 _FINE = 0.15
 _FINE_NORMAL = 0.7
 _FOLDS = 40.0  # values below e^-40 of the largest are ignored
-_MOST_NODES = 20_000
+_MAX_NODES = 20_000
 _SAMPLES = 200
 
 
@@ -123,7 +123,7 @@ class _Contour:
         vertex = exp(root(lambda t: x - of.slope(exp(t)) - exp(-t), log(1 / x), _above(of, x)))
         narrow = vertex + 1 / (4 * float(of.weight.max()))
         contour = cls(of, x, vertex, narrow)
-        while not contour.falls and contour.nodes < _MOST_NODES:
+        while not contour.falls and contour.nodes < _MAX_NODES:
             contour = cls(of, x, vertex, 2 * contour.focus)
         return contour
 
@@ -131,7 +131,7 @@ class _Contour:
     def reach(self) -> float:
         """The y beyond which the integrand is ignored."""
         y, top = sqrt(4 * self.focus * _FOLDS / self.x), self._size(0.0)
-        while self._size(y) > top - _FOLDS and y < _MOST_NODES * self.step:
+        while self._size(y) > top - _FOLDS and y < _MAX_NODES * self.step:
             y *= 1.25
         return y
 

@@ -48,7 +48,7 @@ def started(
     """An engine that has introduced itself and has its options."""
     running = UciEngine(wanted, stop_signal, timeouts, confinement or EngineLimits())
     try:
-        running.introduce(wanted)
+        running.complete_handshake(wanted)
     except BaseException:
         running.close(at_once=True)
         raise

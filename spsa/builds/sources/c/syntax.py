@@ -28,7 +28,7 @@ from spsa.builds.sources.shape import (
     preorder,
     text_of,
 )
-from spsa.core.params import MOST_SCOPES
+from spsa.core.params import MAX_SCOPES
 
 _C = Language(tree_sitter_c.language())
 _CPP = Language(tree_sitter_cpp.language())
@@ -68,7 +68,7 @@ class _Visit(NamedTuple):
 
 def _inside(outer: _Visit) -> Iterator[_Visit]:
     name = _scope_name(outer.node)
-    scope = (*outer.scope, *name)[-MOST_SCOPES:] if name else outer.scope
+    scope = (*outer.scope, *name)[-MAX_SCOPES:] if name else outer.scope
     condition = _condition(outer.node, outer.condition)
     function = outer.inside_function or outer.node.type in _BODIES
     before = None
@@ -257,7 +257,7 @@ def _constant(
     return SourceConstant(
         kind=kind,
         name=own,
-        scope=(*visit.scope, *outer)[-MOST_SCOPES:],
+        scope=(*visit.scope, *outer)[-MAX_SCOPES:],
         line=visit.node.start_point.row + 1,
         test_only=False,
         type=written,

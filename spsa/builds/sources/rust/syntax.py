@@ -22,7 +22,7 @@ from spsa.builds.sources.shape import (
     preorder,
     text_of,
 )
-from spsa.core.params import MOST_SCOPES
+from spsa.core.params import MAX_SCOPES
 
 _LANGUAGE = Language(tree_sitter_rust.language())
 _NAMED_SCOPES = {"mod_item": "name", "function_item": "name", "trait_item": "name"}
@@ -64,7 +64,7 @@ class _Visit(NamedTuple):
 
 def _inside(outer: _Visit) -> Iterator[_Visit]:
     name = _scope_name(outer.node)
-    scope = (*outer.scope, name)[-MOST_SCOPES:] if name else outer.scope
+    scope = (*outer.scope, name)[-MAX_SCOPES:] if name else outer.scope
     function = _function_kind(outer.node) or outer.function
     before, attributes = None, ""
     for child in outer.node.children:
@@ -176,7 +176,7 @@ def _in_macros(visit: _Visit) -> Iterator[SourceConstant]:
             yield SourceConstant(
                 kind=Kind.MACRO,
                 name=entry.name,
-                scope=(*scope, *entry.scope)[-MOST_SCOPES:],
+                scope=(*scope, *entry.scope)[-MAX_SCOPES:],
                 line=entry.line,
                 test_only=visit.test_only,
                 type=entry.type,
