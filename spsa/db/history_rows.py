@@ -228,3 +228,13 @@ class Totals:
     tally: Tally
     void_games: int
     bounded_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow:
+    """A binary that an iteration of a run uses."""
+
+    sha256: str
+    path: str
+    build_key: str
+    size: int

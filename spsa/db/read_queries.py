@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from spsa.db.database import Database, tally_of
-from spsa.db.history_rows import Change, Costs, Totals
+from spsa.db.history_rows import Change, Costs, EngineRow, Totals
 from spsa.db.row_values import (
     batch_of,
     change_of,
@@ -20,7 +20,6 @@ from spsa.db.row_values import (
 )
 from spsa.db.rows import (
     BatchRow,
-    EngineRow,
     Event,
     Iteration,
     Run,

@@ -289,13 +289,3 @@ class BatchRow:
     tally: Tally
     void_games: int
     last_error: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRow:
-    """A binary that an iteration of a run uses."""
-
-    sha256: str
-    path: str
-    build_key: str
-    size: int

@@ -22,7 +22,7 @@ from spsa.db.entries import (
     WorkerInfo,
 )
 from spsa.db.history_queries import HistoryQueries
-from spsa.db.history_rows import Change, Costs, Totals
+from spsa.db.history_rows import Change, Costs, EngineRow, Totals
 from spsa.db.machine_queries import MachineQueries
 from spsa.db.master_queries import MasterQueries
 from spsa.db.match_queries import MatchQueries
@@ -41,7 +41,6 @@ from spsa.db.rows import (
     BatchRow,
     Claim,
     Engine,
-    EngineRow,
     Event,
     Failure,
     Iteration,

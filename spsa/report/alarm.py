@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from spsa.db.run_status import ALARM
 from spsa.db.store import Event
 
 _SHOWN = 5
@@ -84,3 +85,14 @@ def alarm_lines(alarms: Sequence[Alarm]) -> Iterator[str]:
         yield from (f"alarm: {alarm}" for alarm in same[:_SHOWN])
         if len(same) > _SHOWN:
             yield f"alarm: {len(same) - _SHOWN} more of {kind}; `status --json` has all of them"
+
+
+def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
+    """The alarms that have begun and are not over, by the events of both."""
+    found: dict[AlarmKey, Alarm] = {}
+    for event in events:
+        if (alarm := alarm_of(event)) is not None:
+            found.pop(alarm.key, None)
+            if event.kind == ALARM:
+                found[alarm.key] = alarm
+    return found

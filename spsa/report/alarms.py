@@ -16,11 +16,11 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally, score
 from spsa.core.scoring.elo import chi_square_tail
 from spsa.db.run_status import ALARM, ALARM_OVER
-from spsa.db.store import Event, Iteration, Run, Store, WorkerRow
+from spsa.db.store import Iteration, Run, Store, WorkerRow
 from spsa.lab.planning.plan_warnings import space_warnings
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.openings import UNBALANCED
-from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, alarm_of
+from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, standing
 from spsa.report.history import RunHistory
 from spsa.report.machines import of_machines
 from spsa.report.status import RATE_SECONDS, Status, estimate
@@ -233,17 +233,6 @@ def _told_by_the_master(store: Store, run: Run) -> Iterator[Alarm]:
 def told_alarms(store: Store, run: Run) -> dict[AlarmKey, Alarm]:
     """The alarms whose beginning is an event of the run, and whose end is not."""
     return standing(store.events(run.id, _MAX_EVENTS, kinds=(ALARM, ALARM_OVER)))
-
-
-def standing(events: Sequence[Event]) -> dict[AlarmKey, Alarm]:
-    """The alarms that have begun and are not over, by the events of both."""
-    found: dict[AlarmKey, Alarm] = {}
-    for event in events:
-        if (alarm := alarm_of(event)) is not None:
-            found.pop(alarm.key, None)
-            if event.kind == ALARM:
-                found[alarm.key] = alarm
-    return found
 
 
 def _alarm(kind: AlarmKind, subject: str, found: str, advice: str) -> Alarm:
