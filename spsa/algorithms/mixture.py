@@ -219,7 +219,7 @@ class Mixture:
 
     def load(self, data: Mapping[str, Any]) -> Bank:
         needed = {"version": _VERSION.shape, **shapes(self.start())}
-        if "mean" in data and "surprise" not in data:
+        if "log_weight" in data:  # what earlier versions had instead of the evidence
             raise UnusableState(_OLDER)
         arrays = restored(self.name, data, needed)
         if arrays.pop("version") != _VERSION:

@@ -343,8 +343,10 @@ def test_states_of_today_are_gone_on_from() -> None:
 def test_the_state_of_an_older_mixture_is_refused_with_a_remedy() -> None:
     mixture = rule("mixture")
     saved = mixture.dump(mixture.start())
-    first = {name: saved[name] for name in saved if name not in ("version", "theta")}
-    for older in (first, {**saved, "version": [1.0]}):
+    second = {name: saved[name] for name in saved if name not in ("surprise", "evidence")}
+    second["log_weight"] = saved["evidence"]
+    first = {name: second[name] for name in second if name not in ("version", "theta")}
+    for older in (first, second, {**saved, "version": [1.0]}):
         with pytest.raises(UnusableState, match=r"another version.*finish the run with that"):
             mixture.load(older)
 

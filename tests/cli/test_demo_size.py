@@ -53,7 +53,7 @@ def mean_recovered(size: Size) -> float:
         iterations=size.iterations,
         pairs=size.games // 2,
         distance=(2, 5),
-        elo_to_gain=(20, 80),
+        stake=(20, 80),
         each=True,
         replicas=REPLICAS,
     )
