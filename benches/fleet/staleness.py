@@ -62,7 +62,7 @@ TABLES = {"fleets": FLEETS, "cuts": CUTS, "growth": GROWTH, "short": SHORT}
 
 
 def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
-    """The recovered parts of what is at stake, by family, of every problem in its order."""
+    """The recovered parts of the Elo to gain, by family, of every problem in its order."""
     size = replace(
         SIZES["short"], budgets=(case.budget,), most_results=case.budget, problems=problems
     )

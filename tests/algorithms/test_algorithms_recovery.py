@@ -1,4 +1,4 @@
-"""How much of the Elo at stake `spsa` recovers on synthetic engines, beside other gains.
+"""How much of the Elo to gain `spsa` recovers on synthetic engines, beside other gains.
 
 `pytest tests/algorithms/test_algorithms_recovery.py` prints the table of the rule's docstring.
 An engine here loses sum h_i x_i^2 Elo, x_i steps from the best value of parameter i; pairs are two
@@ -84,7 +84,7 @@ GAINS: Mapping[str, Settings] = {
 
 
 def recovered(case: Case, settings: Mapping[str, object], seed: int) -> float:
-    """The part of the Elo at stake that one run recovers; negative where it loses."""
+    """The part of the Elo to gain that one run recovers; negative where it loses."""
     rng = np.random.default_rng([seed, case.parameters, case.iterations])
     start, curvature, draws = drawn_problem(case, rng)
 

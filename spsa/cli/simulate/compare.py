@@ -116,7 +116,7 @@ def compare(
 ) -> None:
     """Rules against each other on random problems, drawn afresh from the seed.
 
-    Prints how much of the Elo at stake every rule recovers. Differences to the first rule are
+    Prints how much of the Elo to gain every rule recovers. Differences to the first rule are
     paired, problem by problem; +- is one standard error.
     """
     suite = _suite(**asked)
@@ -170,7 +170,7 @@ def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> P
     return Picture(
         title=f"{contest.pairs} pairs an iteration, {contest.depth} in flight",
         x_label="game pairs",
-        y_label="part of the Elo at stake",
+        y_label="part of the Elo to gain",
         curves=curves,
         x_log=True,
     )
