@@ -222,6 +222,15 @@ def test_a_machine_set_aside_for_one_binary_plays_the_others(fleet):
     assert fleet.claim("a").iteration_number == 2
 
 
+def test_the_failures_of_a_machine_name_the_binaries_that_it_alone_is_set_aside_for(fleet):
+    fleet.here("b")
+    fleet.fails("a", sha256=PLUS)
+    fleet.fails("b", sha256=MINUS)
+    fleet.store.set_aside("a", "no such book", "me", sha256=PLUS)
+    found = {one.machine: one.binaries_set_aside for one in fleet.tick().machine_failures}
+    assert found == {"a": frozenset({PLUS}), "b": frozenset()}
+
+
 def test_a_released_machine_has_a_clean_record(fleet):
     fleet.here("b")
     fleet.fails("a")
