@@ -87,15 +87,17 @@ class Status:
         """How many results the averaged and the supported theta are made from."""
         return noted(self.run.state) or 0
 
+    def _setting(self, key: str) -> Any:
+        with as_written("a column `settings`"):
+            return self.run.settings.get(key)
+
     @property
     def prior(self) -> str:
         """What the run started from, as a sentence; empty without a prior."""
-        settings = self.run.settings
-        if settings.get("prior") is None:
-            return ""
         with as_written("a column `settings`"):
-            doubt = float(settings["prior_doubt"])
-        return f"it started from what run {settings['prior']} learned, with doubt {doubt:g}"
+            name, doubt = self._setting("prior"), self._setting("prior_doubt")
+            learned = f"it started from what run {name} learned, with doubt"
+            return "" if name is None else f"{learned} {float(doubt):g}"
 
     @property
     def present(self) -> tuple[WorkerRow, ...]:
@@ -123,8 +125,8 @@ class Status:
             "reason": run.reason,
             "algorithm": run.algorithm,
             "seed": run.seed,
-            "prior": run.settings.get("prior"),
-            "prior_doubt": run.settings.get("prior_doubt"),
+            "prior": self._setting("prior"),
+            "prior_doubt": self._setting("prior_doubt"),
             "iterations_applied": run.applied,
             "max_iterations": run.max_iterations,
             "iterations_noted": self.noted,

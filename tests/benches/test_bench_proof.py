@@ -138,6 +138,7 @@ def playing(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_goes_on_where_it_was_left(tmp_path: Path) -> None:
     with playing(tmp_path) as first:
         assert first.stderr is not None

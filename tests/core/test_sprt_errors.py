@@ -59,7 +59,7 @@ def accepted(counts, bounds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("truth", [0, 1])
+@pytest.mark.parametrize("truth", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_the_wrong_hypothesis_is_accepted_in_five_of_a_hundred_tests(truth):
     bounds = (0.0, 20.0)
     rng = np.random.default_rng(20 + truth)
