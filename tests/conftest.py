@@ -50,11 +50,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `long` what `long_on(database)` leaves to `make test-all`."""
+    """Mark tests as slow or long on the database that `slow_on` or `long_on` names."""
     for item in items:
-        names = [mark.args[0] for mark in item.iter_markers("long_on")]
-        if any(name in item.name for name in names):
-            item.add_marker(pytest.mark.long)
+        for kind in ("slow", "long"):
+            if any(mark.args[0] in item.name for mark in item.iter_markers(f"{kind}_on")):
+                item.add_marker(kind)
 
 
 def _be_patient() -> None:

@@ -134,6 +134,7 @@ def test_equal_sides_are_one_build(shared: Bench) -> None:
     assert plus == minus
 
 
+@pytest.mark.slow
 def test_every_rewrite_is_compiled_however_quickly_it_comes(shared: Bench) -> None:
     builder = shared.builder(bench=True)
     margins = [41, 42, 43, 41]
@@ -223,6 +224,7 @@ def test_a_build_script_does_not_see_the_database(own: Bench) -> None:
     assert own.builder(secret).build_one("plus", rendered(1)).bench == 1_061
 
 
+@pytest.mark.slow
 def test_a_source_without_a_lock_file_gets_one_for_the_run(own: Bench) -> None:
     (own.source / "Cargo.lock").unlink()
     builder = own.builder(flags=("--release", "--locked"))
@@ -294,6 +296,7 @@ bench.builder(environment).build_one("plus", test_build.rendered(666))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
     """Its orphaned cargo is at work still when the next builder rewrites the same copy."""
     places = [str(own.source), str(own.work), str(own.engines), str(slow.script)]
@@ -308,6 +311,7 @@ def test_a_killed_builder_does_no_harm(own: Bench, slow: SlowCompiler) -> None:
     assert own.builder().build_one("plus", rendered(666)).bench == 666_061
 
 
+@pytest.mark.slow
 def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own: Bench) -> None:
     builder = own.builder()
     builder.build_one("plus", rendered(21))

@@ -63,6 +63,7 @@ def test_both_sides_are_built_with_their_values_and_kept_by_their_key(shared: Be
     assert plus.path.stat().st_mtime_ns == stamp
 
 
+@pytest.mark.slow
 def test_a_header_that_the_makefile_does_not_know_reaches_the_binary(shared: Bench) -> None:
     # no rule of the Makefile mentions params.h: make alone would keep the objects of the first
     first = shared.builder().build_one("plus", rendered(RazorMargin=40))
@@ -71,6 +72,7 @@ def test_a_header_that_the_makefile_does_not_know_reaches_the_binary(shared: Ben
     assert first.bench != second.bench
 
 
+@pytest.mark.slow
 def test_what_an_earlier_make_left_in_the_checkout_is_not_used(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     for name in ("main.o", "eval.o", "board.o", "tern"):

@@ -80,6 +80,7 @@ def test_the_second_side_takes_the_dependencies_over(workspace: Workspace) -> No
     assert (counts["far"], counts["near"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_iterations_that_are_built_at_a_time_share_them(workspace: Workspace) -> None:
     builder = workspace.builder(at_once=2)
     with ThreadPoolExecutor(2) as pool:

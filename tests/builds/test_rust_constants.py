@@ -195,6 +195,7 @@ unhurried = settings(deadline=None)  # the machine may be busy with games
 places = st.sampled_from(["MARGIN", "MARGIN_PER_DEPTH", "TABLE[0]", "TABLE[4]", "PAIR.0", "LAST"])
 
 
+@pytest.mark.slow
 @unhurried
 @given(st.dictionaries(places, st.integers(-(2**31), 2**31 - 1)))
 def test_what_was_written_reads_back(numbers):
@@ -203,6 +204,7 @@ def test_what_was_written_reads_back(numbers):
         assert element(after, at(name)).literal.number == number
 
 
+@pytest.mark.slow
 @unhurried
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_read_back_to_the_bit(number):

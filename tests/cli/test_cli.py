@@ -216,6 +216,7 @@ def test_a_newer_schema_and_a_file_that_is_no_database(
         assert "file is not a database" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_a_sentence(project: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -230,6 +231,7 @@ def test_output_that_cannot_be_written_is_a_sentence(project: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> None:
     writing = subprocess.Popen(
         master("params", "show"),
@@ -244,6 +246,7 @@ def test_a_reader_that_leaves_early_is_no_error_to_talk_about(project: Path) -> 
     writing.wait(120)
 
 
+@pytest.mark.slow
 def test_a_terminal_of_ascii_gets_the_numbers(project: Path) -> None:
     done = call(worker("--help"), project, PYTHONIOENCODING="ascii")
     assert done.returncode == 0

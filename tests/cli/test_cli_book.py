@@ -86,6 +86,7 @@ def test_its_positions_score_as_wanted_and_are_the_same_each_time(
     assert made(*usual, "-c", "1", capsys=capsys)["sha256"] == book.sha256
 
 
+@pytest.mark.slow
 def test_a_book_is_chosen_from_a_file_and_its_draws_are_measured(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

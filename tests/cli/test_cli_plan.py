@@ -76,6 +76,7 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     assert "follow the fleet" not in asked("plan").stdout
 
 
+@pytest.mark.slow
 def test_what_was_measured_under_the_same_terms_is_used(project: Path) -> None:
     url = f"sqlite:///{project / 'spsa.db'}"
     upgrade(url)
@@ -122,6 +123,7 @@ def test_precision_is_for_the_rule_that_the_theory_is_about(project: Path) -> No
     assert design["games"] > 1000
 
 
+@pytest.mark.slow
 def test_my_own_run_is_compared_with_its_alternatives(project: Path) -> None:
     done = asked("simulate", "mine", "--elo", "40", "--replicas", "8")
     assert done.returncode == 0, done.stderr
@@ -149,6 +151,7 @@ def test_processes_and_seeds_change_no_figure_but_by_the_seed(project: Path) -> 
     assert found() != found("--seed", "2")
 
 
+@pytest.mark.slow
 def test_builds_and_speeds_that_runs_have_measured_are_used(project: Path) -> None:
     config = load_config(project / "config.toml", {})
     upgrade(config.database_url)

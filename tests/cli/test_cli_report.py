@@ -157,6 +157,7 @@ def test_without_a_run_there_is_nothing_to_show(
     assert "there is no run yet" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [True, False])
 def test_a_demo_leaves_its_report(
     draws: bool,

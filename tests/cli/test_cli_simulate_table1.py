@@ -29,6 +29,7 @@ def found(capsys: pytest.CaptureFixture[str]) -> Ask:
     return ask
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_every_rule_and_size(tmp_path: Path) -> None:
     done = call(master(*SHORT), tmp_path)
     assert done.returncode == 0 and done.stderr == ""
@@ -41,6 +42,7 @@ def test_the_table_has_a_line_for_every_rule_and_size(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_json_has_the_figures_unrounded_and_none_that_nobody_published(found: Ask) -> None:
     answer = found("--rules", "bspsa,mixture")
     assert (answer["iterations"], answer["runs"], answer["seed"]) == (40, 210, 1)

@@ -153,6 +153,7 @@ def test_a_watch_ends_with_its_run(project: Path, staged: Stage) -> None:
     assert [json.loads(line)["status"] for line in lines] == ["finished"]
 
 
+@pytest.mark.slow
 def test_a_watch_tells_every_change_and_ends_at_ctrl_c(project: Path, staged: Stage) -> None:
     watching = subprocess.Popen(
         master("watch", "--json", "--interval", "0.1"),
@@ -172,6 +173,7 @@ def test_a_watch_tells_every_change_and_ends_at_ctrl_c(project: Path, staged: St
     assert watching.stderr.read().strip() == ""
 
 
+@pytest.mark.slow
 def test_a_watch_outlives_the_master_that_it_looks_at(project: Path, staged: Stage) -> None:
     staged.store.tick(staged.master, LEASE)
     watching = subprocess.Popen(

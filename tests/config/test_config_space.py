@@ -358,11 +358,13 @@ def many(count: int, place: str) -> str:
     return "".join(f"[p{i}]\n{keys}{place.format(i=i)}\n" for i in range(count))
 
 
+@pytest.mark.slow
 def test_more_parameters_than_a_run_can_have_are_refused(params):
     (found, *_) = faults(params(many(5001, 'constant = "MARGIN"')))
     assert "5001 parameters are too many; tune at most 5000" in found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("place", ["A", "m{i}::A", "crate::m::A[{i}].1"])
 def test_thousands_of_parameters_are_compared_in_linear_time(params, place):

@@ -87,6 +87,7 @@ def _said(parameters: list[PeerParameter], *without: str) -> list[PeerParameter]
 _LINES = [name for name in COLUMNS if name != "digest"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _LINES)
 @_EVERY
 @given(data=st.data())

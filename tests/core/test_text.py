@@ -215,6 +215,7 @@ def played(store: Store, folder: Path) -> Stage:
     return staged
 
 
+@pytest.mark.slow
 def test_a_terminal_hears_no_sequence_of_a_row(
     sqlite_url: str, tmp_path: Path, sql: Callable[..., Any]
 ) -> None:

@@ -65,6 +65,7 @@ def got(url: str, token: str | None = None) -> str:
     raise AssertionError("it does not answer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None:
     with serving(project) as (process, address):

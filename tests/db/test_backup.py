@@ -103,6 +103,7 @@ def test_a_copy_is_never_half_there_nor_written_over_another(
     assert "no/copy.db: [db backup] there is no folder no" in nowhere.stderr
 
 
+@pytest.mark.slow
 def test_of_a_server_the_right_tool_is_named(postgresql_url: str, project: Path) -> None:
     done = call(master("db", "backup", "copy.db"), project, DATABASE_URL=postgresql_url)
     assert (done.returncode, "pg_dump --format=custom" in done.stderr) == (2, True)

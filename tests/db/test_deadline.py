@@ -188,6 +188,7 @@ def test_an_answer_in_time_is_waited_for_by_those_who_leave(url: str) -> None:
         assert store.runs() == []
 
 
+@pytest.mark.slow
 def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
     proxy: Proxy, url: str, clock: Clock
 ) -> None:

@@ -345,6 +345,7 @@ def test_neither_has_any_output_of_a_process(wrong: str, secure: Secured, projec
         assert done.returncode in (2, 5), done
 
 
+@pytest.mark.slow
 def test_a_defect_does_not_show_it_either(project: Path) -> None:
     """The traceback of whatever nobody foresaw, with the database's own objects in it."""
     defect = (

@@ -17,6 +17,8 @@ from spsa.master.session import tuning_of
 from spsa.report.history import history
 from spsa.report.named_theta import named_theta
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 EDITS = {
     2: (Edit(name="margin", maximum=60), Edit(name="ratio", active=False)),
     4: (

@@ -191,6 +191,7 @@ def test_the_default_beats_fishtest(table: Mapping[str, RuleResults]) -> None:
     assert gain.mean > max(0.03, 2 * gain.error)
 
 
+@pytest.mark.slow
 def test_the_oracle_is_hard_to_beat(table: Mapping[str, RuleResults]) -> None:
     told = ("iso", "heterogeneous", "heavy", "rotated", "canyon", "coupled")
     for family in told:

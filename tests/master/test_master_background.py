@@ -10,6 +10,8 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.background import BackgroundPlan
 from spsa.master.session import tuning_of
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 PLAN = BackgroundPlan(every=2, share=0.5, game_settings=TERMS)
 
 

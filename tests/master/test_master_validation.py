@@ -15,6 +15,8 @@ from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, Nothi
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.validation import ValidationMatch, sprt_of, validate
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 MATCH = ValidationMatch(
     plus={"margin": 60.0},
     minus={"margin": 50.0},

@@ -24,6 +24,8 @@ from spsa.master.verdict import Advice, Gained, MoreGames, enough, gained, verdi
 from spsa.report.status import status, verdict_json, verdict_lines
 from spsa.report.text import headlines
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = 400\nstep = 20\n"
 SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
 

@@ -127,6 +127,7 @@ def test_a_post_has_the_body_that_the_service_takes(
     assert (body if format_ is MessageFormat.TEXT else json.loads(body)) == expected
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_without_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alarm_messages, "SECONDS", 0.5)
     for over, told in (
@@ -210,6 +211,7 @@ def until(is_so: object, seconds: float = 120.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_each_alarm_is_told_once_and_when_it_is_over(
     sqlite_store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:

@@ -25,6 +25,8 @@ from spsa.report.status import status
 from spsa.report.text import headlines
 from spsa.report.trails import Trail
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = {}\nstep = {}\n"
 SPACE = space_from(TABLE.format("margin", 200, 400, 20) + TABLE.format("depth", 50, 100, 5))
 THETA = {"margin": 200.0, "depth": 50.0}

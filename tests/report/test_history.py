@@ -17,6 +17,8 @@ from spsa.report.history import averages, history, merged
 from spsa.report.status import status
 from spsa.report.trails import sampled, signal_to_noise
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 PARAMS = """\
 [margin]
 value = 200

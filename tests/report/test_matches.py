@@ -13,6 +13,8 @@ from spsa.report.matches import match_json, match_name, match_sentences
 from spsa.report.status import status
 from spsa.report.text import headlines
 
+pytestmark = pytest.mark.slow_on("postgresql")
+
 SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
 TEST = Compared(theta="4", against="2", time_control="60+0.6", sprt=(0.0, 5.0))
 
