@@ -58,6 +58,7 @@ def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> No
     assert found["openings"]["draw_rate"] == pytest.approx(0.9)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     project: Path,

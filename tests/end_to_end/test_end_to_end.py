@@ -129,6 +129,7 @@ def test_three_workers_on_postgresql_come_to_the_same_theta(
     assert_same_as(reference, tuner)
 
 
+@pytest.mark.long_on("sqlite")
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
@@ -225,6 +226,7 @@ def test_a_constant_that_is_not_there_is_refused_before_anything_is_built(
     assert not (tuner.folder / "spsa.db").exists() and not (tuner.folder / ".tuning").exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values(
     tuner: Tuner, tmp_path: Path

@@ -148,6 +148,7 @@ def out(parts: Sequence[WorkerPart]) -> list[str]:
     return [report.machine for report in machine_reports(parts) if report.findings]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_equal_machines_stand_out_in_less_than_one_run_of_a_hundred() -> None:
     """Each run is looked at eight times."""
