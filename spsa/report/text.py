@@ -93,13 +93,13 @@ def headlines(status: Status) -> Iterator[str]:
     if _is_unsure(status):
         yield (
             "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
-            "which the rule does not expect (larger steps, `params set NAME --step`, give them "
-            "one), or results miss the predictions of every filter twice as far as chance explains"
+            "which their estimate does not expect (larger steps, `params set NAME --step`, give "
+            "them one), or the results contradict all that it assumes of the engine"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
-        yield f"  {status.bounded} steps were bounded because a result was implausibly one-sided"
+        yield f"  {plural(status.bounded, 'step')} bounded: a result was implausibly one-sided"
     yield from (f"  {line}" for line in alarm_lines(status.alarms))
 
 
