@@ -15,7 +15,8 @@ _OURS = """
 \\set worker :client_id + 1
 SELECT coalesce(max(id), 0) AS batch, coalesce(max(claim_id), '-') AS claim
   FROM spsa_claim(:worker, 'bench-' || :worker, gen_random_uuid()::text, random(), 600) \\gset
-SELECT spsa_report(:batch, :claim, 0, 0, 2, 0, 0, 1, 0, 0, 0, '{}', 0, 0, 80, 0, 0, 1.5, 1.2, 0);
+SELECT spsa_report(
+    :batch, :claim, 0, 0, 2, 0, 0, 1, 0, 0, 0, '{}', 0, 0, 80, 0, 0, 1.5, 1.2, 0, 1.0);
 """
 _BARE = f"{BARE_POLL.strip()};\n{BARE_REPORT.strip()};\n"
 
