@@ -150,8 +150,8 @@ class JobMaker:
         wanted = claim.game_settings.book
         if wanted not in self._books:
             self._books[wanted] = load(wanted, self._book(wanted, claim))
-        job = job_of(claim, binaries, self._books[wanted], self._timeouts, files)
-        return replace(job, conditions=replace(job.conditions, tables=self._tables_of(claim)))
+        tables = self._tables_of(claim)
+        return job_of(claim, binaries, self._books[wanted], self._timeouts, files, tables)
 
     def _tables_of(self, claim: Claim) -> Tables | None:
         rule = claim.game_settings.adjudication.syzygy
@@ -174,10 +174,12 @@ def job_of(
     book: OpeningBook,
     timeouts: UciTimeouts,
     files: Mapping[str, str] = MappingProxyType({}),
+    tables: Tables | None = None,
 ) -> Job:
     """What a slot plays; it follows from the claim alone, on every machine.
 
-    `files` are the options that name a file, with the paths of this machine.
+    `files` are the options that name a file, with the paths of this machine; `tables` are those
+    by which games end.
     """
     game_settings = claim.game_settings
     common = {**game_settings.engine_options, **files}
@@ -201,6 +203,7 @@ def job_of(
             time_control=game_settings.time_control,
             adjudication=game_settings.adjudication,
             timeouts=timeouts,
+            tables=tables,
         ),
     )
 

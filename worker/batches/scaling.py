@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from spsa.core.game_settings import Book, TimeControl, TimeKind
+from spsa.core.game_settings import Book, Scale, TimeControl, TimeKind
 from spsa.db.store import Claim
 from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import load
@@ -75,7 +75,7 @@ class MeasuredSpeeds:
 
     def is_due(self, claim: Claim) -> bool:
         """Whether the speed has to be measured before a batch of this run is played."""
-        if claim.game_settings.scale is None or claim.game_settings.time_control.reproducible:
+        if _wanted(claim) is None:
             return False
         known = self._by_run.get(claim.run_id)
         return known is None or known.is_old
@@ -93,8 +93,11 @@ class MeasuredSpeeds:
             Stopped: the worker has to stop.
         """
         games = len(self._pool) // job.slots
+        openings = _openings(chess960=job.pairings[0].opening.chess960)
         with ThreadPoolExecutor(games) as threads:
-            parts = list(threads.map(lambda slot: self._searches(slot, job), range(games)))
+            parts = list(
+                threads.map(lambda slot: self._searches(slot, job, openings), range(games))
+            )
         replies = [reply for part in parts for reply in part]
         nodes, seconds = (sum(r.nodes for r in replies), sum(r.seconds for r in replies))
         if not nodes:
@@ -107,8 +110,8 @@ class MeasuredSpeeds:
         Raises:
             TuningError: this machine is too slow or too fast for the run.
         """
-        wanted, known = claim.game_settings.scale, self._by_run.get(claim.run_id)
-        if wanted is None or known is None or claim.game_settings.time_control.reproducible:
+        wanted, known = _wanted(claim), self._by_run.get(claim.run_id)
+        if wanted is None or known is None:
             return 1.0
         scale = wanted.target_nps / known.nps
         if not wanted.least <= scale <= wanted.most:
@@ -121,9 +124,8 @@ class MeasuredSpeeds:
     def _keep(self, claim: Claim, speed: Speed) -> None:
         before = self._by_run.get(claim.run_id)
         self._by_run[claim.run_id] = speed
-        scale = (
-            claim.game_settings.scale.target_nps if claim.game_settings.scale else speed.nps
-        ) / speed.nps
+        wanted = _wanted(claim)
+        scale = 1.0 if wanted is None else wanted.target_nps / speed.nps
         log.info(
             "%s: an engine searches %.0f nodes a second here, so times are multiplied by %.3g",
             *(claim.run_name, speed.nps, scale),
@@ -131,7 +133,7 @@ class MeasuredSpeeds:
         if before is not None and abs(speed.nps / before.nps - 1) > DRIFT:
             log.warning("%s: it was %.0f before", claim.run_name, before.nps)
 
-    def _searches(self, slot: int, job: Job) -> Sequence[SearchReply]:
+    def _searches(self, slot: int, job: Job, openings: Sequence[Opening]) -> Sequence[SearchReply]:
         """What both engines find in each position, one after the other as in a game."""
         limits = self._pool.limits.of_slot(slot)
         with (
@@ -141,7 +143,7 @@ class MeasuredSpeeds:
             engines = pair.engines(job.plus, job.minus)
             return [
                 self._search(engine, opening, job.conditions)
-                for opening in _openings(chess960=job.pairings[0].opening.chess960)
+                for opening in openings
                 for engine in engines
             ]
 
@@ -155,6 +157,12 @@ class MeasuredSpeeds:
         control = TimeControl(kind=conditions.time_control.kind, low=seconds, high=seconds)
         clock = game_clock(control, seconds, conditions.timeouts)
         return engine.search(position.command, clock.limit(position.turn))
+
+
+def _wanted(claim: Claim) -> Scale | None:
+    """How the run scales the times of this batch; None where every machine plays by the same."""
+    settings = claim.game_settings
+    return None if settings.time_control.reproducible else settings.scale
 
 
 class WaitingJobs:
