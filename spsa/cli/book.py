@@ -151,7 +151,7 @@ def make(out: Path, **given: Any) -> None:
     engines, options and seeds make equal books, unless --minutes ends the search.
     """
     config = None if given["engine"] is not None else settings(given["config"], None)
-    window, game_settings = _window(given), _terms(given, config)
+    window, game_settings = _window(given), _game_settings(given, config)
     candidates = _candidates(given, chess960=game_settings.book.chess960)
     slots = given["concurrency"] or os.cpu_count() or 1
     with interruptible() as stopping, _engine(config, game_settings, given["engine"]) as engine:
@@ -180,7 +180,7 @@ def _window(given: Mapping[str, Any]) -> Window:
     raise click.BadParameter(f"{low} is more than {high}", param_hint="--window")
 
 
-def _terms(given: Mapping[str, Any], config: Config | None) -> GameSettings:
+def _game_settings(given: Mapping[str, Any], config: Config | None) -> GameSettings:
     control: TimeControl | None = given["games_limit"]
     if config is not None:
         return (

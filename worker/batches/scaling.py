@@ -86,7 +86,7 @@ class MeasuredSpeeds:
             known.in_games.append(nps)
 
     def measure(self, claim: Claim, job: Job) -> None:
-        """Measure with the engines of this job, for some seconds. No slot may play meanwhile.
+        """Measure with the engines of this job, for some seconds. No slot may play at that time.
 
         Raises:
             EngineFault: an engine does not search, or does not count its nodes.
