@@ -1,6 +1,7 @@
 """`compete --spsa` from its command line: the settings of a worker, and its start.
 
-The address of the database is from the command line, the environment, or `[database] url` of config.toml.
+The address of the database is from the command line, the environment, or `[database] url` of
+config.toml.
 """
 
 import os
