@@ -89,6 +89,7 @@ def service_of(given: Mapping[str, Any]) -> WorkerSettings:
         **{name: given[name] for name in ("name", "only_runs", "not_runs", "labels")},
         lease=given["lease"],
         engines_cache=given["engines_cache"],
+        build=given["build"],
         trust_key=None if given["trust_key"] is None else TrustKey.of(given["trust_key"]),
         options=options,
         limits=engine_limits(given),
