@@ -79,7 +79,7 @@ def grant(
     it as the owner of the tables; run it again after `db upgrade`, or to change a password. With
     --machine, the login is for one machine, and no other login can report for that machine.
     """
-    if machine is not None and role != "worker":
+    if machine is not None and role not in ("worker", "builder"):
         raise click.UsageError(f"--machine is for --role worker, and not for a {role}")
     password = None if password_file is None else _first_line(password_file)
     wanted = Grant(

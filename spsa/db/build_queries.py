@@ -207,9 +207,7 @@ class BuildQueries(Database):
     def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
         """Renew the lease; False if it is lost, or no master wants the engines any more."""
         limits.check_lease(lease_seconds)
-        values = {"claim_id": build.claim_id, "lease_seconds": lease_seconds}
-        with self._write() as connection:
-            return connection.scalar(_RENEW, values) is not None
+        return self._renew_build(build.claim_id, lease_seconds)
 
     def publish_build(
         self, build: LeasedBuild, target: str, plus: "Published", minus: "Published"
@@ -228,11 +226,7 @@ class BuildQueries(Database):
         Without a reason it is handed back.
         """
         limits.check_values("spsa_build_failure", {"reason": reason})
-        values = {"build_id": build.id, "claim_id": build.claim_id, "reason": reason}
-        with self._write() as connection:
-            worker_id = connection.scalar(_FAIL, values)
-            if worker_id is not None and reason is not None:
-                connection.execute(_FAIL_REASON, {**values, "worker_id": worker_id})
+        self._fail_build(build, reason)
 
     def _claim_build(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
         values = {"claim_id": claim_id, "worker_id": worker.id, "lease_seconds": lease_seconds}
@@ -242,6 +236,18 @@ class BuildQueries(Database):
                 raise IllegalTransition(f"worker {worker.id} is not registered by this machine")
             connection.execute(_CLAIM, {**values, "machine": machine})
             return connection.execute(_CLAIMED, values).one_or_none()
+
+    def _renew_build(self, claim_id: str, lease_seconds: float) -> bool:
+        values = {"claim_id": claim_id, "lease_seconds": lease_seconds}
+        with self._write() as connection:
+            return connection.scalar(_RENEW, values) is not None
+
+    def _fail_build(self, build: LeasedBuild, reason: str | None) -> None:
+        values = {"build_id": build.id, "claim_id": build.claim_id, "reason": reason}
+        with self._write() as connection:
+            worker_id = connection.scalar(_FAIL, values)
+            if worker_id is not None and reason is not None:
+                connection.execute(_FAIL_REASON, {**values, "worker_id": worker_id})
 
     def _publish_build(
         self, build: LeasedBuild, target: str, plus: "Published", minus: "Published"

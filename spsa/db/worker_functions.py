@@ -97,14 +97,12 @@ class WorkerFunctions(WorkerQueries):
 class BuildFunctions(BuildQueries):
     """The queries of `BuildQueries`, with one call and one round trip each."""
 
-    def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
-        """As in BuildQueries."""
+    def _renew_build(self, claim_id: str, lease_seconds: float) -> bool:
         with self._call() as connection:
-            call = func.spsa_renew_build(build.claim_id, lease_seconds)
+            call = func.spsa_renew_build(claim_id, lease_seconds)
             return bool(connection.scalar(sa.select(call)))
 
-    def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
-        """As in BuildQueries."""
+    def _fail_build(self, build: LeasedBuild, reason: str | None) -> None:
         with self._call() as connection:
             connection.scalar(sa.select(func.spsa_fail_build(build.id, build.claim_id, reason)))
 
