@@ -514,6 +514,7 @@ def upgrade() -> None:
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("voids", Json, nullable=True),
         sa.Column("void_log", Json, nullable=True),
+        sa.Column("void_worker_id", Identity, nullable=True),
         sa.Column("plus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("minus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("moves", sa.BigInteger(), server_default="0", nullable=False),
@@ -577,6 +578,9 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["iteration_id"], ["spsa_iteration.id"], name=op.f("fk_spsa_batch_iteration_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["void_worker_id"], ["spsa_worker.id"], name=op.f("fk_spsa_batch_void_worker_id")
         ),
         sa.ForeignKeyConstraint(
             ["worker_id"], ["spsa_worker.id"], name=op.f("fk_spsa_batch_worker_id")

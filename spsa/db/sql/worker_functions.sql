@@ -147,6 +147,7 @@ BEGIN
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
            void_games = void_games + p_void_games, voids = p_voids,
            void_log = coalesce(p_void_log, void_log),
+           void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END,
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
            seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
@@ -190,7 +191,8 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log)
+           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log),
+           void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
