@@ -721,8 +721,13 @@ def upgrade() -> None:
         sa.Column("minus_sha256", sa.Text(), nullable=True),
         sa.Column("plus_bench", sa.BigInteger(), nullable=True),
         sa.Column("minus_bench", sa.BigInteger(), nullable=True),
+        sa.Column("binary_requires", sa.Text(), nullable=True),
         sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
         sa.CheckConstraint("attempt >= 0", name=op.f("ck_spsa_build_attempt")),
+        sa.CheckConstraint(
+            "length(CAST(binary_requires AS TEXT)) <= 5000",
+            name=op.f("ck_spsa_build_binary_requires"),
+        ),
         sa.CheckConstraint(
             "length(CAST(claim_id AS TEXT)) BETWEEN 1 AND 64", name=op.f("ck_spsa_build_claim_id")
         ),

@@ -27,9 +27,8 @@ from spsa.builds.cargo.build_key import digest_of
 from spsa.builds.cargo.checkout import Checkout
 from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
 from spsa.builds.cargo.tree import archived, disk_errors_as_tuning_errors, unpack
-from spsa.builds.requirements import implied, lacking
 from spsa.core.stored_json import as_written, built
-from spsa.errors import ArtifactMismatch, BuildFailed
+from spsa.errors import ArtifactMismatch
 
 __all__ = [
     "BuildCancelled",
@@ -37,7 +36,6 @@ __all__ = [
     "BuiltEngine",
     "archive_of",
     "ordered",
-    "refuse_other_kind",
 ]
 
 
@@ -147,19 +145,6 @@ def ordered(
             )
             plus = Rendered(files=order.plus_files, values=order.plus_values)
             yield builder, plus, Rendered(files=order.minus_files, values=order.minus_values)
-
-
-def refuse_other_kind(order: BuildOrder, engine: BuiltEngine) -> None:
-    """Refuse a binary that some machines of the wanted kind do not run.
-
-    Raises:
-        BuildFailed: says what it requires.
-    """
-    if missing := lacking(engine.requires, implied(order.kind)):
-        raise BuildFailed(
-            f"the binary requires {', '.join(missing)}, and it is for {', '.join(order.kind)}: "
-            "let [build] name its levels, and the source no processor"
-        )
 
 
 def _unpacked(order: BuildOrder, archive: bytes, work: Path) -> Pinned:

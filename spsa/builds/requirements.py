@@ -108,13 +108,6 @@ def kind_of(provides: Collection[str], levels: Collection[str]) -> tuple[str, ..
     return (systems[0], architectures[0]) if systems and architectures else ()
 
 
-def implied(kind: Iterable[str]) -> frozenset[str]:
-    """All words that every machine of a kind provides: with a level also those below it."""
-    words = frozenset(kind)
-    highest = max(words.intersection(LEVELS), default="")
-    return words.union(level for level in LEVELS if level <= highest)
-
-
 def lacking(requires: Collection[str], provides: Collection[str]) -> tuple[str, ...]:
     """What a machine with these words lacks."""
     return tuple(word for word in requires if word not in provides)

@@ -59,7 +59,7 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "void_log": (0, 30_000),
         "last_error": (0, FAILURE_LENGTH),
     },
-    "spsa_build": {"claim_id": (1, 64)},
+    "spsa_build": {"claim_id": (1, 64), "binary_requires": (0, LIST_LENGTH)},
     "spsa_build_failure": {"reason": (1, FAILURE_LENGTH)},
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},

@@ -5,7 +5,7 @@ engines. It moves no run, and a repeated call changes nothing.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from spsa.core import limits
 from spsa.db.database import Database
 from spsa.db.entries import NewEngine
 from spsa.db.exhausted_batches import ACTIVE_SECONDS
-from spsa.db.row_values import required_pattern, words_of
+from spsa.db.row_values import provided_text, required_pattern, words_of
 from spsa.db.rows import RegisteredWorker
 from spsa.db.schema import (
     Json,
@@ -50,7 +50,7 @@ class NewBuild:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedBuild:
     """What has become of an order: `engines` are plus and minus, without their bytes, when they are
-    published.
+    published, and require the words of `requires`.
 
     `failures` are machines and why they could not build, `builders` is how many active workers may
     still do so, or are doing so.
@@ -58,6 +58,7 @@ class OrderedBuild:
 
     key: str
     engines: tuple[NewEngine, NewEngine] | None
+    requires: tuple[str, ...]
     failures: tuple[tuple[str, str], ...]
     builders: int
 
@@ -117,7 +118,7 @@ class BuildOrderQueries(Database):
             return [_ordered(connection, row) for row in rows]
 
 
-_RESULT = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench")
+_RESULT = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
 
 
 def _is_active() -> sa.ColumnElement[bool]:
@@ -143,6 +144,7 @@ def _ordered(connection: sa.Connection, row: Any) -> OrderedBuild:
     return OrderedBuild(
         key=row.build_key,
         engines=(plus, minus) if plus is not None and minus is not None else None,
+        requires=words_of(row.binary_requires),
         failures=tuple((one.machine, one.reason) for one in connection.execute(failed)),
         builders=_builders(connection, row),
     )
@@ -210,7 +212,12 @@ class BuildQueries(Database):
         return self._renew_build(build.claim_id, lease_seconds)
 
     def publish_build(
-        self, build: LeasedBuild, target: str, plus: "Published", minus: "Published"
+        self,
+        build: LeasedBuild,
+        target: str,
+        requires: Collection[str],
+        plus: "Published",
+        minus: "Published",
     ) -> Literal["accepted", "already", "lost"]:
         """Publish both engines; only the holder of the lease can. The database hashes them.
 
@@ -218,7 +225,9 @@ class BuildQueries(Database):
             OutOfRange: an engine or a text is too long.
         """
         _check_published(target, plus, minus)
-        return self._publish_build(build, target, plus, minus)
+        facts = {"target": target, "binary_requires": provided_text(requires)}
+        limits.check_values("spsa_build", facts)
+        return self._publish_build(build, facts, plus, minus)
 
     def fail_build(self, build: LeasedBuild, reason: str | None) -> None:
         """Return an order that this machine cannot carry out: it is not asked again.
@@ -250,16 +259,16 @@ class BuildQueries(Database):
                 connection.execute(_FAIL_REASON, {**values, "worker_id": worker_id})
 
     def _publish_build(
-        self, build: LeasedBuild, target: str, plus: "Published", minus: "Published"
+        self, build: LeasedBuild, facts: Mapping[str, str], plus: "Published", minus: "Published"
     ) -> Literal["accepted", "already", "lost"]:
         mine = {"build_id": build.id, "claim_id": build.claim_id}
         with self._write() as connection:
             row = connection.execute(_STATUS, mine).one_or_none()
             if row is None or row.status != BatchStatus.LEASED:
                 return "already" if row is not None and row.status == BatchStatus.DONE else "lost"
-            values: dict[str, Any] = dict(mine)
+            values: dict[str, Any] = {**mine, **facts}
             for side, engine in (("plus", plus), ("minus", minus)):
-                common = {"build_key": row.build_key, "target": target, "size": len(engine.content)}
+                common = {"build_key": row.build_key, "size": len(engine.content), **facts}
                 sha256, bench = hashlib.sha256(engine.content).hexdigest(), engine.bench
                 found = {"sha256": sha256, "bench": bench, "bytes": engine.content}
                 connection.execute(_ENGINE, {**common, **found})

@@ -116,6 +116,7 @@ builds = Table(
     Column("minus_sha256", ForeignKey("spsa_engine.sha256")),
     Column("plus_bench", sa.BigInteger),
     Column("minus_bench", sa.BigInteger),
+    Column("binary_requires", sa.Text),  # words, as spsa_worker.provides
     created_at(),
     CheckConstraint("status IN ('ready', 'leased', 'done')", name="status"),
     CheckConstraint("attempt >= 0", name="attempt"),

@@ -113,12 +113,12 @@ class BuildFunctions(BuildQueries):
             return connection.execute(_CLAIM_BUILD, values).one_or_none()
 
     def _publish_build(
-        self, build: LeasedBuild, target: str, plus: Published, minus: Published
+        self, build: LeasedBuild, facts: Mapping[str, str], plus: Published, minus: Published
     ) -> Literal["accepted", "already", "lost"]:
         values = {
             "build_id": build.id,
             "claim_id": build.claim_id,
-            "target": target,
+            **facts,
             "plus": plus.content,
             "minus": minus.content,
             "plus_bench": plus.bench,
@@ -150,5 +150,8 @@ _CLAIM_BUILD = _called(
 ).columns(order_json=Json)
 _PUBLISH_BUILD = _called(
     "spsa_publish_build",
-    ("build_id", "claim_id", "target", "plus", "minus", "plus_bench", "minus_bench"),
+    (
+        *("build_id", "claim_id", "target", "binary_requires"),
+        *("plus", "minus", "plus_bench", "minus_bench"),
+    ),
 )

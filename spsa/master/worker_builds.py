@@ -86,13 +86,13 @@ class WorkerDelivery:
             found = self._built(self._rendered(plus), self._rendered(minus))
         finally:
             self._waiting.remove(threading.current_thread())
-        alike = self._alike({kind: self._loaded(engines) for kind, engines in found.items()})
+        alike = self._alike(found)
         (lowest, first), *others = sorted(alike.items())
         return Sides(
             plus=first[0],
             minus=first[1],
-            requires=(*lowest, *self._require),
-            variants={self._pattern(kind): engines for kind, engines in reversed(others)},
+            requires=lowest,
+            variants={required_pattern(words) or "": pair for words, pair in reversed(others)},
             refused=dict(self._refused),
         )
 
@@ -112,10 +112,7 @@ class WorkerDelivery:
         files = render(self._space, values, self._sources, self._constants_file)
         return Rendered(files=files, values=dict(values))
 
-    def _pattern(self, kind: Kind) -> str:
-        return required_pattern((*kind, *self._require)) or ""
-
-    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, Engines]:
+    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, OrderedBuild]:
         """The engines of each kind that workers could build, those of the most slots first."""
         orders: dict[Kind, BuildOrder] = {}
         while True:
@@ -174,15 +171,15 @@ class WorkerDelivery:
             self._archives.append(sha256)
         return self._archives[0]
 
-    def _settled(self, orders: dict[Kind, BuildOrder]) -> dict[Kind, Engines]:
-        """The engines, as soon as no order can bring any more; empty before that."""
+    def _settled(self, orders: dict[Kind, BuildOrder]) -> dict[Kind, OrderedBuild]:
+        """What is published, as soon as no order can bring any more; empty before that."""
         states = {
             one.key: one for one in self._store.ordered_builds([o.key for o in orders.values()])
         }
         by_kind = {kind: states[order.key] for kind, order in orders.items()}
         if any(one.engines is None and one.builders for one in by_kind.values()):
             return {}
-        found = {kind: one.engines for kind, one in by_kind.items() if one.engines is not None}
+        found = {kind: one for kind, one in by_kind.items() if one.engines is not None}
         failed = [_failed(kind, one) for kind, one in by_kind.items() if one.failures]
         if not found and failed:
             raise BuildFailed("\n".join(failed))
@@ -198,9 +195,25 @@ class WorkerDelivery:
             self._told.add(text)
             log.warning("%s", text)
 
-    def _loaded(self, engines: Engines) -> Engines:
+    def _alike(self, found: Mapping[Kind, OrderedBuild]) -> dict[Kind, Engines]:
+        """The engines by all the words that they require, without those that play another game."""
+        alike = {}
+        first = None
+        for kind, build in found.items():
+            engines = self._loaded(build)
+            first = first or engines
+            reason = different_benches(_benches(engines), _benches(first))
+            if reason is None:
+                alike[tuple(sorted({*kind, *build.requires, *self._require}))] = engines
+            else:
+                self._refused[" ".join(kind)] = reason
+                log.warning("no binaries for %s are used: %s", " ".join(kind), reason)
+        return alike
+
+    def _loaded(self, build: OrderedBuild) -> Engines:
         """Both with their bytes, which the iteration writes again: an old one may be deleted."""
-        plus, minus = (replace(engine, content=self._bytes(engine.sha256)) for engine in engines)
+        assert build.engines is not None
+        plus, minus = (replace(one, content=self._bytes(one.sha256)) for one in build.engines)
         return plus, minus
 
     def _bytes(self, sha256: str) -> bytes:
@@ -208,19 +221,6 @@ class WorkerDelivery:
         if hashlib.sha256(content).hexdigest() != sha256:
             raise ArtifactMismatch(f"the database does not hold the engine {sha256} any more")
         return content
-
-    def _alike(self, found: Mapping[Kind, Engines]) -> dict[Kind, Engines]:
-        """Without the kinds whose engines answer `bench` otherwise: they play another game."""
-        first = next(iter(found.values()))
-        alike = {}
-        for kind, engines in found.items():
-            reason = different_benches(_benches(engines), _benches(first))
-            if reason is None:
-                alike[kind] = engines
-            else:
-                self._refused[" ".join(kind)] = reason
-                log.warning("no binaries for %s are used: %s", " ".join(kind), reason)
-        return alike
 
 
 def _benches(engines: Engines) -> tuple[int | None, int | None]:

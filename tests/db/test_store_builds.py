@@ -66,13 +66,14 @@ def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders
     assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.sha256)
     assert store.engine_bytes(build.archive_sha256) == ARCHIVE
     assert store.renew_build(build, LEASE)
-    assert store.publish_build(build, "x86_64-linux", PLUS, MINUS) == "accepted"
-    assert store.publish_build(build, "x86_64-linux", PLUS, MINUS) == "already"
+    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "accepted"
+    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "already"
     assert not store.renew_build(build, LEASE)
     plus, minus = orders.state.engines
     assert store.engine_bytes(plus.sha256) == b"plus"
     assert (minus.sha256, minus.size) == (hashlib.sha256(b"minus").hexdigest(), 5)
     assert (plus.bench, plus.target) == (1234, "x86_64-linux")
+    assert orders.state.requires == WORDS
     orders.order()  # wanted again: it is there
     assert orders.state.engines == (plus, minus)
 
@@ -97,9 +98,9 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders):
     store.fail_build(orders.claim(one), None)
     lost = orders.claim(one, lease=0)
     found = orders.claim(two)
-    assert store.publish_build(lost, "x", PLUS, MINUS) == "lost"
+    assert store.publish_build(lost, "x", (), PLUS, MINUS) == "lost"
     store.fail_build(lost, "too late")
-    assert store.publish_build(found, "x", PLUS, MINUS) == "accepted"
+    assert store.publish_build(found, "x", (), PLUS, MINUS) == "accepted"
     assert orders.state.failures == ()
 
 
@@ -113,16 +114,18 @@ def test_a_build_whose_workers_disappear_is_given_up(orders):
 
 def test_what_is_published_has_limits(orders):
     build = orders.claim(orders.worker("one"))
-    for target, plus in (
-        ("", PLUS),
-        ("x" * 101, PLUS),
-        ("a\x1b[31m", PLUS),
-        ("x", Published(b"", None)),
-        ("x", Published(b"plus", -1)),
-        ("x", Published(b"plus", 10**18 + 1)),
+    for target, words, plus in (
+        ("", (), PLUS),
+        ("x" * 101, (), PLUS),
+        ("a\x1b[31m", (), PLUS),
+        ("x", ("a\x1b[31m",), PLUS),
+        ("x", ("x" * 5000,), PLUS),
+        ("x", (), Published(b"", None)),
+        ("x", (), Published(b"plus", -1)),
+        ("x", (), Published(b"plus", 10**18 + 1)),
     ):
         with pytest.raises(OutOfRange):
-            orders.store.publish_build(build, target, plus, MINUS)
+            orders.store.publish_build(build, target, words, plus, MINUS)
     with pytest.raises(OutOfRange, match="reason"):
         orders.store.fail_build(build, "a\x1b[31m")
 
@@ -148,6 +151,6 @@ def test_only_the_login_of_a_builder_publishes(postgresql_url):
                 mine.claim_build("c", worker, LEASE)
             owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
             build = mine.claim_build("c", worker, LEASE)
-            assert mine.publish_build(build, "x", PLUS, MINUS) == "accepted"
+            assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
             with pytest.raises(NotPermitted):
                 mine.keep_archive("a" * 64, b"x")

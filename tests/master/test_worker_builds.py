@@ -79,7 +79,8 @@ class Builder:
                     self.store.fail_build(build, "no compiler")
                 else:
                     plus, minus = (Published(f"{s} {name}".encode(), bench) for s in "+-")
-                    self.store.publish_build(build, name, plus, minus)
+                    words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
+                    self.store.publish_build(build, name, words, plus, minus)
 
 
 def prepared(delivery: WorkerDelivery, builder: Builder):
@@ -95,8 +96,8 @@ def prepared(delivery: WorkerDelivery, builder: Builder):
 def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> None:
     builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
     sides = prepared(delivery, builder)
-    assert sides.requires == ("linux", "aarch64")
-    assert list(sides.variants) == ["% linux % x86-64-v3 %"]
+    assert sides.requires == ("aarch64", "linux")
+    assert list(sides.variants) == ["% linux % x86-64-v2 % x86-64-v3 %"]
     assert sides.plus.content == b"+ linux aarch64"
     ((plus, minus),) = sides.variants.values()
     assert (plus.content, minus.content) == (b"+ linux x86-64-v3", b"- linux x86-64-v3")
@@ -119,7 +120,7 @@ def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog) ->
     builder = Builder(sqlite_store, {("linux", "aarch64"): 8, ("linux", "x86-64-v3"): 7})
     for _ in range(2):
         sides = prepared(delivery, builder)
-        assert sides.requires == ("linux", "x86-64-v3")  # the kind with the most slots
+        assert sides.requires == ("linux", "x86-64-v2", "x86-64-v3")  # the kind with the most slots
         reason = "bench gives 8 and 8 nodes, not 7 and 7"
         assert (sides.variants, sides.refused) == ({}, {"linux aarch64": reason})
     assert caplog.messages == [f"no binaries for linux aarch64 are used: {reason}"]
@@ -129,7 +130,7 @@ def test_the_run_goes_on_without_a_kind_that_no_worker_can_build(
     delivery, sqlite_store, caplog
 ) -> None:
     builder = Builder(sqlite_store, {("linux", "aarch64"): None, ("linux", "x86-64-v3"): 7})
-    assert prepared(delivery, builder).requires == ("linux", "x86-64-v3")
+    assert prepared(delivery, builder).requires == ("linux", "x86-64-v2", "x86-64-v3")
     assert caplog.messages == ["no worker can build for linux aarch64: aarch64: no compiler"]
 
 

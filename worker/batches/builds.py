@@ -20,7 +20,6 @@ from spsa.builds.orders import (
     BuildOrder,
     BuiltEngine,
     ordered,
-    refuse_other_kind,
 )
 from spsa.db.store import LeasedBuild, Published, RegisteredWorker, Store, WorkerInfo
 from spsa.errors import DatabaseUnreachable, IllegalTransition, TuningError
@@ -141,11 +140,12 @@ class BuildThread:
     def _publish(
         self, build: LeasedBuild, order: BuildOrder, built: tuple[BuiltEngine, BuiltEngine]
     ) -> None:
-        for engine in built:
-            refuse_other_kind(order, engine)
+        requires = {word for engine in built for word in engine.requires}
         plus, minus = (Published(engine.path.read_bytes(), engine.bench) for engine in built)
         target = printable(built[0].target, 100) or "unknown"
-        outcome = self._retried(lambda: self._store.publish_build(build, target, plus, minus))
+        outcome = self._retried(
+            lambda: self._store.publish_build(build, target, requires, plus, minus)
+        )
         log.info("two engines for %s: %s", " ".join(order.kind), outcome)
 
     def _retried(self, call: Callable[[], object]) -> object:

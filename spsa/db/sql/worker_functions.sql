@@ -277,8 +277,8 @@ END $$;
 --   already   this claim has already published engines; those stay
 --   lost      the build is not this claim's: nothing is published
 CREATE OR REPLACE FUNCTION spsa_publish_build(
-    p_build_id BIGINT, p_claim_id TEXT, p_target TEXT, p_plus BYTEA, p_minus BYTEA,
-    p_plus_bench BIGINT, p_minus_bench BIGINT
+    p_build_id BIGINT, p_claim_id TEXT, p_target TEXT, p_binary_requires TEXT,
+    p_plus BYTEA, p_minus BYTEA, p_plus_bench BIGINT, p_minus_bench BIGINT
 ) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     v_key TEXT;
@@ -286,7 +286,8 @@ DECLARE
     v_plus TEXT := encode(sha256(p_plus), 'hex');
     v_minus TEXT := encode(sha256(p_minus), 'hex');
 BEGIN
-    PERFORM spsa_check_text('target', p_target);
+    PERFORM spsa_check_text('target', p_target),
+            spsa_check_text('binary_requires', p_binary_requires);
     PERFORM spsa_check_range('characters of target', length(p_target), 1, 100);
     PERFORM spsa_check_range('bytes of plus', octet_length(p_plus), 1, 268435456);
     PERFORM spsa_check_range('bytes of minus', octet_length(p_minus), 1, 268435456);
@@ -303,7 +304,8 @@ BEGIN
         ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE e.bytes IS NULL;
     UPDATE spsa_build
        SET status = 'done', recipe = NULL, plus_sha256 = v_plus, minus_sha256 = v_minus,
-           plus_bench = p_plus_bench, minus_bench = p_minus_bench
+           plus_bench = p_plus_bench, minus_bench = p_minus_bench,
+           binary_requires = p_binary_requires
      WHERE id = p_build_id;
     RETURN 'accepted';
 END $$;

@@ -242,7 +242,8 @@ INSERT INTO spsa_engine AS e (sha256, build_key, target, size, bench, path, byte
 -- name: publish_build
 UPDATE spsa_build
    SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
-       plus_bench = :plus_bench, minus_bench = :minus_bench
+       plus_bench = :plus_bench, minus_bench = :minus_bench,
+       binary_requires = :binary_requires
  WHERE id = :build_id;
 
 -- name: fail_build
