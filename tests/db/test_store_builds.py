@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 from builders import LEASE, new_worker
+from shell import Shell
 
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.store import NewBuild, Published, open_store
@@ -140,17 +141,24 @@ def test_a_master_that_no_longer_asks_gets_nothing(orders, sql):
 
 def test_only_the_login_of_a_builder_publishes(postgresql_url):
     with open_store(postgresql_url, durable=False) as store:
-        Orders(store)
-    user = f"builder_{hashlib.sha256(postgresql_url.encode()).hexdigest()[:12]}"
-    url = postgresql_url.replace("//postgres@", f"//{user}@")
-    with GrantQueries(postgresql_url) as owner:
-        owner.grant(Grant(role=Role.WORKER, user=user, connections=9))
-        with open_store(url, durable=False) as mine:
-            worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
-            with pytest.raises(NotPermitted):
-                mine.claim_build("c", worker, LEASE)
-            owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
-            build = mine.claim_build("c", worker, LEASE)
-            assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
-            with pytest.raises(NotPermitted):
-                mine.keep_archive("a" * 64, b"x")
+        orders = Orders(store)
+        user = f"builder_{hashlib.sha256(postgresql_url.encode()).hexdigest()[:12]}"
+        url = postgresql_url.replace("//postgres@", f"//{user}@")
+        with GrantQueries(postgresql_url) as owner:
+            owner.grant(Grant(role=Role.WORKER, user=user, connections=9))
+            with open_store(url, durable=False) as mine:
+                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
+                with pytest.raises(NotPermitted):
+                    mine.claim_build("c", worker, LEASE)
+                assert orders.state.builders == 0, "it says that it builds"
+                owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
+                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
+                assert orders.state.builders == 1
+                build = mine.claim_build("c", worker, LEASE)
+                assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
+                with pytest.raises(NotPermitted):
+                    mine.keep_archive("a" * 64, b"x")
+    shell = Shell(postgresql_url)
+    shell(f"DROP OWNED BY {user}")
+    shell(f"DROP ROLE {user}")
+    shell.close()

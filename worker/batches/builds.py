@@ -22,7 +22,7 @@ from spsa.builds.orders import (
     ordered,
 )
 from spsa.db.store import LeasedBuild, Published, RegisteredWorker, Store, WorkerInfo
-from spsa.errors import DatabaseUnreachable, IllegalTransition, TuningError
+from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
 from spsa.text import FAILURE_LENGTH, printable
 from worker.batches.database_client import RECONNECT, Backoff
 
@@ -72,6 +72,11 @@ class BuildThread:
                 self._backoff.reset()
             except DatabaseUnreachable:  # the loop that plays says so
                 seconds = self._backoff.next()
+            except NotPermitted as error:
+                log.error(
+                    "builds nothing: %s; `spsa-master grant --role builder` permits it", error
+                )
+                return
             except TuningError as error:
                 log.error("cannot build engines: %s", error)
                 seconds = self._backoff.next()

@@ -26,6 +26,10 @@ CREATE OR REPLACE FUNCTION spsa_register_worker(
 DECLARE
     -- never NULL: that would be the machine of every worker with this login
     v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
+    -- only a builder's login builds: a master waits for the machines that say they do
+    v_provides TEXT := CASE
+        WHEN has_function_privilege(session_user, 'spsa_renew_build(text, double precision)', 'EXECUTE')
+        THEN p_provides ELSE replace(p_provides, ' builds ', '') END;
     v_longer TEXT := p_host || '-'
         || left(encode(sha256(convert_to(session_user || v_hash, 'UTF8')), 'hex'), 8);
 BEGIN
@@ -49,7 +53,7 @@ BEGIN
     INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement,
                                   provides, only_runs, not_runs)
         VALUES (p_name, machine, p_platform, p_cores, p_concurrency, p_version, p_confinement,
-                p_provides, p_only_runs, p_not_runs)
+                v_provides, p_only_runs, p_not_runs)
         ON CONFLICT (name) DO UPDATE
             SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
                 concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
