@@ -30,6 +30,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "nps": (0, MAX_NPS),
         "scale": (0, MAX_SCALE),
     },
+    "spsa_build": dict.fromkeys(("plus_bench", "minus_bench"), (0, 10**18)),
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
         "void_games": (0, 1_000_000),
@@ -58,6 +59,8 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "void_log": (0, 30_000),
         "last_error": (0, FAILURE_LENGTH),
     },
+    "spsa_build": {"claim_id": (1, 64), "binary_requires": (0, LIST_LENGTH)},
+    "spsa_build_failure": {"reason": (1, FAILURE_LENGTH)},
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }
@@ -73,6 +76,12 @@ HEX_DIGITS = "0123456789abcdef"
 
 LEASE_SECONDS = (0.0, 3_600.0)
 """The shortest and the longest lease. It may be renewed for a week after the claim."""
+
+ENGINE_BYTES = 2**28
+"""The most bytes of an engine that a worker has built."""
+
+TARGET_LENGTH = 100
+"""The most characters of what a worker calls the target of its build."""
 
 MACHINES_A_DAY, WORKERS_A_DAY = 1_000, 10_000
 """How many new machines and workers one login may register within a day."""

@@ -49,7 +49,17 @@ _KEPT = (
 )
 _CLEARED: Mapping[str, Any] = {
     **dict.fromkeys((*COUNTS, "void_games", *_COSTS, "think_seconds"), 0),
-    **dict.fromkeys(("claim_id", "lease_expires_at", "voids", "void_log", "reported_at", "slot")),
+    **dict.fromkeys(
+        (
+            "claim_id",
+            "lease_expires_at",
+            "voids",
+            "void_log",
+            "void_worker_id",
+            "reported_at",
+            "slot",
+        )
+    ),
     "scale": 1,
 }
 

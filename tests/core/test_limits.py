@@ -3,6 +3,7 @@
 With the name of the column, on both databases.
 """
 
+import hashlib
 from math import inf, nan
 
 import pytest
@@ -21,7 +22,7 @@ from spsa.core.limits import (
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
 from spsa.db.indexes import metadata
-from spsa.db.store import BatchResult, open_store
+from spsa.db.store import BatchResult, NewBuild, open_store
 from spsa.errors import OutOfRange
 
 DOUBLES = {
@@ -88,6 +89,12 @@ def limited(shared_database_url):
         run.open()
         store.fail(run.claim("failed"), "broken", sha256=new_engine().sha256)
         store.set_aside("machine", "why", "me", sha256=new_engine("other").sha256)
+        archive = hashlib.sha256(b"").hexdigest()
+        store.keep_archive(archive, b"")
+        words = {"requires": ("builds",), "archive_sha256": archive, "recipe": {"x": 1}}
+        store.order_build(NewBuild(key="k", max_attempts=5, **words))
+        builder = store.register_worker(new_worker(provides=("builds",)))
+        store.fail_build(store.claim_build("b", builder, LEASE), "broken")
     engine = create_engine(parse_url(shared_database_url), durable=False)
     yield engine
     engine.dispose()
