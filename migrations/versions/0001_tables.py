@@ -425,7 +425,8 @@ def upgrade() -> None:
             "length(CAST(reason AS TEXT)) BETWEEN 1 AND 2000", name=op.f("ck_spsa_set_aside_reason")
         ),
         sa.CheckConstraint(
-            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64", name=op.f("ck_spsa_set_aside_sha256")
+            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64 AND ltrim(sha256, '0123456789abcdef') = ''",
+            name=op.f("ck_spsa_set_aside_sha256"),
         ),
         sa.ForeignKeyConstraint(
             ["machine"], ["spsa_machine.name"], name=op.f("fk_spsa_set_aside_machine")
@@ -482,8 +483,14 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "length(CAST(version AS TEXT)) <= 200", name=op.f("ck_spsa_worker_version")
         ),
-        sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
-        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_worker_scale")),
+        sa.CheckConstraint(
+            "nps BETWEEN 0 AND 1000000000000 AND (nps = 0 OR nps >= 0.000001)",
+            name=op.f("ck_spsa_worker_nps"),
+        ),
+        sa.CheckConstraint(
+            "scale BETWEEN 0 AND 1000 AND (scale = 0 OR scale >= 0.000001)",
+            name=op.f("ck_spsa_worker_scale"),
+        ),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_worker")),
         sa.UniqueConstraint("name", name=op.f("uq_spsa_worker_name")),
@@ -567,11 +574,18 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "plus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_time_losses")
         ),
-        sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
-        sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
-        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_batch_scale")),
         sa.CheckConstraint(
-            "think_seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_think_seconds")
+            "seconds BETWEEN 0 AND 1000000000 AND (seconds = 0 OR seconds >= 0.000001)",
+            name=op.f("ck_spsa_batch_seconds"),
+        ),
+        sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
+        sa.CheckConstraint(
+            "scale BETWEEN 0 AND 1000 AND (scale = 0 OR scale >= 0.000001)",
+            name=op.f("ck_spsa_batch_scale"),
+        ),
+        sa.CheckConstraint(
+            "think_seconds BETWEEN 0 AND 1000000000 AND (think_seconds = 0 OR think_seconds >= 0.000001)",
+            name=op.f("ck_spsa_batch_think_seconds"),
         ),
         sa.CheckConstraint(
             "void_games BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_void_games")
@@ -691,7 +705,8 @@ def upgrade() -> None:
             "length(CAST(reason AS TEXT)) <= 2000", name=op.f("ck_spsa_failure_reason")
         ),
         sa.CheckConstraint(
-            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64", name=op.f("ck_spsa_failure_sha256")
+            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64 AND ltrim(sha256, '0123456789abcdef') = ''",
+            name=op.f("ck_spsa_failure_sha256"),
         ),
         sa.ForeignKeyConstraint(
             ["batch_id"], ["spsa_batch.id"], name=op.f("fk_spsa_failure_batch_id")
