@@ -109,9 +109,8 @@ class Bank:
         """Elo of each point of a path over its first; shape (points,) for a path (points, n)."""
         away = path - path[..., :1, :]
         apart = self.mean - path[..., :1, :]
-        by_filter = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
-        elo = HYPOTHESES.elo / path.shape[-1]
-        gained: Vector = (self.likely * elo * by_filter).sum(axis=-2)
+        nearer = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
+        gained: Vector = (self.likely * HYPOTHESES.elo * nearer).sum(axis=-2) / path.shape[-1]
         return gained
 
 
