@@ -30,13 +30,14 @@ SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
 
 
 @pytest.mark.slow
-def test_the_gain_is_half_to_twice_the_number_on_most_problems() -> None:
-    suite = Suite(
-        seed=5, half="judge", size=SIZES["short"], families=("iso", "coupled", "cornered")
-    )
-    found = list(judged(suite, most_results=300))
-    assert 0.6 < near(found) < 1.0
-    assert 0.1 < np.mean([one.estimated is None for one in found]) < 0.5, "at a bound"
+def test_the_number_is_the_gain_in_the_mean_and_missing_at_bounds() -> None:
+    suite = Suite(seed=5, half="judge", size=SIZES["short"], families=("iso", "cornered"))
+    found = list(judged(suite, most_results=100))
+    told = [one for one in found if one.estimated is not None]
+    assert {one.family for one in found if one.estimated is None} == {"cornered"}
+    ratio = np.mean([one.gain for one in told]) / np.mean([one.estimated for one in told])
+    assert 0.5 < ratio < 2.0
+    assert 0.3 < near(found) < 1.0
 
 
 def filters(n: int = 4, pairs: int = 75) -> Filters:
