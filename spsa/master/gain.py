@@ -26,9 +26,13 @@ _PARTS = 60  # of the games to come, for the integration of the variances
 
 @dataclass(frozen=True, slots=True)
 class EstimatedGain:
-    """Elo over the start for each point of a path: a belief and no measurement."""
+    """Elo over the start for each point of a path: a belief and no measurement.
+
+    `deviation` stays as a key of the JSON; no honest one is known.
+    """
 
     elo: tuple[float, ...]
+    deviation: None = None
 
 
 @dataclass(frozen=True, slots=True)
