@@ -239,6 +239,12 @@ def test_the_store_refuses_odd_claims_failures_and_leases(run):
     assert store.report(claim, result_of(claim)) == "accepted"
 
 
+def test_the_store_gives_leases_of_no_time_and_of_an_hour(run):
+    for claim_id, seconds in zip("ab", LEASE_SECONDS, strict=True):
+        assert run.claim(claim_id, seconds) is not None
+        assert run.store.renew([claim_id], seconds) == {claim_id}
+
+
 def test_void_games_of_one_machine_never_refuse_the_result_of_another(run, sql):
     """Each try of a batch may have void games; their sum stops at its limit."""
     claim = run.claim("a")

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_worker, result_of, stage
 from console import Done, call, master
+from shell import Shell
 from uci_tuner import uci_tuner
 
 from spsa.cli import execute
@@ -47,6 +48,7 @@ def _named(values: Mapping[str, object]) -> str:
 STATEMENTS = {
     "claim": ("SELECT * FROM spsa_claim(1, 'theirs', 'new', 0.5, 60)", STRANGER, NO, STRANGER),
     "keep a lease": ("SELECT spsa_renew(ARRAY['held'], 60)", YES, NO, YES),
+    "keep no lease": ("SELECT spsa_renew('{}', 0)", YES, NO, YES),
     "report": (told(HELD, "held"), "accepted", NO, "accepted"),
     "report again": (told(DONE, "done"), "conflict", NO, "conflict"),
     "change theta": ("UPDATE spsa_run SET theta = '{}'", NO, NO, YES),
@@ -81,6 +83,12 @@ STATEMENTS = {
     ),
     "report a batch that nobody leased": (told(FREE, "forged"), "lost", NO, "lost"),
     "report counts that cannot be": (told(HELD, "held", plus_wins=4), CHECKED, NO, CHECKED),
+    "report void games without all reasons": (
+        told(HELD, "held", void_games=3, voids="""'{"crash": 2}'"""),
+        CHECKED,
+        NO,
+        CHECKED,
+    ),
     "open a reported batch again": (
         "UPDATE spsa_batch SET attempt = attempt WHERE id = 1",
         NO,
@@ -515,6 +523,9 @@ def test_what_a_login_of_a_machine_registers_belongs_to_that_machine(
         one = store.register_worker(new_worker("w1", host="anything"))
         two = store.register_worker(new_worker("w2", host="else", secret="another"))
     assert (one.machine, two.machine) == ("mine", "mine")
+    shell = Shell(rivals["owner"])
+    assert sorted(shell("SELECT name FROM spsa_machine")) == [("mine",), ("theirs",)]
+    shell.close()
     with open_store(rivals["shared"]) as store:
         assert store.register_worker(new_worker("w3", host="mine")).machine.startswith("mine-")
 

@@ -90,6 +90,18 @@ def test_a_machine_alone_tries_again_as_often_as_the_batch_allows(fleet):
     ]
 
 
+def test_a_machine_that_comes_later_tries_what_another_one_could_not_play(fleet):
+    assert [fleet.fails("a") for _ in range(3)] == [0, 0, 0]
+    assert fleet.claim("b").seq == 0
+
+
+def test_a_machine_that_lost_a_lease_may_try_what_another_one_failed(fleet, expire):
+    expire(fleet.claim("a").batch_id)
+    fleet.here("c")
+    assert fleet.fails("b") == 0
+    assert fleet.claim("a").seq == 0
+
+
 def test_a_machine_is_alone_when_the_others_have_left(fleet, leave):
     fleet.here("b")
     fleet.fails("a")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from builders import (
@@ -374,15 +375,76 @@ def test_a_stop_abandons_what_is_open_and_keeps_what_was_applied(store):
     assert run.now().applied == 1
 
 
+def engine_named(name):
+    return new_engine(name, content=name.encode())
+
+
 def test_engines_of_an_old_iteration_are_given_up(store):
     run = stage(store)
-    old, new = new_engine("old", content=b"old"), new_engine("new", content=b"new")
-    run.whole_iteration(plus=old, minus=old)
-    run.open(plus=new, minus=new)
-    assert store.retire_engines(run.master, 1) == [old.build_key]
-    assert store.engine_bytes(old.sha256) is None
-    assert store.engine_bytes(new.sha256) == b"new"
+    old, level, kept, new = map(engine_named, ("old", "level", "kept", "new"))
+    run.whole_iteration(plus=old, minus=old, variants={"x86-64-v3": (level, kept)})
+    run.open(plus=new, minus=new, variants={"x86-64-v3": (kept, new)})
+    assert sorted(store.retire_engines(run.master, 1)) == [level.build_key, old.build_key]
+    left = [store.engine_bytes(engine.sha256) for engine in (old, level, kept, new)]
+    assert left == [None, None, b"kept", b"new"]
     assert store.engine_bytes("0" * 64) is None
+
+
+def test_engines_of_a_validation_are_given_up_with_the_iteration_that_it_was_opened_beside(store):
+    run = stage(store)
+    old, round_1, round_2, new = map(engine_named, ("old", "round 1", "round 2", "new"))
+    beside = new_validation(plus=round_1, minus=round_1)
+    store.open_iteration(run.master, new_iteration(plus=old, minus=old), beside=beside)
+    run.play()
+    store.complete_validation(run.master, iterations(run)[0].id, 0.0)
+    run.apply()
+    beside = new_validation(plus=round_2, minus=round_2, opened_on=1)
+    tuning = new_iteration(k=2, opened_on=1, plus=new, minus=new)
+    store.open_iteration(run.master, tuning, beside=beside)
+    assert sorted(store.retire_engines(run.master, 1)) == [old.build_key, round_1.build_key]
+    assert store.engine_bytes(round_2.sha256) == b"round 2"
+
+
+def test_a_round_belongs_to_the_first_match_of_its_values(store, sql):
+    run = stage(store)
+    for _ in range(2):
+        store.open_iteration(run.master, new_validation())
+    # PostgreSQL reads a row that has changed after the others
+    sql("UPDATE spsa_iteration SET elo_diff = 0 WHERE iteration_number = 1")
+    sql("ANALYZE")
+    store.open_iteration(run.master, new_iteration(), beside=new_validation())
+    assert [row.match_number for row in iterations(run)] == [1, 2, 1, None]
+
+
+def test_a_run_is_shortened_to_what_it_has_opened(store):
+    run = stage(store, max_iterations=9)
+    run.open()
+    seen = run.now()
+    for outdated, opened in (
+        (replace(seen, applied=1), 1),
+        (replace(seen, max_iterations=8), 1),
+        (replace(seen, changes=1), 1),
+        (seen, 2),
+    ):
+        with pytest.raises(IllegalTransition, match="changed"):
+            store.shorten(run.master, outdated, opened, "enough")
+    store.shorten(run.master, seen, 1, "enough")
+    assert run.now().max_iterations == 1
+    (event,) = store.events(run.run.id, kinds=["stop_when"])
+    detail = {"applied": 0, "max_iterations": 1, "reason": "enough"}
+    assert (event.actor, event.detail) == ("master", detail)
+
+
+def test_a_run_that_has_ended_stays_so_when_its_validation_fails(store):
+    run = stage(store, max_iterations=1)
+    run.whole_iteration()
+    store.finish(run.master)
+    store.open_iteration(run.master, new_validation(opened_on=1, max_attempts=1))
+    store.fail(run.claim("v"), "it broke")
+    view = store.tick(run.master, LEASE)
+    assert [failure.error for failure in view.failures] == ["it broke"]
+    assert view.run.status is RunStatus.FINISHED
+    assert store.events(run.run.id)[-1].kind == "failed"
 
 
 @pytest.mark.slow

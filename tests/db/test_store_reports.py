@@ -84,6 +84,7 @@ def test_leases_that_a_machine_lost_and_batches_that_it_failed_are_told_apart(ru
 def test_a_failure_is_dated_by_its_latest_time(run, sql):
     run.store.fail(run.claim("a"), "no engine")
     sql("UPDATE spsa_failure SET at = :then", then="2000-01-01 00:00:00.000")
+    assert run.store.tick(run.master, LEASE).machine_failures == [], "it is too long ago"
     run.store.fail(run.claim("b"), "no engine")
     view = run.store.tick(run.master, LEASE)
     assert [(f.machine, f.batches) for f in view.machine_failures] == [("machine", 1)]

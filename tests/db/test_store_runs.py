@@ -24,7 +24,7 @@ def bits(values):
 
 
 def test_a_new_run_is_what_was_asked_for(store):
-    new = new_run()
+    new = new_run(source_sha256="a" * 64)
     run = store.create_run(new)
     for name in (
         "name",
@@ -33,6 +33,7 @@ def test_a_new_run_is_what_was_asked_for(store):
         "settings",
         "space",
         "game_settings",
+        "source_sha256",
         "max_iterations",
     ):
         assert getattr(run, name) == getattr(new, name)
@@ -100,6 +101,22 @@ def test_who_did_what_is_on_record(store):
         ("extend", "ben", {"max_iterations": 9}),
     ]
     assert [event.kind for event in store.events(run.id, last=2)] == ["running", "extend"]
+
+
+def test_a_fork_begins_where_it_says(store):
+    run = store.fork_run(new_run(name="fork", known={"k": 3}), "me", {"from": "first"})
+    assert run == store.run("fork")
+    assert (run.theta, run.applied, run.status) == (THETA, 0, RunStatus.RUNNING)
+    told = [(event.kind, event.actor, event.detail) for event in store.events(run.id)]
+    assert told == [("fork", "me", {"from": "first"})]
+
+
+def test_alarms_are_events_of_their_run(store):
+    run = stage(store)
+    begun, over = ({"kind": "disk", "subject": name} for name in ("a", "b"))
+    store.record_alarms(run.master, [begun], [over])
+    told = [(event.kind, event.actor, event.detail) for event in store.events(run.run.id, last=2)]
+    assert told == [("alarm", "master", begun), ("alarm_over", "master", over)]
 
 
 def test_a_run_that_is_not_there_cannot_be_moved(store):

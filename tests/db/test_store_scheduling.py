@@ -120,6 +120,18 @@ def test_a_batch_that_may_be_tried_once_is_given_up_when_it_has_failed(runs):
     assert "it broke (tried by 1 machine)" in view.run.reason
 
 
+def test_a_failure_does_not_replace_the_reason_of_a_pause(runs):
+    run = runs.open("only", batches=1, max_attempts=1)
+    claim = runs.claim()
+    runs.store.pause("only", "me", "dinner")
+    runs.store.fail(claim, "it broke")
+    master = runs.store.acquire_master_lease(run.id, "m-only", LEASE)
+    view = runs.store.tick(master, LEASE)
+    assert (view.run.status, view.run.reason) == ("paused", "dinner")
+    (event,) = runs.store.events(run.id, kinds=["failed"])
+    assert "it broke" in event.detail["reason"]
+
+
 class Fleet:
     """Machines by name; `machine` has failed the only batch of a run."""
 

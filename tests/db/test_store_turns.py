@@ -180,6 +180,34 @@ def test_priority_and_share_are_changed_while_a_run_is_live_and_told(several):
     assert sorted(told, key=str) == [{"priority": -1}, {"priority": 2, "share": 0.5}]
 
 
+def test_an_overview_has_the_slots_and_the_master_of_each_run(several):
+    several.start("ended", batches=1)
+    several.store.stop("ended", "me", "enough")
+    several.start("waiting", batches=2)
+    several.start("busy", batches=3, priority=1)
+    several.store.release_master_lease(several.masters["busy"])
+    for _ in range(2):
+        several.claim()
+    rows = several.store.run_overviews()
+    assert [(row.name, row.slots, row.has_master, row.live) for row in rows] == [
+        ("busy", 2, False, True),
+        ("waiting", 0, True, True),
+        ("ended", 0, True, False),
+    ]
+
+
+def test_a_master_is_there_until_its_lease_expires(several):
+    several.start("first")
+    master = several.masters["first"]
+
+    def has_master(seconds):
+        several.store.tick(master, seconds)
+        (row,) = several.store.run_overviews()
+        return row.has_master
+
+    assert any(has_master(0.9) for _ in range(20))  # a busy machine may be late
+
+
 def test_who_is_not_there_has_no_priority(several):
     with pytest.raises(IllegalTransition, match="no run named 'nobody'"):
         several.store.prioritize("nobody", "me", priority=1)

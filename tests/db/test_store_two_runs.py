@@ -152,6 +152,8 @@ def purge(two):
     assert (done.games, done.number) == (4, 1)
     assert [b.status for b in two.store.batches(run.id)][-2:] == ["ready", "ready"]
     assert two.store.purged_totals(run.id).games == 4
+    found = [two.store.purged_batches(run.id, it.id) for it in two.store.iterations(run.id)]
+    assert [[one.iteration_number for one in purged] for purged in found] == [[], [2]]
     nothing = two.store.purged_totals(two.two.run.id)
     assert (nothing.games, nothing.played_again, nothing.emptied) == (0, 0, 0)
     assert two.store.purged_batches(two.two.run.id) == two.store.purges(two.two.run.id) == []
@@ -194,6 +196,20 @@ def test_a_step_is_of_its_own_run(two):
     foreign = two.store.iterations(two.one.run.id)[-1]
     with pytest.raises(IllegalTransition):
         two.store.apply(two.two.master, foreign.id, step_from(run, foreign.tally))
+
+
+def test_failures_are_of_their_own_run(two):
+    (failed,) = two.store.tick(two.two.master, LEASE).failures
+    assert failed.iteration_id == two.store.iterations(two.two.run.id)[-1].id
+    assert two.store.tick(two.one.master, LEASE).failures == []
+
+
+def test_a_level_that_is_refused_is_told_of_once_in_each_run(two):
+    for on in (two.one, two.two):
+        for k in (3, 4):
+            on.open(k=k, opened_on=1, in_flight=3, refused={"x86-64-v3": "another bench"})
+        told = two.store.events(on.run.id, kinds=["level_refused"])
+        assert [one.detail["level"] for one in told] == ["x86-64-v3"]
 
 
 def test_totals_are_of_their_own_run(two):

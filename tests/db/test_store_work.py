@@ -92,6 +92,13 @@ def test_an_expired_lease_is_taken_over_with_the_next_attempt(run, expire):
     assert iteration(run).games_played == 4
 
 
+def test_an_expired_lease_is_taken_over_before_a_free_batch(run, expire):
+    released, lost = run.claim("a"), run.claim("b")
+    run.store.release(released)
+    expire(lost.batch_id)
+    assert [run.claim(name).batch_id for name in "cd"] == [lost.batch_id, released.batch_id]
+
+
 def test_a_live_lease_is_nobody_elses(run):
     first = run.claim("a")
     assert run.claim("b").batch_id != first.batch_id

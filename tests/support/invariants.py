@@ -65,9 +65,10 @@ _QUERIES = {
          WHERE (i.status = 'complete') <> (i.completed_at IS NOT NULL)
             OR (i.status = 'complete' AND i.games_played + i.struck_games <> i.target_games)
             OR (i.status = 'complete' AND i.purpose = 'tune') <> (s.id IS NOT NULL)""",
-    "a step is of the k and the run of its iteration": """
+    "a step is of the k, the run and the master of its iteration": """
         SELECT s.id FROM spsa_step s JOIN spsa_iteration i ON i.id = s.iteration_id
-         WHERE s.k <> i.k OR s.run_id <> i.run_id""",
+         WHERE s.k <> i.k OR s.run_id <> i.run_id
+            OR s.epoch <> COALESCE(i.completed_by_epoch, 0)""",
     "a run has applied as many results as its log has steps": """
         SELECT r.id FROM spsa_run r
          WHERE r.applied <> (SELECT COUNT(*) FROM spsa_step s WHERE s.run_id = r.id)
@@ -75,9 +76,10 @@ _QUERIES = {
     "numbers have no gaps": """
         SELECT run_id FROM spsa_iteration
          GROUP BY run_id HAVING MAX(iteration_number) <> COUNT(*) OR MIN(iteration_number) <> 1""",
-    "a leased batch has a holder, a free one has none": """
+    "a leased batch has a holder, a free one has neither holder nor lease": """
         SELECT id FROM spsa_batch
-         WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')""",
+         WHERE (status = 'leased') <> (claim_id IS NOT NULL AND status <> 'done')
+            OR (status NOT IN ('leased', 'done') AND lease_expires_at IS NOT NULL)""",
     "a batch is not tried by more machines than allowed": """
         SELECT b.id FROM spsa_batch b
          WHERE b.max_attempts < (SELECT COUNT(*) FROM spsa_failure f WHERE f.batch_id = b.id)""",
