@@ -92,6 +92,8 @@ def test_a_machine_alone_tries_again_as_often_as_the_batch_allows(fleet):
 
 def test_a_machine_that_comes_later_tries_what_another_one_could_not_play(fleet):
     assert [fleet.fails("a") for _ in range(3)] == [0, 0, 0]
+    fleet.here("b")
+    assert fleet.tick().run.status is RunStatus.RUNNING
     assert fleet.claim("b").seq == 0
 
 

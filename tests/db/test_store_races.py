@@ -113,6 +113,30 @@ def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_u
         engine.dispose()
 
 
+def test_workers_are_locked_in_the_order_of_their_ids(postgresql_url):
+    """Two runs whose iterations complete at the same moment do not wait for each other."""
+    with open_store(postgresql_url, durable=False) as store:
+        run = stage(store)
+        run.open()
+        second = store.register_worker(new_worker("machine-2"))
+        for worker in (run.worker, second):
+            claim = store.claim(f"c{worker.id}", worker, LEASE)
+            store.report(claim, result_of(claim))
+        store.touch_worker(run.worker)  # now its row comes after the other one in the table
+        lock = sa.text("SELECT id FROM spsa_worker WHERE id = :id FOR NO KEY UPDATE NOWAIT")
+        engine = create_engine(parse_url(postgresql_url), durable=False)
+        with engine.connect() as other, ThreadPoolExecutor(1) as pool:
+            other.exec_driver_sql("ANALYZE")
+            other.commit()
+            other.execute(lock, {"id": run.worker.id})
+            applied = pool.submit(run.apply)
+            _until_somebody_waits(engine)
+            other.execute(lock, {"id": second.id})
+            other.commit()
+            applied.result(30)
+        engine.dispose()
+
+
 def _until_somebody_waits(engine):
     waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     while True:

@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from builders import LEASE, new_iteration, new_run, new_worker, result_of
+from builders import LEASE, new_iteration, new_run, new_validation, new_worker, result_of
 
 from spsa.db.worker_queries import random_fraction
 from spsa.errors import LeaseLost
@@ -90,6 +90,28 @@ def test_slots_in_use_are_those_of_open_iterations_and_live_leases(runs):
         runs.claim()
     runs.open("c", batches=5)
     assert runs.claim(0.0, 0.1).run_name == "c"
+
+
+def test_a_reported_batch_is_no_slot_in_use(runs):
+    """Both runs are due the same, and b begins the draw."""
+    runs.open("b", batches=3)
+    for _ in range(2):
+        played(runs, runs.claim())
+    runs.open("c")
+    assert runs.claim(0.0, 0.1).run_name == "b"
+
+
+def test_a_batch_of_an_abandoned_validation_is_no_slot_in_use(runs):
+    run = runs.open("b", batches=1)
+    tuning = runs.claim()
+    master = runs.store.acquire_master_lease(run.id, "m-b", LEASE)
+    runs.store.open_iteration(master, new_validation())
+    for _ in range(2):
+        runs.claim()
+    runs.store.abandon_validation(master, runs.store.open_iterations(run.id)[-1].id)
+    runs.store.release(tuning)
+    runs.open("c")
+    assert runs.claim(0.0, 0.1).run_name == "b"
 
 
 def test_a_run_that_is_stopped_takes_its_own_work_away_and_no_others(runs):

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from spsa.db import sql_files, worker_queries
+from spsa.db import build_queries, sql_files, worker_queries
 
 from . import code_operators, sql_operators
 
@@ -75,7 +75,11 @@ _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the p
         r"touch_worker.*: .*min\(reason\).* -> .*max\(reason\)",
         "one row sets a machine aside for all binaries",
     ),
-    (r"runs\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),
+    (
+        r"next_run: .*'pending', 'in_progress'.* -> .*'in_progress', 'in_progress'",
+        "a leased batch begins its iteration, which is never pending again",
+    ),
+    (r"run_queries\.py:\d+ _opened: 0 -> 1", "a run's length is at least 1"),
     (r"Tuning\._signs: True -> False", "there are as many signs as active parameters"),
 )
 
@@ -192,15 +196,16 @@ def _short(text: str) -> str:
 
 
 def _use_statements(changed: str) -> None:
-    """Make the changed statements those of spsa.db.worker_queries."""
+    """Make the changed statements those of the modules that have asked for them."""
     known = sql_files.named_statements(STATEMENTS)
     before = dict(known)
     for name, text in _named(changed).items():
         if text != before[name]:
             known[name] = text
-            for variable, made in list(vars(worker_queries).items()):
-                if _text_of(made) == before[name]:
-                    setattr(worker_queries, variable, _made_again(name, made))
+            for module in (worker_queries, build_queries):
+                for variable, made in list(vars(module).items()):
+                    if _text_of(made) == before[name]:
+                        setattr(module, variable, _made_again(name, made))
 
 
 def _named(changed: str) -> Mapping[str, str]:
@@ -219,8 +224,8 @@ def _text_of(made: Any) -> str | None:
 
 
 def _made_again(name: str, made: Any) -> Any:
-    typed = isinstance(made, sa.TextualSelect)
-    return worker_queries.statement(name, **(worker_queries.CLAIMED_TYPES if typed else {}))
+    typed = made.column_args if isinstance(made, sa.TextualSelect) else ()
+    return worker_queries.statement(name, **{column.name: column.type for column in typed})
 
 
 def watch() -> set[str]:
