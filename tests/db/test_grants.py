@@ -26,6 +26,7 @@ from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 YES = "allowed"
 NO = "42501"  # insufficient privilege
 CHECKED = "23514"  # by a constraint
+TOO_LARGE = "22003"  # outside its range
 STRANGER = "23503"  # no worker of the caller's machine
 MISCOUNTED = "23000"  # by the trigger that compares sums
 ROLES = ("worker", "viewer", "master")
@@ -48,6 +49,7 @@ def _named(values: Mapping[str, object]) -> str:
 STATEMENTS = {
     "claim": ("SELECT * FROM spsa_claim(1, 'theirs', 'new', 0.5, 60)", STRANGER, NO, STRANGER),
     "keep a lease": ("SELECT spsa_renew(ARRAY['held'], 60)", YES, NO, YES),
+    "keep a build for ever": ("SELECT spsa_renew_build('c', 1e9)", NO, NO, TOO_LARGE),
     "keep no lease": ("SELECT spsa_renew('{}', 0)", YES, NO, YES),
     "report": (told(HELD, "held"), "accepted", NO, "accepted"),
     "report again": (told(DONE, "done"), "conflict", NO, "conflict"),

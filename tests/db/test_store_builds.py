@@ -1,6 +1,7 @@
 """Engines that workers build: ordered by a master, leased to one machine, published once."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 from builders import LEASE, new_worker
@@ -113,6 +114,33 @@ def test_a_build_whose_workers_disappear_is_given_up(orders):
     assert orders.state.builders == 0
 
 
+def test_a_claim_gives_the_right_to_its_own_build_only(orders):
+    build = orders.claim(orders.worker("one"))
+    for other in (replace(build, id=build.id + 1), replace(build, claim_id="forged")):
+        orders.store.fail_build(other, "no compiler")
+        assert orders.store.publish_build(other, "x", (), PLUS, MINUS) == "lost"
+    assert orders.store.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
+
+
+def test_a_machine_that_gets_no_batches_of_one_binary_builds(orders):
+    one, two = orders.worker("one"), orders.worker("two")
+    orders.store.set_aside("one", "why", "me")
+    orders.store.set_aside("two", "why", "me", sha256=orders.sha256)
+    assert orders.claim(one) is None
+    assert orders.claim(two) is not None
+
+
+def test_engines_whose_bytes_were_deleted_are_built_again(orders, sql):
+    for name in ("one", "two"):
+        build = orders.claim(orders.worker(name))
+        assert orders.store.publish_build(build, "x", WORDS, PLUS, MINUS) == "accepted"
+        plus, minus = orders.state.engines
+        found = [orders.store.engine_bytes(engine.sha256) for engine in (plus, minus)]
+        assert found == [b"plus", b"minus"]
+        sql("UPDATE spsa_engine SET bytes = NULL")
+        orders.order()
+
+
 def test_what_is_published_has_limits(orders):
     build = orders.claim(orders.worker("one"))
     for target, words, plus in (
@@ -154,7 +182,9 @@ def test_only_the_login_of_a_builder_publishes(postgresql_url):
                 owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
                 worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
                 assert orders.state.builders == 1
+                mine.fail_build(mine.claim_build("a", worker, LEASE), None)
                 build = mine.claim_build("c", worker, LEASE)
+                assert mine.renew_build(build, LEASE)
                 assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
                 with pytest.raises(NotPermitted):
                     mine.keep_archive("a" * 64, b"x")
