@@ -6,8 +6,9 @@ from builders import result_of, stage
 from invariants import miscounted
 from shell import Shell
 
+from spsa.core.scoring import Tally
 from spsa.db.sql_files import definitions
-from spsa.db.store import open_store
+from spsa.db.store import BatchResult, open_store
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BatchStatus
 
@@ -73,6 +74,11 @@ WRONG = {
         "DELETE FROM spsa_batch WHERE status = 'done'",
         "neither inserted nor deleted",
     ),
+    "a batch begins with void games": (
+        "INSERT INTO spsa_batch (iteration_id, seq, games, seed, max_attempts, void_games)"
+        " SELECT iteration_id, 99, 2, seed, 5, 1 FROM spsa_batch WHERE status = 'ready' LIMIT 1",
+        "neither inserted nor deleted",
+    ),
     "a batch begins with games": (
         "INSERT INTO spsa_batch (iteration_id, seq, games, seed, status, max_attempts, claim_id,"
         " plus_wins, minus_wins, ptnml_2) SELECT iteration_id, 99, 2, seed, 'done', 5, 'forged',"
@@ -90,6 +96,18 @@ def test_a_change_that_would_miscount_is_refused(run, sql, name):
     with pytest.raises(sa.exc.IntegrityError, match=words):
         sql(text)
     assert rows(run) == before
+
+
+def test_a_batch_is_not_deleted_whatever_it_counts(store, sql):
+    run = stage(store)
+    run.open(target_games=10, batch_games=2)
+    for pair in ((2, 2), (0, 0), (1, 1), (2, 0)):
+        claim = run.claim(str(pair))
+        store.report(claim, BatchResult(tally=Tally.of_pair(*pair)))
+    store.fail(run.claim("void"), "crashed", void_games=1)
+    for seq in range(5):
+        with pytest.raises(sa.exc.IntegrityError, match="neither inserted nor deleted"):
+            sql("DELETE FROM spsa_batch WHERE seq = :seq", seq=seq)
 
 
 def test_a_defect_of_the_trigger_that_counts_is_refused(postgresql_url):

@@ -80,6 +80,7 @@ def test_shares_are_drawn_among_the_runs_that_a_worker_may_play(runs):
     for name in ("a", "b"):
         runs.open(name, batches=20)
     runs.open("c", batches=40, requires=("fast",))
+    runs.worker("fast", provides=("fast",))
     worker, served = runs.worker(), []
     for _ in range(20):
         claim = runs.claim(worker)
