@@ -452,8 +452,16 @@ def test_a_transaction_that_a_worker_leaves_open_is_ended_by_the_master(logins: 
     url = logins.url_of("worker")
     with open_store(url, durable=False) as store:
         me = store.register_worker(new_worker("stalled", host="stalled", secret="mine"))
-    engine = sa.create_engine(parse_url(url), poolclass=sa.NullPool)
-    with engine.connect() as connection, open_store(logins.url_of("master")) as master:
+    engine, viewer = (
+        sa.create_engine(parse_url(one), poolclass=sa.NullPool)
+        for one in (url, logins.url_of("viewer"))
+    )
+    with (
+        engine.connect() as connection,
+        viewer.connect() as looking,
+        open_store(logins.url_of("master")) as master,
+    ):
+        looking.exec_driver_sql("SELECT 1")  # it keeps no lock that a master waits for
         connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
         connection.commit()
         connection.exec_driver_sql(f"SELECT spsa_touch_worker({me.id}, 'mine', 1, 1)")

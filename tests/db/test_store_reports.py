@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from builders import LEASE, stage, tally_of_seed
+from builders import LEASE, new_worker, stage, tally_of_seed
 from invariants import COUNTS, miscounted
 
 from spsa.core.scoring import Tally
+from spsa.db.entries import KeptVoid
 from spsa.db.store import BatchResult
 
 COSTS = {
@@ -58,6 +59,36 @@ def test_void_games_add_up_over_attempts(run, sql):
     ((of_batch,),) = sql("SELECT void_games FROM spsa_batch")
     ((of_iteration,),) = sql("SELECT void_games FROM spsa_iteration")
     assert (of_batch, of_iteration) == (7, 7)
+
+
+def test_the_last_void_games_are_kept_with_the_machine_that_had_them(run):
+    store = run.store
+    other, third = (
+        store.register_worker(new_worker(name, host=name)) for name in ("other", "third")
+    )
+
+    def report(name, worker, **over):
+        claim = store.claim(name, worker, LEASE)
+        result = BatchResult(tally=tally_of_seed(claim.seed, claim.pairs), **over)
+        store.report(claim, result)
+
+    def kept(pair):
+        where = {"white": "plus", "position": "position startpos", "output": ""}
+        return [KeptVoid(pair=pair, culprit="minus", detail="crash", **where)]
+
+    def known():
+        return [(void.machine, void.kept.pair) for void in store.void_games(run.run.id, 9)]
+
+    store.fail(run.claim("a"), "it broke", 1, kept_voids=kept(1))
+    assert known() == [("machine", 1)]
+    store.fail(store.claim("b", other, LEASE), "no book")
+    assert known() == [("machine", 1)]
+    report("c", third, voids={"crash": 1}, kept_voids=kept(2))
+    assert known() == [("third", 2)]
+    run.open(k=2, in_flight=2, target_games=4)
+    store.fail(run.claim("d"), "it broke", 1, kept_voids=kept(3))
+    report("e", other)
+    assert known() == [("third", 2), ("machine", 3)]
 
 
 def failure(sql):

@@ -124,6 +124,14 @@ def test_what_is_left_is_told_with_what_it_requires(runs):
     assert sorted(runs.store.work_left()) == [("a", ("linux", "x86-64-v4")), ("c", ())]
 
 
+def test_what_binaries_for_other_machines_require_is_told_while_they_are_played(runs):
+    sides = (new_engine("plus for arm"), new_engine("minus for arm"))
+    for name in ("a", "b"):
+        runs.open(name, requires=("x86-64",), variants={"% aarch64 % linux %": sides})
+    runs.store.pause("b", "me", "dinner")
+    assert sorted(runs.store.work_left()) == [("a", ("aarch64", "linux")), ("a", ("x86-64",))]
+
+
 @pytest.mark.parametrize("column", ["provides", "only_runs", "not_runs"])
 def test_lists_have_a_length_and_are_printable(runs, column):
     for words in (("x" * 100_000,), ("a\x1b[31m",), ("a\u202eb",)):

@@ -70,6 +70,15 @@ def test_a_report_counts_once_and_a_repeated_one_is_answered_already(run):
     assert batches(run)[0].void_games == 2
 
 
+def test_a_reported_batch_is_neither_released_nor_failed(run):
+    claim = run.claim("a")
+    run.store.report(claim, result_of(claim))
+    run.store.release(claim)
+    run.store.fail(claim, "too late")
+    row = batches(run)[0]
+    assert (row.status, row.attempt, row.last_error) == (BatchStatus.DONE, 1, None)
+
+
 def test_other_counts_under_the_same_claim_are_a_conflict(run):
     claim = run.claim("a")
     right = result_of(claim)
