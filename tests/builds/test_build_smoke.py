@@ -156,7 +156,7 @@ done
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (":", "asked `go nodes 500`, it did not answer in time"),
+        (":", "asked `go nodes 500`, it did not answer in time (0.5 s); if the engine does not"),
         ("exit 7", "asked `go nodes 500`, it exited with 7 without saying `bestmove`"),
         ("kill -SEGV $$", "asked `go nodes 500`, it was killed by signal 11 without saying"),
     ],

@@ -28,6 +28,7 @@ _SHOWN_LINES = 12
 _SLOWEST = 100.0  # nodes a second, as for the games of workers
 _GRACE = 10.0
 _LONGEST = 120.0
+_OTHER_KIND = "; if the engine does not know this limit, set another `kind` in [time_control]"
 _BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
 _COUNTS = (
@@ -124,7 +125,8 @@ class Trial:
         try:
             words = self.expect("bestmove", hear).split()
         except Silent as silent:
-            raise Silent(f"asked `{first.go}`, {silent}") from None
+            remedy = _OTHER_KIND if time.monotonic() >= self._deadline else ""
+            raise Silent(f"asked `{first.go}`, {silent}{remedy}") from None
         return words[1] if len(words) > 1 else ""
 
     def _end(self) -> str:
