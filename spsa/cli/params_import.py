@@ -144,7 +144,7 @@ def _set(config: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
         rule["stop_when"] = stop
     rule.add(tomlkit.nl())
     document["spsa"] = rule
-    most = document["games"]["games_per_iteration"]
+    most = int(document["games"]["games_per_iteration"])  # without its comment
     if document["games"].get("batch_size", 0) > most:
         document["games"]["batch_size"] = most
     write_whole(config.resolve(), tomlkit.dumps(document).encode())
