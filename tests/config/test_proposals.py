@@ -119,6 +119,15 @@ def test_tables_of_squares_are_proposed_by_their_knobs():
     assert all(not one.reason for one in found.values())
 
 
+def test_a_short_array_of_pairs_is_proposed_by_its_numbers():
+    found = select({"eval.h": "const int Passers[] = {S(0, 0), S(5, 9), S(-8, 70), S(40, 99)};"})
+    active = [one.name for one in found.proposals["eval.h"] if not one.reason]
+    assert active == [f"passers_{i}_{j}" for i in (1, 2, 3) for j in (0, 1)]
+    long = ", ".join(f"S({n}, {2 * n})" for n in (3, 1, 4, 1, 5, 9, 2, 6, 5))
+    found = select({"eval.h": f"const int Rows[] = {{{long}}};"})
+    assert [one.name for one in found.proposals["eval.h"]] == ["rows_amplitude", "rows_bias"]
+
+
 def test_a_step_of_a_knob_changes_an_entry():
     found = proposed(f"const FLAT: [i32; 9] = {[0, 9, 0, 9, 0, 9, 0, 0, 9]};")
     assert found["flat_amplitude"].step * 5 >= 1
