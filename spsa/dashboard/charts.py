@@ -88,9 +88,8 @@ def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
 
 
 def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -> Chart:
-    """Elo over the start as the rule estimates it, with a band of one deviation."""
-    lower, upper = _less(gain.elo, gain.deviation), _more(gain.elo, gain.deviation)
-    x, y = _x(history.games), _y(*span((0.0, *lower, *upper)))
+    """Elo over the start as the rule estimates it."""
+    x, y = _x(history.games), _y(*span((0.0, *gain.elo)))
     xs = [x(games) for games in history.games]
     return Chart(
         id=id_,
@@ -98,14 +97,13 @@ def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -
         x_title="games",
         y_title="Elo",
         series=(
-            _band(id_, "± one deviation", xs, lower, upper, y),
             _line(f"{id_}-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
             _line(f"{id_}-elo", "estimated gain", "first", xs, gain.elo, y),
         ),
         x_ticks=_ticks(x, 4),
         y_ticks=_ticks(y, 5),
-        columns=("iteration", "games", "Elo", "deviation"),
-        rows=_rows(history.ks, history.games, gain.elo, gain.deviation),
+        columns=("iteration", "games", "Elo"),
+        rows=_rows(history.ks, history.games, gain.elo),
     )
 
 

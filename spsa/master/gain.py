@@ -1,12 +1,7 @@
 """How much Elo a run has gained, as far as its rule believes to know it.
 
-The mixture of filters holds hypotheses j: a step away from the best value mu_j costs h_j Elo in
-each parameter (`spsa.algorithms.mixture`). Under each, theta is better than the start by
-
-    g_j = h_j sum((start - mu_j)^2 - (theta - mu_j)^2)
-
-with the deviation 2 h_j sqrt(sum((theta - start)^2 v_j)). Rules that hold no belief have a mixture
-as a witness of the same games. The whole path is judged by what is known now.
+The filters of `mixture` estimate it (`spsa.algorithms.mixture`), also those that watch the games of
+a rule without a belief. The whole path is judged by what is known now.
 """
 
 from collections.abc import Sequence
@@ -31,13 +26,13 @@ _PARTS = 60  # of the games to come, for the integration of the variances
 
 @dataclass(frozen=True, slots=True)
 class EstimatedGain:
-    """Elo over the start, and one deviation of it, for each point of a path.
+    """Elo over the start for each point of a path: a belief and no measurement.
 
-    A model's belief and no measurement: the deviation is too small where the model is wrong.
+    `deviation` stays as a key of the JSON; no honest one is known.
     """
 
     elo: tuple[float, ...]
-    deviation: tuple[float, ...]
+    deviation: None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +107,7 @@ def estimated_gain(run: Run, path: Vector) -> EstimatedGain | None:
         found = filters_of(run)
     except UnusableState:
         return None
-    return None if found is None else gain_of(found.bank, found.elo_per_step, path)
+    return None if found is None else EstimatedGain(tuple(found.bank.gained(path).tolist()))
 
 
 def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
@@ -128,18 +123,6 @@ def _filters(rule: Observed, state: Observation) -> Filters | None:
         if isinstance(one, Mixture) and isinstance(its_state, Bank):
             return Filters(one, its_state, one is rule.rule)
     return None
-
-
-def gain_of(bank: Bank, elo_per_step: Vector, path: Vector) -> EstimatedGain:
-    """`elo_per_step` is h, shape (J, 1)."""
-    away = path - path[0]
-    squares = np.sum(path[0] ** 2 - path**2, axis=-1)
-    gains = elo_per_step * (squares + 2.0 * bank.mean @ away.T)  # (J, points)
-    variances = 4.0 * elo_per_step**2 * (bank.variance @ (away**2).T)
-    weight = bank.weight()
-    mean = np.sum(weight * gains, axis=0)
-    variance = np.sum(weight * (variances + (gains - mean) ** 2), axis=0)
-    return EstimatedGain(tuple(mean.tolist()), tuple(np.sqrt(variance).tolist()))
 
 
 def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:

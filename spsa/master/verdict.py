@@ -2,15 +2,9 @@
 
 It is computed from the run's row alone: a restarted master and every command come to the same.
 
-The filters estimate a gain g with the deviation s (`spsa.master.gain`). Their model takes all
-parameters for equally important and the loss for a parabola, so s alone is too small. The interval
-is instead
-
-    g - 1.2 S to g + 4.1 S,   S^2 = s^2 + (0.3 g)^2
-
-with the 2.5% and 97.5% quantiles of (true - g) / S on the half `choose` of the suite. It is wider
-above, because the filters take a large gain for a small one where the loss levels off. `python -m
-benches.verdict` states its coverage on the half `judge`.
+The gain is what the filters believe. It has no interval: on most synthetic engines the true gain is
+half to twice the number, on some a fifth or five times, and the games do not tell on which.
+`python -m benches.verdict` compares both.
 """
 
 from dataclasses import dataclass
@@ -24,7 +18,7 @@ from spsa.core.params import Space
 from spsa.core.stored_json import as_written
 from spsa.db.store import Run
 from spsa.errors import UnusableState
-from spsa.master.gain import EstimatedGain, filters_of, gain_of
+from spsa.master.gain import filters_of
 from spsa.master.session import RunSettings
 
 WORTHWHILE = 1.0
@@ -33,8 +27,6 @@ WORTHWHILE = 1.0
 `[spsa] stop_when` replaces it.
 """
 
-_OF_GAIN = 0.3
-_BELOW, _ABOVE = 1.2, 4.1
 _AT_BOUND = 0.01  # steps
 _NEARLY = 0.9  # of the planned iterations
 
@@ -48,15 +40,6 @@ class Advice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gained:
-    """Elo over the start with its 95% interval."""
-
-    elo: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MoreGames:
     """Elo that so many more games are expected to bring."""
 
@@ -66,12 +49,12 @@ class MoreGames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`gained` is None where `unknown` says why, `more` where nothing can be expected.
+    """`gained`, in Elo over the start, is None where `unknown` says why.
 
-    `more` are as many games as the run has played.
+    `more` is None where nothing can be expected; it is for as many games as the run has played.
     """
 
-    gained: Gained | None
+    gained: float | None
     unknown: str
     more: MoreGames | None
     advice: Advice
@@ -95,7 +78,7 @@ def verdict(run: Run) -> Verdict:
     bounded = _at_a_bound(space, path[-1])
     if bounded:
         return _unknown(run, f"theta is at a bound of {', '.join(bounded[:3])}")
-    found = gained(gain_of(filters.bank, filters.elo_per_step, path))
+    found = float(filters.bank.gained(path)[-1])
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MAX_MISFIT:
         reason = (
@@ -106,17 +89,6 @@ def verdict(run: Run) -> Verdict:
     more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
     advice, reason = _advice(run, more, worthwhile)
     return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
-
-
-def gained(estimated: EstimatedGain) -> Gained:
-    """The last point of an estimated gain with an interval that allows for a wrong model."""
-    elo, scale = estimated.elo[-1], interval_scale(estimated)
-    return Gained(elo=elo, low=elo - _BELOW * scale, high=elo + _ABOVE * scale)
-
-
-def interval_scale(estimated: EstimatedGain) -> float:
-    """S of the interval, in Elo."""
-    return float(np.hypot(estimated.deviation[-1], _OF_GAIN * estimated.elo[-1]))
 
 
 def _unknown(run: Run, why: str) -> Verdict:

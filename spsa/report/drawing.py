@@ -146,11 +146,9 @@ def _view(path: ParameterPath) -> View:
 
 def _gain(part: Any, history: RunHistory) -> None:
     assert history.gain is not None  # `nothing_of` has looked
-    elo, deviation = np.array(history.gain.elo), np.array(history.gain.deviation)
     axes = part.subplots()
-    axes.plot(history.games, elo, color="C2", gid="gain", label="estimate, no measurement")
-    label = "± one deviation by the rule's model"
-    _band(axes, history.games, elo, deviation, color="C2", gid="gain-band", label=label)
+    label = "estimate, no measurement"
+    axes.plot(history.games, history.gain.elo, color="C2", gid="gain", label=label)
     axes.axhline(0.0, lw=0.8, color="0.4")
     axes.legend(fontsize=8)
     axes.set(title=TITLES[Kind.GAIN], xlabel="games", ylabel="Elo")

@@ -92,9 +92,8 @@ def headlines(status: Status) -> Iterator[str]:
         )
     if _is_unsure(status):
         yield (
-            "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
-            "which their estimate does not expect (larger steps, `params set NAME --step`, give "
-            "them one), or the results contradict all that it assumes of the engine"
+            "  supported values have no interval: the games do not say how much the parameters "
+            "differ in what a step costs, and without that none is honest"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
