@@ -139,7 +139,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Sh
     chosen = Selection("", {f"options of {engine.name}": proposals})
     if not chosen.active:
         raise NothingToDo(
-            f"{engine} declares no spin option that can be tuned; "
+            f"{engine} declares no option with a number that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
     config = starter_uci_config(_seen_from(engine, folder), shape, arguments)

@@ -13,7 +13,7 @@ from spsa.config import (
     starter_config,
     starter_params,
 )
-from spsa.config.proposals import Proposed, propose
+from spsa.config.proposals import Proposed, propose, select
 from spsa.core.params import assignments
 from spsa.lab.planning.plan_inputs import Shape
 
@@ -66,6 +66,13 @@ def test_range_and_step_follow_the_value(declaration, numbers):
         ("const A: i32 = 0;", "switched off"),
         ("const A: u64 = 4_294_967_295;", "limit"),
         ("const MARGIN: i32 = 64;", ""),
+        ("const MAX_EVALUATION: i32 = 29_000;", "a limit"),
+        ("const MAX_LMP_DEPTH: u8 = 8;", ""),
+        ("const FULL_PHASE: i32 = 24;", "the phase of the game"),
+        ("const PROMOTION: u16 = 8;", "a kind of move"),
+        ("const HISTORY_LIMIT: i32 = 16_384;", "a large power of two"),
+        ("const ASPIRATION_WINDOW_SIZE: i32 = 11;", ""),
+        ("const FUTILITY_MARGIN_NO_HISTORY: i32 = 90;", ""),
     ],
 )
 def test_what_is_hardly_meant_to_be_tuned_has_a_reason(declaration, reason):
@@ -112,10 +119,35 @@ def test_tables_of_squares_are_proposed_by_their_knobs():
     assert all(not one.reason for one in found.values())
 
 
+def test_a_short_array_of_pairs_is_proposed_by_its_numbers():
+    found = select({"eval.h": "const int Passers[] = {S(0, 0), S(5, 9), S(-8, 70), S(40, 99)};"})
+    active = [one.name for one in found.proposals["eval.h"] if not one.reason]
+    assert active == [f"passers_{i}_{j}" for i in (1, 2, 3) for j in (0, 1)]
+    long = ", ".join(f"S({n}, {2 * n})" for n in (3, 1, 4, 1, 5, 9, 2, 6, 5))
+    found = select({"eval.h": f"const int Rows[] = {{{long}}};"})
+    assert [one.name for one in found.proposals["eval.h"]] == ["rows_amplitude", "rows_bias"]
+
+
 def test_a_step_of_a_knob_changes_an_entry():
     found = proposed(f"const FLAT: [i32; 9] = {[0, 9, 0, 9, 0, 9, 0, 0, 9]};")
     assert found["flat_amplitude"].step * 5 >= 1
     assert list(proposed(f"const F: [i32; 9] = {[1, 2, 1, 2, 1, 2, 1, 2, 1]};")) == ["f_bias"]
+
+
+def test_the_file_tells_of_what_a_number_is():
+    chosen = select(
+        {
+            "src/main.cpp": "const int passers[] = {12, 45, 90}; const int verbose = 3;",
+            "src/search.h": "static const int SEEQuietMargin = -64;",
+            "src/timeman.h": "constexpr double StabilityFactor = 1.5;",
+            "src/tuner.h": "constexpr double LearningRate = 0.1;",
+        }
+    )
+    told = {one.name: one.reason for each in chosen.proposals.values() for one in each}
+    assert told.pop("stability_factor").startswith("about the clock")
+    unrelated = {name for name, reason in told.items() if reason}
+    assert unrelated == {"verbose", "learning_rate"}
+    assert told.keys() - unrelated == {"see_quiet_margin", "passers_0", "passers_1", "passers_2"}
 
 
 def test_indexes_and_flags_are_left_out():

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 from itertools import accumulate
 
-from spsa.config.proposals.ranges import Proposed, bounds
-from spsa.config.proposals.ranking import Objection, objection_to_name
+from spsa.config.proposals.ranges import Proposed, around, bounds
+from spsa.config.proposals.ranking import Objection, objection_to_name, snake
 from spsa.config.proposals.tables import opposed
 from spsa.config.space import MAX_PARAMETERS
 from spsa.core.game_settings import Declarations
@@ -16,6 +16,7 @@ _USUAL = frozenset(
         "hash",
         "minimum thinking time",
         "move overhead",
+        "moveoverhead",
         "multipv",
         "nodestime",
         "skill level",
@@ -32,14 +33,18 @@ _STEPS = 20
 _WIDE = 20
 """A range of more than so many times the default is a limit, and no place to search in."""
 
-_OTHER_TYPES = Objection("no spin: set it in [engine.options]")
+_OTHER_TYPES = Objection("no number: set it in [engine.options]")
 _STANDARD = Objection("an option of the protocol, or of how the engine is run")
 _TOO_MANY = Objection(f"there are {MAX_PARAMETERS:,} parameters already")
+_ZERO = Objection("0 may stand for switched off: give it a range of its own", left_out=False)
 _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
 
 def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
-    """A parameter for every option; the spins that are not tunable are left out."""
+    """A parameter for every option; what is not tunable is left out.
+
+    A string whose default is a number is one: OpenBench sends fractions to such options.
+    """
     taken: set[str] = set()
     found = [_named(one, taken) for one in declarations.by_name.values()]
     active = accumulate(not one.reason for one in found)
@@ -50,27 +55,42 @@ def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
 
 
 def _named(option: Declared, taken: set[str]) -> Proposed:
-    name = re.sub(r"[^a-z0-9]+", "_", option.name.lower()).strip("_")[:90]
+    name = re.sub(r"[^a-z0-9]+", "_", snake(option.name).lower()).strip("_")[:90]
     name = name if name.isidentifier() else f"option_{name}"
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
     free = next(each for each in (name, *numbered) if each not in taken)
     taken.add(free)
     keys = {} if free == option.name else {"option": option.name}
-    proposed = replace(_spin(option), name=free, keys=keys)
+    found = _string(option) if option.type == "string" else _spin(option)
+    proposed = replace(found, name=free, keys=keys)
     objection = _objection(option)
     return proposed if objection is None else opposed(proposed, objection)
 
 
 def _objection(option: Declared) -> Objection | None:
-    if option.type != "spin":
+    if option.type not in ("spin", "string") or (option.type, option.default) == ("string", None):
         return _OTHER_TYPES
     if option.name.lower() in _USUAL:
         return _STANDARD
-    default, low, high = option.default, option.low, option.high
-    if default is None or low is None or high is None or not low <= default <= high > low:
+    if option.type == "spin" and not _has_range(option):
         return _NO_RANGE
+    if option.type == "string" and option.default == 0:
+        return _ZERO
     found = objection_to_name(re.sub(r"\W+", "_", option.name))
     return None if found is None else replace(found, left_out=False)
+
+
+def _has_range(option: Declared) -> bool:
+    default, low, high = option.default, option.low, option.high
+    if default is None or low is None or high is None:
+        return False
+    return low <= default <= high > low
+
+
+def _string(option: Declared) -> Proposed:
+    """A range around the default: the engine declares none."""
+    value = option.default or 0
+    return around(option.name, value, real=isinstance(value, float))
 
 
 def _spin(option: Declared) -> Proposed:

@@ -5,7 +5,7 @@ the value, and the range goes from half of it to twice it. A person edits these 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from statistics import fmean
 
@@ -36,11 +36,17 @@ class Proposed:
 
 def scalar(name: str, element: Element) -> Proposed:
     """A range that the type of the number can hold."""
-    value = element.literal.number
-    step = _PART * abs(value) if element.real else _whole_step(value)
-    low, high = bounds(value, step, real=element.real)
-    if (limits := INTEGERS.get(element.type or "")) is not None:
-        low, high = max(low, limits[0]), min(high, limits[1])
+    found = around(name, element.literal.number, real=element.real)
+    if (limits := INTEGERS.get(element.type or "")) is None:
+        return found
+    low, high = max(found.minimum, limits[0]), min(found.maximum, limits[1])
+    return replace(found, minimum=low, maximum=high)
+
+
+def around(name: str, value: Number, *, real: bool) -> Proposed:
+    """A range around a number of which nothing else is known."""
+    step = _PART * abs(value) if real else _whole_step(value)
+    low, high = bounds(value, step, real=real)
     return Proposed(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
 
 

@@ -8,7 +8,13 @@ from spsa.builds.sources import Kind, Opaque, SourceFile, parse
 from spsa.builds.sources.literal import ValueType
 from spsa.config.proposals.constants import Source, propose_from
 from spsa.config.proposals.ranges import Proposed
-from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
+from spsa.config.proposals.ranking import (
+    OF_CLOCK,
+    Objection,
+    is_about_time,
+    rank_of_file,
+    rank_of_name,
+)
 from spsa.config.proposals.tables import opposed
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
@@ -96,10 +102,12 @@ def _note_unusable(file: SourceFile, unusable: dict[str, list[str]]) -> None:
 def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Proposed]:
     """A file that a person named needs no rank; what is no constant has to have both."""
     rank = 1 if named else rank_of_file(path)
+    of_clock = is_about_time(path) and not named
     for one, proposed in propose_from(source):
         least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
         related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
-        yield proposed if related else opposed(proposed, _UNRELATED)
+        timed = proposed if proposed.reason or not of_clock else opposed(proposed, OF_CLOCK)
+        yield timed if related else opposed(timed, _UNRELATED)
 
 
 def _active(proposals: Iterable[Proposed]) -> int:

@@ -39,11 +39,20 @@ def of_array(
             place = location.at(i)
             own = {at: e for at, e in found.items() if at.accesses[:1] == place.accesses}
             yield from _of_table(name, place, own, flat=False)
-    elif len(found) < _SHORTEST_TABLE or (rows and len(found) <= len(rows) * MAX_ELEMENTS <= 32):
+    elif (
+        len(found) < _SHORTEST_TABLE
+        or (rows and len(found) <= len(rows) * MAX_ELEMENTS <= 32)
+        or (_has_pairs(group) and len(group.items) <= MAX_ELEMENTS)
+    ):
         yield from of_each(name, found, computed=False, many=False)
     else:
         flat = not any(isinstance(item, Group) for item in group.items)
         yield from _of_table(name, location, found, flat=flat)
+
+
+def _has_pairs(group: Group) -> bool:
+    """Whether it holds numbers of middle game and endgame, which one knob would mix."""
+    return any(isinstance(item, Group) and item.tuple_ for item in group.items)
 
 
 def _of_table(
