@@ -2,7 +2,7 @@
 
 Every problem is tuned by `mixture`. At an eighth, a quarter, half and all of its games, the Elo
 gained by the verdict is compared with the true gain, and so is what it expects of as many games
-again. The constants of `spsa.master.verdict` are quantiles on the half `choose`, which
+again. The constants of `spsa.master.gain` are quantiles on the half `choose`, which
 `--half choose` prints again.
 """
 
@@ -17,7 +17,7 @@ from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.master.gain import Filters, gain_of
-from spsa.master.verdict import WORTHWHILE, gained, interval_scale
+from spsa.master.verdict import WORTHWHILE, gained
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
@@ -82,7 +82,7 @@ def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
     values = {name: getattr(rule.problem, name)[i] for name in ("start", "lower", "upper", "unit")}
     problem: Problem = replace(rule.problem, **values)
     own = Bank(**{name: getattr(bank, name)[i] for name in Bank.__slots__})
-    return Filters(replace(rule, problem=problem), own, is_own=True)
+    return Filters(replace(rule, problem=problem), own)
 
 
 def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
@@ -94,7 +94,7 @@ def _judged(family: str, one: Filters, k: int, gain: float, brought: float | Non
     return Judged(
         family=family,
         estimated=found.elo,
-        scale=interval_scale(estimated),
+        scale=float(estimated.scale[-1]),
         low=found.low if is_known else None,
         high=found.high if is_known else None,
         gain=gain,

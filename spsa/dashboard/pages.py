@@ -36,7 +36,6 @@ class Pages:
     def run(self, request: Request) -> Response:
         run = self._run(request)
         found, status = self._reader.history(run), self._reader.whole_status(run)
-        title = "Elo gained since the start, as the rule estimates it"
         return _page(
             request,
             "run",
@@ -44,7 +43,8 @@ class Pages:
             status=status,
             more_about=partial(_more_about, status),
             sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
-            gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),
+            gain=found.gain and charts.gain_chart(found, found.gain),
+            unknown_gain=found.unknown_gain,
             validations=charts.validations_chart(found),
             results=charts.results_chart(found),
             paths=[
@@ -78,14 +78,14 @@ class Pages:
         run = self._run(request)
         view = self._reader.parameter(run, query_string.needed(request, "name"))
         found = self._reader.history(run)
-        title = "Its part of the estimated Elo"
         return _page(
             request,
             "parameter",
             run=run,
             parameter=view.tuned,
             path=view.path and charts.path_chart(found, view.path, "path"),
-            effect=view.effect and charts.gain_chart(found, view.effect, "effect", title),
+            effect=view.effect and charts.effect_chart(found, view.effect),
+            unknown_gain=found.unknown_gain,
         )
 
     def workers(self, request: Request) -> Response:

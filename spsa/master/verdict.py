@@ -1,16 +1,6 @@
 """The verdict on a run: the Elo gained so far, what more games would bring, and what to do.
 
 It is computed from the run's row alone: a restarted master and every command come to the same.
-
-The filters estimate a gain g with the deviation s (`spsa.master.gain`). Their model takes all
-parameters for equally important and the loss for a parabola, so s alone is too small. The interval
-is instead
-
-    g - 1.2 S to g + 4.1 S,   S^2 = s^2 + (0.3 g)^2
-
-with the 2.5% and 97.5% quantiles of (true - g) / S on the half `choose` of the suite. It is wider
-above, because the filters take a large gain for a small one where the loss levels off. `python -m
-benches.verdict` states its coverage on the half `judge`.
 """
 
 from dataclasses import dataclass
@@ -18,12 +8,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from spsa.algorithms import Vector
 from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
-from spsa.core.stored_json import as_written
 from spsa.db.store import Run
-from spsa.errors import UnusableState
 from spsa.master.gain import EstimatedGain, filters_of, gain_of
 from spsa.master.session import RunSettings
 
@@ -33,9 +20,6 @@ WORTHWHILE = 1.0
 `[spsa] stop_when` replaces it.
 """
 
-_OF_GAIN = 0.3
-_BELOW, _ABOVE = 1.2, 4.1
-_AT_BOUND = 0.01  # steps
 _NEARLY = 0.9  # of the planned iterations
 
 
@@ -80,21 +64,11 @@ class Verdict:
 
 def verdict(run: Run) -> Verdict:
     """The verdict on a run."""
-    try:
-        filters = filters_of(run)
-        worthwhile = RunSettings.from_json(run.settings, run.game_settings).stop_when or WORTHWHILE
-        with as_written("a column `theta` or `start_theta`"):
-            space = Space.from_json(run.space)
-            path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    except UnusableState:
-        return _unknown(run, "this program cannot read the state of the run")
-    if run.applied == 0:
-        return _unknown(run, "there is no result yet")
-    if filters is None or not filters.is_own:
-        return _unknown(run, f"{run.algorithm} holds no belief about it")
-    bounded = _at_a_bound(space, path[-1])
-    if bounded:
-        return _unknown(run, f"theta is at a bound of {', '.join(bounded[:3])}")
+    filters, why = filters_of(run)
+    if filters is None:
+        return _unknown(run, why)
+    space = Space.from_json(run.space)
+    path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
     found = gained(gain_of(filters.bank, filters.elo_per_step, path))
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MAX_MISFIT:
@@ -104,19 +78,14 @@ def verdict(run: Run) -> Verdict:
         )
         return Verdict(gained=found, unknown="", more=None, advice=_longer(run), reason=reason)
     more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
-    advice, reason = _advice(run, more, worthwhile)
+    settings = RunSettings.from_json(run.settings, run.game_settings)
+    advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
     return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
 
 
 def gained(estimated: EstimatedGain) -> Gained:
-    """The last point of an estimated gain with an interval that allows for a wrong model."""
-    elo, scale = estimated.elo[-1], interval_scale(estimated)
-    return Gained(elo=elo, low=elo - _BELOW * scale, high=elo + _ABOVE * scale)
-
-
-def interval_scale(estimated: EstimatedGain) -> float:
-    """S of the interval, in Elo."""
-    return float(np.hypot(estimated.deviation[-1], _OF_GAIN * estimated.elo[-1]))
+    """The last point of an estimated gain with its interval."""
+    return Gained(elo=estimated.elo[-1], low=estimated.low[-1], high=estimated.high[-1])
 
 
 def _unknown(run: Run, why: str) -> Verdict:
@@ -126,13 +95,8 @@ def _unknown(run: Run, why: str) -> Verdict:
         unknown=why,
         more=None,
         advice=Advice.STOP if ended else Advice.GO_ON,
-        reason="all planned games are played" if ended else "nothing says that it has enough games",
+        reason="all planned games are played" if ended else "play the planned games",
     )
-
-
-def _at_a_bound(space: Space, theta: Vector) -> list[str]:
-    near = np.minimum(theta - space.lower, space.upper - theta) < _AT_BOUND
-    return [p.name for p, at in zip(space.active, near.tolist(), strict=True) if at]
 
 
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:

@@ -77,7 +77,9 @@ def nothing_of(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) 
     still = "" if len(history.ks) > 1 else "Theta has not moved yet."
     missing = {
         Kind.THETA: still if paths else "No parameter is active.",
-        Kind.GAIN: "" if history.gain else "The rule has no estimate of Elo yet.",
+        Kind.GAIN: f"It is not known, because {history.unknown_gain}."
+        if history.unknown_gain
+        else "",
         Kind.VALIDATIONS: ""
         if any(match.tally.pairs for match in history.validations)
         else "No validation has been played; `spsa-master validate` plays one.",
@@ -146,11 +148,10 @@ def _view(path: ParameterPath) -> View:
 
 def _gain(part: Any, history: RunHistory) -> None:
     assert history.gain is not None  # `nothing_of` has looked
-    elo, deviation = np.array(history.gain.elo), np.array(history.gain.deviation)
-    axes = part.subplots()
-    axes.plot(history.games, elo, color="C2", gid="gain", label="estimate, no measurement")
-    label = "± one deviation by the rule's model"
-    _band(axes, history.games, elo, deviation, color="C2", gid="gain-band", label=label)
+    gain, axes = history.gain, part.subplots()
+    axes.plot(history.games, gain.elo, color="C2", gid="gain", label="estimate, no measurement")
+    looks = {"color": "C2", "alpha": 0.2, "lw": 0, "gid": "gain-band", "label": "95% interval"}
+    axes.fill_between(history.games, gain.low, gain.high, **looks)
     axes.axhline(0.0, lw=0.8, color="0.4")
     axes.legend(fontsize=8)
     axes.set(title=TITLES[Kind.GAIN], xlabel="games", ylabel="Elo")

@@ -15,7 +15,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
-from spsa.master.gain import EstimatedGain, estimated_gain, measured_gain
+from spsa.master.gain import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.status import measured
 from spsa.report.trails import sampled
@@ -91,7 +91,7 @@ class RunHistory:
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
     `games`, `at`, and the values of a path belong to them one by one. `results` are sums over the
-    iterations between two of them.
+    iterations between two of them. Where `gain` is None, `unknown_gain` says why, as a clause.
     """
 
     run: str
@@ -105,6 +105,7 @@ class RunHistory:
     workers: tuple[WorkerShare, ...]
     machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
+    unknown_gain: str = ""
     strength: Strength | None = None
 
 
@@ -130,6 +131,7 @@ def history(
     theta = _matrix(run, space, path)
     games = _games([point.k for point in path], results)
     parts = worker_parts(store, run, last)
+    filters, unknown = filters_of(run)
     return RunHistory(
         run=run.name,
         algorithm=run.algorithm,
@@ -142,7 +144,10 @@ def history(
         strength=_strength(store, run, path, games),
         workers=tuple(workers) if workers is not None else added(part.share for part in parts),
         machines=machine_reports(parts),
-        gain=estimated_gain(run, theta / space.step),
+        gain=None
+        if filters is None
+        else gain_of(filters.bank, filters.elo_per_step, theta / space.step),
+        unknown_gain=unknown,
     )
 
 

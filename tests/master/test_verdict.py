@@ -52,7 +52,7 @@ def filters(n: int = 4, pairs: int = 75) -> Filters:
     )
     rule = create("mixture", {}, problem)
     assert isinstance(rule, Mixture)
-    return Filters(rule, rule.start(), is_own=True)
+    return Filters(rule, rule.start())
 
 
 def after(one: Filters, results: int) -> Filters:
@@ -106,7 +106,7 @@ def test_where_nothing_is_known_it_says_why(
 
 def test_a_method_without_belief_gives_no_number(store: Store) -> None:
     run = tuned(store, SPACE, 3, algorithm="spsa").now()
-    assert verdict(run).unknown == "spsa holds no belief about it"
+    assert verdict(run).unknown == "spsa does not estimate it"
 
 
 def said(monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0) -> Advice:
