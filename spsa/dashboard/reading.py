@@ -14,7 +14,15 @@ from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import of_history, with_alarms
-from spsa.report.history import POINTS, ParameterPath, RunHistory, history
+from spsa.report.history import (
+    POINTS,
+    ParameterPath,
+    Played,
+    RunHistory,
+    history,
+    worker_parts,
+)
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
@@ -126,6 +134,7 @@ class Reader:
         self._store = store
         self._summer = WorkerSummer(store)
         self._sums: ShortCache[WorkerSums] = ShortCache()
+        self._compared: ShortCache[tuple[MachineReport, ...]] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
         self._whole_statuses: ShortCache[Status] = ShortCache()
@@ -157,8 +166,8 @@ class Reader:
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            shares = self._worker_sums(run).shares
-            return history(self._store, run, points, last=SPAN, workers=shares)
+            known = Played(workers=self._worker_sums(run).shares, machines=self._machines(run))
+            return history(self._store, run, points, known=known)
 
         return self._histories.get(run.id, read)
 
@@ -178,8 +187,13 @@ class Reader:
         """Those heard of last first, and the first iteration that is in what they have played."""
         sums = self._worker_sums(run)
         shares = {share.worker: share for share in sums.shares}
-        members = fleet(self._store, self.history(run).machines)
+        members = fleet(self._store, self._machines(run))
         return [WorkerView(one, shares.get(one.worker.name)) for one in members], sums.first_k
+
+    def _machines(self, run: Run) -> tuple[MachineReport, ...]:
+        return self._compared.get(
+            run.id, lambda: machine_reports(worker_parts(self._store, run, SPAN))
+        )
 
     def _worker_sums(self, run: Run) -> WorkerSums:
         return self._sums.get(run.id, lambda: self._summer.sums(run))

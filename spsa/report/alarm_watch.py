@@ -19,7 +19,7 @@ from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
-from spsa.report.history import history
+from spsa.report.history import history, played
 from spsa.report.machines import MachineReport
 from spsa.report.status import status
 from spsa.text import FAILURE_LENGTH, printable
@@ -102,7 +102,7 @@ class AlarmWatch:
     def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
         if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
-            found = history(self._store, run, last=_LAST)
+            found = history(self._store, run, known=played(self._store, run, _LAST))
             self._of_history, self._history_at = of_history(found), now
             if self._config.sets_aside:
                 set_aside(self._store, run, found.machines)

@@ -109,18 +109,26 @@ class RunHistory:
     strength: Strength | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What each worker has played of a run, and how its machine compares with the others."""
+
+    workers: tuple[WorkerShare, ...]
+    machines: tuple[MachineReport, ...]
+
+
+def played(store: Store, run: Run, last: int | None = None) -> Played:
+    """Of the `last` iterations, if given, else of all."""
+    parts = worker_parts(store, run, last)
+    return Played(workers=added(part.share for part in parts), machines=machine_reports(parts))
+
+
 def history(
-    store: Store,
-    run: Run,
-    points: int = POINTS,
-    *,
-    last: int | None = None,
-    workers: Sequence[WorkerShare] | None = None,
+    store: Store, run: Run, points: int = POINTS, *, known: Played | None = None
 ) -> RunHistory:
     """Read a run from its start to now, in at most so many points.
 
-    Machines are compared over the `last` iterations, if given, else over all. `workers` is what the
-    workers have played, if that is known already; otherwise it is that of the same iterations.
+    `known` is what the workers have played, if that was read already.
     """
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
@@ -130,7 +138,7 @@ def history(
     )
     theta = _matrix(run, space, path)
     games = _games([point.k for point in path], results)
-    parts = worker_parts(store, run, last)
+    fleet = known or played(store, run)
     filters, unknown = filters_of(run)
     return RunHistory(
         run=run.name,
@@ -142,8 +150,8 @@ def history(
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
-        workers=tuple(workers) if workers is not None else added(part.share for part in parts),
-        machines=machine_reports(parts),
+        workers=fleet.workers,
+        machines=fleet.machines,
         gain=None
         if filters is None
         else gain_of(filters.bank, filters.elo_per_step, theta / space.step),

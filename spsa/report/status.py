@@ -1,7 +1,7 @@
 """The status of a run as one frozen value: progress, gain, workers, the verdict in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -144,7 +144,8 @@ class Status:
             ],
             "strength": None if self.strength is None else asdict(self.strength),
             "parameters": [
-                asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound} | self._trail(p.name)
+                {**fields_json(p), "steps_moved": p.steps_moved, "bound": p.bound}
+                | self._trail(p.name)
                 for p in self.parameters
             ],
             "workers": [asdict(worker) for worker in self.workers],
@@ -222,6 +223,11 @@ def wanted_games(run: Run) -> int:
 
 def _is_present(worker: WorkerRow) -> bool:
     return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
+
+
+def fields_json(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass; unlike `asdict` it copies no values: a path has thousands."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def finite(value: Any) -> Any:
