@@ -260,17 +260,17 @@ def parameters_table(
 
 
 def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
-    """The workers, last seen first."""
+    """The workers, last seen first: games of all runs and matches, and the last batch's speed."""
     table = FittedTable(
         "workers",
         (
             Column("name", is_number=False),
             Column("slots"),
             Column("playing", 1),
-            Column("games"),
+            Column("games in all"),
             Column("void", 3),
             Column("time losses", 3),
-            Column("knps", 4),
+            Column("knps lately", 4),
             Column("confinement", 5, is_number=False),
             Column("seen", 2),
         ),

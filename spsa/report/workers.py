@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from spsa.builds.requirements import MACHINE_WORDS
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
 from spsa.report.alarm import AlarmKind
@@ -58,31 +59,36 @@ def to_json(members: Sequence[FleetMember]) -> dict[str, Any]:
     return {"workers": [_json(member) for member in members]}
 
 
-def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
-    """A line a worker."""
+def fleet_table(members: Sequence[FleetMember], shares: Sequence[WorkerShare]) -> FittedTable:
+    """A line a worker; `shares` are what workers have played of one run."""
     table = FittedTable(
-        "workers",
+        "workers, with what they have played of this run",
         (
             Column("name", is_number=False),
             Column("machine", is_number=False),
             Column("seen"),
             Column("games"),
             Column("void", 2),
-            Column("scale", 3),
+            Column("knps", 3),
+            Column("scale", 5),
             Column("failed batches", 1),
+            Column("labels", 4, is_number=False),
             Column("state", is_number=False),
         ),
     )
+    by_worker = {share.worker: share for share in shares}
     for member in members:
-        worker = member.worker
+        worker, share = member.worker, by_worker.get(member.worker.name)
         table.add(
             worker.name,
             worker.host,
             f"{duration(worker.seconds_since_seen)} ago",
-            str(worker.games),
-            unless_zero(worker.void_games),
+            "0" if share is None else str(share.tally.games),
+            "" if share is None else unless_zero(share.void_games),
+            "" if share is None else _knps(share),
             "" if worker.scale is None else f"{worker.scale:.3g}",
             unless_zero(member.failed_batches),
+            " ".join(word for word in worker.provides if word not in MACHINE_WORDS),
             member.state,
         )
     return table
@@ -106,7 +112,7 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
         ),
     )
     for share in shares:
-        per_hour, speed = share.games_per_hour, share.nodes_per_second
+        per_hour = share.games_per_hour
         table.add(
             share.worker,
             share.machine,
@@ -114,12 +120,18 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             str(share.tally.games),
             elo_text(share.tally),
             "" if per_hour is None else f"{per_hour:,.0f}",
-            "" if speed is None else f"{speed / 1000:.0f}",
+            _knps(share),
             scale_text(share),
             unless_zero(share.void_games),
             unless_zero(share.time_losses),
         )
     return table
+
+
+def _knps(share: WorkerShare) -> str:
+    """The mean over all its games of a run; empty where no time is known."""
+    speed = share.nodes_per_second
+    return "" if speed is None else f"{speed / 1000:.0f}"
 
 
 def scale_text(share: WorkerShare) -> str:
