@@ -30,6 +30,9 @@ from spsa.report.trails import Trail
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
+_LONG_BUILD = 60.0
+"""Seconds without an open iteration; a run of one iteration in flight always waits a little."""
+
 _MIN_SAME = 10
 _MIN_GAMES = 20
 _ONE_SIDED = 0.9
@@ -76,12 +79,14 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
     run, here = status.run, plural(len(status.present), "worker")
     if run.master_id is None:
         kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
+    elif status.builds.iterations and not status.open:
+        if status.builds.seconds < _LONG_BUILD or not status.present:
+            return
+        kind = AlarmKind.WAITING_FOR_BUILDS
+        found = f"{here} waited {status.builds.seconds:.0f} s for engines that are built"
+        advice = "use more games an iteration"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
-    elif status.builds.iterations and not status.open:
-        kind = AlarmKind.WAITING_FOR_BUILDS
-        found = f"no iteration is open for {here} while engines are built"
-        advice = "if that lasts, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
         kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"

@@ -60,11 +60,12 @@ def _recoveries(inputs: PlanInputs, plan: Plan) -> FittedTable:
         ),
     )
     for elo_to_gain, found in plan.recoveries.items():
+        mean = round(found.mean * elo_to_gain, 1) + 0.0  # not -0.0
         table.add(
             number(elo_to_gain),
-            f"{found.mean * elo_to_gain:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
+            f"{mean:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
             f"± {found.spread * elo_to_gain:.1f}",
-            f"{found.mean:.0%}",
+            f"{round(found.mean, 2) + 0.0:.0%}",
         )
     return table
 
