@@ -14,9 +14,9 @@ import click
 from spsa import __version__
 from spsa.errors import TuningError, file_failure, report_defect
 from spsa.output import echo, echo_error, echo_usage_error, write_any_text
-from worker.flags import FILE, REPLAY, SHARED, WORKER, options
+from worker.command_options import FILE, REPLAY, SHARED, WORKER, options
 from worker.machine import default_concurrency, usable_cores
-from worker.match_flags import MATCH
+from worker.match_options import MATCH
 from worker.uci.isolation import isolation
 from worker.uci.orphan_reaper import orphan_reaper
 from worker.uci.working_folders import working_folders

@@ -1,6 +1,7 @@
 """`compete --spsa` from its command line: the settings of a worker, and its start.
 
-The address of the database is from flags, the environment, or `[database] url` of config.toml.
+The address of the database is from the command line, the environment, or `[database] url` of
+config.toml.
 """
 
 import os
@@ -20,7 +21,7 @@ from spsa.security.keys import TrustKey
 from worker.batches.loop import WorkerOptions
 from worker.batches.service import WorkerSettings, serve
 from worker.logs import set_up
-from worker.options import engine_limits
+from worker.settings import engine_limits
 from worker.uci.isolation import hide_memory
 
 

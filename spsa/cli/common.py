@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,20 @@ def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
     """The store that the configuration names; its tables have to be there."""
     with open_store(settings(config, database_url).database_url) as store:
         yield store
+
+
+def of_run(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Call a command with the opened store and the run, and give it the options that name them."""
+
+    @config_option
+    @database_option
+    @run_option
+    @wraps(command)
+    def called(config: str | None, database_url: str | None, run: str | None, **given: Any) -> Any:
+        with opened(config, database_url) as store:
+            return command(store, store.run(run), **given)
+
+    return called
 
 
 USUAL_DRAWS = 0.6

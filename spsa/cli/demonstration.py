@@ -242,7 +242,9 @@ def _show(result: Result, folder: Path, console: Console) -> None:
     console.print(f"\ntuned against start, {score(result.match.tally)}")
     console.print(
         f"the tuned engine is {elo_text(result.match.tally)} Elo stronger than the start (95%), "
-        f"found in {duration(result.seconds)}\n\nlook further:"
+        f"found in {duration(result.seconds)}\n"
+        "The demo started from bad values: its patch shows what a patch looks like, and may make "
+        "the engine weaker than the values in its source.\n\nlook further:"
     )
     for command in ("status", f"params diff --run {result.run.name}", "doctor"):
         console.print(f"  {_program()} {command} --config {folder / 'config.toml'}")

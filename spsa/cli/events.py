@@ -2,16 +2,16 @@
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.cli.common import of_run
+from spsa.db.rows import Run
+from spsa.db.store import Store
 from spsa.output import echo, echo_json
 from spsa.report.events import events_table, to_json
 from spsa.report.text import terminal
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @click.option(
     "--last",
     type=click.IntRange(1, 1_000_000),
@@ -20,16 +20,12 @@ from spsa.report.text import terminal
     help="How many at most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def events(
-    config: str | None, database_url: str | None, run: str | None, last: int, as_json: bool
-) -> None:
+def events(store: Store, run: Run, last: int, as_json: bool) -> None:
     """What was done to a run, by whom and when: start, pause, purge and so on; the oldest first."""
-    with opened(config, database_url) as store:
-        found = store.run(run)
-        rows = store.events(found.id, last)
+    rows = store.events(run.id, last)
     if as_json:
-        echo_json({"run": found.name, "events": to_json(rows)})
+        echo_json({"run": run.name, "events": to_json(rows)})
     elif rows:
         terminal().print(events_table(rows))
     else:
-        echo(f"run {found.name} has no events")
+        echo(f"run {run.name} has no events")

@@ -4,7 +4,9 @@ from dataclasses import asdict, replace
 
 import click
 
-from spsa.cli.common import config_option, database_option, opened, run_option
+from spsa.cli.common import of_run
+from spsa.db.rows import Run
+from spsa.db.store import Store
 from spsa.history.purge import theta_at
 from spsa.live_display import working
 from spsa.master.session import tuning_of
@@ -16,9 +18,7 @@ from spsa.text import plural
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @click.option(
     "--to",
     "k",
@@ -32,26 +32,17 @@ from spsa.text import plural
     help="Include results that a purge removed later.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def replay(
-    config: str | None,
-    database_url: str | None,
-    run: str | None,
-    k: int | None,
-    as_applied: bool,
-    as_json: bool,
-) -> None:
+def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: bool) -> None:
     """Show theta after K applied iterations, computed again from the results that count now."""
-    with opened(config, database_url) as store:
-        now = store.run(run)
-        to = now.applied if k is None else k
-        with working(f"computing theta from {to} results"):
-            theta, known = theta_at(store, now, tuning_of(now), to, as_applied=as_applied)
-    rows = parameters(replace(now, theta=theta, estimates=known))
+    to = run.applied if k is None else k
+    with working(f"computing theta from {to} results"):
+        theta, known = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
+    rows = parameters(replace(run, theta=theta, estimates=known))
     if as_json:
-        told = {"run": now.name, "k": to, "applied": now.applied, "as_applied": as_applied}
+        told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
         told["parameters"] = finite([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    echo(f"run {now.name}: theta after {to} of {plural(now.applied, 'result')}, {counting}")
+    echo(f"run {run.name}: theta after {to} of {plural(run.applied, 'result')}, {counting}")
     terminal().print(parameters_table(rows))

@@ -9,13 +9,13 @@ from spsa.cli.common import (
     actor,
     config_option,
     database_option,
-    opened,
+    of_run,
     priority_option,
-    run_option,
     settings,
     share_option,
 )
-from spsa.db.store import open_store
+from spsa.db.rows import Run
+from spsa.db.store import Store, open_store
 from spsa.live_display import working
 from spsa.master.new_run import Fork, fork_run
 from spsa.master.start import checked_space
@@ -24,77 +24,51 @@ from spsa.text import NAME_LENGTH, is_printable, plural
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
-def pause(config: str | None, database_url: str | None, run: str | None, reason: str) -> None:
+def pause(store: Store, run: Run, reason: str) -> None:
     """Give workers no more games of a run; games that are being played still count."""
-    with opened(config, database_url) as store:
-        name = store.run(run).name
-        store.pause(name, actor(), reason)
-        echo(f"{name} is paused")
+    store.pause(run.name, actor(), reason)
+    echo(f"{run.name} is paused")
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
-def resume(config: str | None, database_url: str | None, run: str | None) -> None:
+@of_run
+def resume(store: Store, run: Run) -> None:
     """Continue a paused run; failed batches are tried again."""
-    with opened(config, database_url) as store:
-        name = store.run(run).name
-        store.resume(name, actor())
-        echo(f"{name} is running")
+    store.resume(run.name, actor())
+    echo(f"{run.name} is running")
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @click.option("--reason", default="by its owner", show_default=True, help="Shown in the status.")
-def stop(config: str | None, database_url: str | None, run: str | None, reason: str) -> None:
+def stop(store: Store, run: Run, reason: str) -> None:
     """End a run for good; open iterations are abandoned, applied results stay."""
-    with opened(config, database_url) as store:
-        name = store.run(run).name
-        store.stop(name, actor(), reason)
-        echo(f"{name} is stopped")
+    store.stop(run.name, actor(), reason)
+    echo(f"{run.name} is stopped")
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @click.argument("iterations", type=click.IntRange(1, 10_000_000))
-def extend(config: str | None, database_url: str | None, run: str | None, iterations: int) -> None:
+def extend(store: Store, run: Run, iterations: int) -> None:
     """Give a run ITERATIONS iterations in all; a finished run goes on with `spsa-master run`."""
-    with opened(config, database_url) as store:
-        name = store.run(run).name
-        store.extend(name, actor(), iterations)
-        echo(f"{name} has {plural(iterations, 'iteration')} now")
+    store.extend(run.name, actor(), iterations)
+    echo(f"{run.name} has {plural(iterations, 'iteration')} now")
 
 
 @click.command()
-@config_option
-@database_option
-@run_option
+@of_run
 @priority_option
 @share_option
-def prioritize(
-    config: str | None,
-    database_url: str | None,
-    run: str | None,
-    priority: int | None,
-    share: float | None,
-) -> None:
+def prioritize(store: Store, run: Run, priority: int | None, share: float | None) -> None:
     """Set the priority or the share of a run, from the next claim of any worker on."""
     if priority is None and share is None:
         raise click.UsageError("give --priority, --share or both")
-    with opened(config, database_url) as store:
-        name = store.run(run).name
-        store.prioritize(name, actor(), priority=priority, share=share)
-        now = store.run(name)
-        echo(f"{name} has priority {now.priority} and share {now.share:g} now")
+    store.prioritize(run.name, actor(), priority=priority, share=share)
+    now = store.run(run.name)
+    echo(f"{run.name} has priority {now.priority} and share {now.share:g} now")
 
 
 def _doubt(_context: click.Context, _option: click.Parameter, doubt: float) -> float:

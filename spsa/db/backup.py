@@ -1,6 +1,7 @@
 """Copies an SQLite database as it is at one moment, while other processes go on writing."""
 
 import os
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,6 @@ class BackupQueries(Database):
             raise _refused(file, f"there is no folder {file.parent}", "create it first")
         if file.exists():
             raise _refused(file, "it exists", "name a file that does not exist yet")
-        import sqlite3  # late: a server's client does not need SQLite
-
         unfinished = file.with_name(f"{file.name}.unfinished")
         unfinished.unlink(missing_ok=True)
         with self._read() as connection, closing(sqlite3.connect(unfinished)) as copy:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import LEASE, new_validation
 from console import call, master, write_project
-from masters import House
+from masters import RunUnderTest
 from purges import BAD, moved
 
 from spsa.cli import execute
@@ -57,9 +57,9 @@ def store(project: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def house(store: Store, project: Path) -> House:
+def tested(store: Store, project: Path) -> RunUnderTest:
     """A run half way, whose params.toml says where theta is."""
-    made = House(store, iterations=6)
+    made = RunUnderTest(store, iterations=6)
     moved(made)
     write_theta(project, made.now().theta)
     return made
@@ -73,23 +73,23 @@ def file_values(project):
     return {p.name: p.value for p in load_space(project / "params.toml").parameters}
 
 
-def test_what_would_be_struck_is_shown_and_nothing_is_done(house, project, capsys):
-    before = house.now()
+def test_what_would_be_struck_is_shown_and_nothing_is_done(tested, project, capsys):
+    before = tested.now()
     assert execute(["purge", "--worker", BAD, "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("run house: 24 games in 6 batches of 6 iterations (+24 -0 =0)\n")
+    assert shown.startswith("run tested: 24 games in 6 batches of 6 iterations (+24 -0 =0)\n")
     assert f"\n  {BAD}: 24 games\n" in shown
     assert "\n  8 games of open iterations will be played again\n" in shown
     assert "theta is computed anew from the" in shown and "without them" in shown
-    assert house.now() == before
+    assert tested.now() == before
 
 
-def test_struck_out_and_written_out(house, project, store, capsys):
+def test_struck_out_and_written_out(tested, project, store, capsys):
     assert execute(["purge", "--host", "bad", "--yes", "--reason", "ECC errors"]) == 0
     said = capsys.readouterr()
     assert "purge 1: 24 games are removed" in said.out
     assert "params.toml has theta without them now" in said.err
-    after = house.now()
+    after = tested.now()
     assert file_values(project) == pytest.approx(after.theta, abs=1e-3)
     assert "# a person's words" in (project / "params.toml").read_text()
     (event,) = (e for e in store.events(after.id) if e.kind == "purge")
@@ -100,8 +100,8 @@ def test_struck_out_and_written_out(house, project, store, capsys):
     assert "nothing to purge" in capsys.readouterr().err
 
 
-def test_a_program_gets_all_of_it(house, capsys):
-    before = house.now()
+def test_a_program_gets_all_of_it(tested, capsys):
+    before = tested.now()
     arguments = ["purge", "--iteration", "1", "--batch", "2.0", "--json"]
     assert execute([*arguments, "--dry-run"]) == 0
     wanted = json.loads(capsys.readouterr().out)
@@ -109,7 +109,7 @@ def test_a_program_gets_all_of_it(house, capsys):
     assert execute([*arguments, "--yes"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert done == wanted | {"purge": 1}
-    after = house.now()
+    after = tested.now()
     for parameter in done["parameters"]:
         name = parameter["name"]
         assert (parameter["before"], parameter["after"]) == (before.theta[name], after.theta[name])
@@ -117,14 +117,14 @@ def test_a_program_gets_all_of_it(house, capsys):
     assert steps == sorted(steps, reverse=True) and steps[0] > 0
 
 
-def test_a_file_that_says_something_else_is_left_alone(house, project):
+def test_a_file_that_says_something_else_is_left_alone(tested, project):
     write_theta(project, {"margin": 11.0})
     before = (project / "params.toml").read_text()
     assert execute(["purge", "--worker", BAD, "--yes"]) == 0
     assert (project / "params.toml").read_text() == before
 
 
-def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try(house, project):
+def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try(tested, project):
     stale = (project / "params.toml").read_text()
     assert execute(["purge", "--worker", BAD, "--yes"]) == 0
     mended = (project / "params.toml").read_text()
@@ -142,15 +142,15 @@ def test_a_file_that_was_not_written_after_the_commit_is_written_by_the_next_try
         (["--host", BAD], f"no host '{BAD}' has ever played"),
     ],
 )
-def test_names_that_do_not_exist_are_refused(house, store, arguments, said, capsys):
-    before = house.now()
+def test_names_that_do_not_exist_are_refused(tested, store, arguments, said, capsys):
+    before = tested.now()
     assert execute(["purge", *arguments, "--yes"]) == 3
     assert said in capsys.readouterr().err
-    assert house.now() == before
+    assert tested.now() == before
 
 
-def test_a_match_of_another_theta_is_told(house, store, capsys):
-    run = house.now()
+def test_a_match_of_another_theta_is_told(tested, store, capsys):
+    run = tested.now()
     space = Space.from_json(run.space)
     number = store.open_iteration(
         store.acquire_master_lease(run.id, "m", LEASE),
@@ -166,7 +166,7 @@ def test_a_match_of_another_theta_is_told(house, store, capsys):
     assert f"iteration {number} was a match of theta before this purge" in said
 
 
-def test_times_are_understood(house, store, capsys):
+def test_times_are_understood(tested, store, capsys):
     now = datetime.now(UTC)
     hour = timedelta(hours=1)
     every = ("--dry-run", "--json")
@@ -202,7 +202,7 @@ def test_times_are_understood(house, store, capsys):
         (("--suggested", "--host", "x", "--yes"), "--suggested names a machine"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(house, project, arguments, words):
+def test_what_cannot_be_meant_is_refused(tested, project, arguments, words):
     done = call(master("purge", *arguments), project)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
@@ -213,18 +213,18 @@ def test_what_cannot_be_meant_is_refused(house, project, arguments, words):
     ("arguments", "said"),
     [
         (("--worker", "gone"), "no worker 'gone' has ever played for this database"),
-        (("--batch", "999999999.999999999"), "run house has no iteration 999999999"),
-        (("--until", "2001-01-01"), "no counted result of run house is selected"),
+        (("--batch", "999999999.999999999"), "run tested has no iteration 999999999"),
+        (("--until", "2001-01-01"), "no counted result of run tested is selected"),
     ],
 )
-def test_nothing_matches(house, project, arguments, said):
+def test_nothing_matches(tested, project, arguments, said):
     done = call(master("purge", *arguments, "--yes"), project)
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
 
 
-def test_theta_of_a_past_moment_is_printed(house, store, capsys):
-    before = house.now()
+def test_theta_of_a_past_moment_is_printed(tested, store, capsys):
+    before = tested.now()
     steps = store.steps(before.id)
     assert execute(["purge", "--iteration", "2", "--yes"]) == 0
     capsys.readouterr()
@@ -235,7 +235,7 @@ def test_theta_of_a_past_moment_is_printed(house, store, capsys):
             logged = steps[k - 1].theta_after if k else before.start_theta
             theta = {p["name"]: p["value"] for p in told["parameters"]}
             assert (theta == dict(logged)) == same
-    assert theta == house.now().theta
+    assert theta == tested.now().theta
     assert execute(["replay"]) == 0
     shown = capsys.readouterr().out
     assert f"theta after {before.applied} of {before.applied} results, by the games" in shown

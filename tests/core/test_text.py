@@ -21,7 +21,7 @@ from console import call, environment, master, write_project
 from fuzzing import NASTY, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from masters import House
+from masters import RunUnderTest
 from purges import moved
 from rich.console import Console
 
@@ -187,7 +187,7 @@ def test_commands_show_hostile_rows_as_text(
 ) -> None:
     write_project(tmp_path)
     with open_store(sqlite_url) as opened:
-        moved(House(opened, iterations=6))
+        moved(RunUnderTest(opened, iterations=6))
     hostile = "box\x1b[2J\r\nrun first: finished\u202e"
     sql("INSERT INTO spsa_machine (name) VALUES (:said)", said=hostile)
     sql("UPDATE spsa_worker SET name = :said || name, host = :said", said=hostile)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_worker, result_of, stage
-from fleet import Post
+from fleet import ProcessSettings
 from pooler import Pooler, pooling
 from processes import LONG, assert_undisturbed, of_six, working
 from shell import Shell
@@ -48,7 +48,7 @@ def settings_of(url: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figures) -> None:
     began = time.monotonic()
-    with working(pooler.url, of_six(Post(pooler.url))) as works:
+    with working(pooler.url, of_six(ProcessSettings(pooler.url))) as works:
         time.sleep(SECONDS)
         (sessions,) = works.sql(
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -61,7 +61,7 @@ def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figu
 
 @pytest.mark.slow
 def test_a_pooler_that_is_killed_and_started_again(pooler: Pooler) -> None:
-    with working(pooler.url, of_six(Post(pooler.url))) as works:
+    with working(pooler.url, of_six(ProcessSettings(pooler.url))) as works:
         for _ in range(RESTARTS):
             time.sleep(works.chance.uniform(0.2, 0.6))
             pooler.kill()

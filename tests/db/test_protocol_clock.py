@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fleet import Post, lead, play
+from fleet import ProcessSettings, lead, play
 from processes import LONG, Processes, assert_undisturbed, of_six, working
 from wrong_clock import WrongClock
 
@@ -30,7 +30,7 @@ def test_the_clock_is_really_wrong(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_clocks_that_are_a_day_off_and_step(postgresql_url, tmp_path, figures):
-    began, post = time.monotonic(), Post(postgresql_url)
+    began, post = time.monotonic(), ProcessSettings(postgresql_url)
     spawn = multiprocessing.get_context("spawn")
     ahead, behind = WrongClock(tmp_path / "ahead", "+1d"), WrongClock(tmp_path / "behind", "-1d")
     with working(postgresql_url, of_six(post)) as works:

@@ -18,7 +18,7 @@ ITERATIONS = 2
 EVERY_WRITE, EVERY = (1, 1) if LONG else (3, 9)
 
 
-class Player:
+class FleetWorker:
     """Plays a run to its end, each call as often as it takes.
 
     `dies` at the cut: the rest of what it was doing is forgotten, and its leases run out.
@@ -103,7 +103,7 @@ def outcome(store, name):
 
 
 def played(store, sql, name, dies=False):
-    player = Player(store, sql, name, dies)
+    player = FleetWorker(store, sql, name, dies)
     player.play()
     store.at = None  # what is asked below is for the test's own eyes
     return outcome(store, name)
@@ -130,7 +130,7 @@ def test_cut_off_anywhere_the_run_ends_the_same(database_url, sql, figures, cut,
 @pytest.mark.parametrize("dies", [False, True], ids=["asks again", "starts anew"])
 def test_without_any_one_statement_the_run_ends_the_same(database_url, sql, figures, dies):
     with statement_cut_store(database_url) as store:
-        Player(store, sql, "undisturbed", dies).play()
+        FleetWorker(store, sql, "undisturbed", dies).play()
         statements, undisturbed = store.statements, outcome(store, "undisturbed")
         assert statements > 60
         points = range(1 + SEED % EVERY, statements + 1, EVERY)

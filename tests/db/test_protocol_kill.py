@@ -6,7 +6,7 @@ SPSA_TEST_LONG=1 is a thousand deaths on each database, SPSA_TEST_SEED who is ki
 import time
 
 import pytest
-from fleet import LEASE_SECONDS, Post
+from fleet import LEASE_SECONDS, ProcessSettings
 from processes import LONG, assert_undisturbed, of_six, working
 
 DEATHS = 1_000 if LONG else 20
@@ -17,7 +17,7 @@ PAUSES = 60 if LONG else 2
 @pytest.mark.timeout(600)
 def test_no_death_changes_theta(database_url, figures):
     began = time.monotonic()
-    with working(database_url, of_six(Post(database_url))) as works:
+    with working(database_url, of_six(ProcessSettings(database_url))) as works:
         works.kill_until(DEATHS)
         works.finish()
         games = assert_undisturbed(works)
@@ -29,7 +29,7 @@ def test_no_death_changes_theta(database_url, figures):
 def test_who_stands_still_for_three_leases_does_no_harm(database_url, figures):
     """A laptop that slept: its leases have long been others' when it goes on."""
     began = time.monotonic()
-    with working(database_url, of_six(Post(database_url))) as works:
+    with working(database_url, of_six(ProcessSettings(database_url))) as works:
         for _ in range(PAUSES):
             some = works.chance.sample(range(len(works.processes)), 3)
             with works.processes.held_up(some):

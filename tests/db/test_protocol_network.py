@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from fleet import Post
+from fleet import ProcessSettings
 from processes import LONG, SEED, assert_undisturbed, entries, of_six, working
-from proxy import Proxy, Scissors
+from proxy import ConnectionCutter, Proxy
 
 from spsa.db import deadline
 from spsa.db.connection import parse_url
@@ -27,8 +27,8 @@ def behind(proxy: Proxy, url: str) -> str:
 
 
 @pytest.fixture
-def scissors() -> Scissors:
-    return Scissors(PART, OF_COMMITS, SEED)
+def cutter() -> ConnectionCutter:
+    return ConnectionCutter(PART, OF_COMMITS, SEED)
 
 
 @pytest.fixture
@@ -40,19 +40,19 @@ def proxy(postgresql_url: str, request: pytest.FixtureRequest) -> Iterator[Proxy
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_answers_that_never_come_change_nothing(postgresql_url, proxy, scissors, tmp_path, figures):
+def test_answers_that_never_come_change_nothing(postgresql_url, proxy, cutter, tmp_path, figures):
     began = time.monotonic()
-    post = Post(behind(proxy, postgresql_url), journal=tmp_path)
+    post = ProcessSettings(behind(proxy, postgresql_url), journal=tmp_path)
     with working(postgresql_url, of_six(post)) as works:
-        while works.processes.deaths < DEATHS or scissors.commits < UNKNOWN:
+        while works.processes.deaths < DEATHS or cutter.commits < UNKNOWN:
             works.kill_somebody(0.2)
         works.finish()
         games = assert_undisturbed(works)
     written = entries(tmp_path)
     figures(
-        cut_before=scissors.cuts["before"],
-        cut_after=scissors.cuts["after"],
-        unknown_commits=scissors.commits,
+        cut_before=cutter.cuts["before"],
+        cut_after=cutter.cuts["after"],
+        unknown_commits=cutter.commits,
         calls_without_answer=sum(entry.outcome == "DatabaseUnreachable" for entry in written),
         calls=len(written),
         kills=works.processes.deaths,
@@ -69,8 +69,8 @@ def test_a_silent_partition_holds_nobody_past_the_deadline(
 ):
     """Half of the fleet and one of its masters are behind it; what stalls arrives after all."""
     began = time.monotonic()
-    cut_off = Post(behind(proxy, postgresql_url), journal=tmp_path, deadlines=SHORTENED)
-    there = Post(postgresql_url, journal=tmp_path, deadlines=SHORTENED)
+    cut_off = ProcessSettings(behind(proxy, postgresql_url), journal=tmp_path, deadlines=SHORTENED)
+    there = ProcessSettings(postgresql_url, journal=tmp_path, deadlines=SHORTENED)
     kinds = [*of_six(cut_off)[2:5], *of_six(there)[2:4], of_six(there)[5]]
     with working(postgresql_url, kinds) as works:
         works.await_everybody(tmp_path, since=began)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from disks import disk_of, fill, open_folder
-from fleet import LEASE_SECONDS, Post
+from fleet import LEASE_SECONDS, ProcessSettings
 from postgres_server import CrashingServer, binaries
 from processes import (
     LONG,
@@ -83,7 +83,7 @@ def tables_on(server: CrashingServer) -> str:
 def test_fifty_crashes_of_the_server_under_load(server, tmp_path, figures):
     """Everybody is back soon: the waits are the product's own, and grow with the outage."""
     began, url = time.monotonic(), tables_on(server)
-    post = Post(url, retry=RECONNECT, journal=tmp_path)
+    post = ProcessSettings(url, retry=RECONNECT, journal=tmp_path)
     outages = []
     with working(url, of_six(post)) as works:
         for _ in range(RESTARTS):
@@ -121,7 +121,7 @@ def returns(written: list[Entry], ready: list[float]) -> list[float]:
 def test_commits_that_were_acknowledged_and_are_lost_are_done_again(server, tmp_path, figures):
     """No commit waits for the disk, not even a master's: it stands for a standby that lagged."""
     began, url = time.monotonic(), tables_on(server)
-    with working(url, of_six(Post(url, durable=False, journal=tmp_path))) as works:
+    with working(url, of_six(ProcessSettings(url, durable=False, journal=tmp_path))) as works:
         crashes = lost = 0
         while crashes < CRASHES or lost < LOST:
             time.sleep(works.chance.uniform(0.5, 1.0))
@@ -153,7 +153,7 @@ def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
             )
             connection.exec_driver_sql("SELECT pg_reload_conf()")
 
-    with working(url, of_six(Post(url, journal=tmp_path))) as works:
+    with working(url, of_six(ProcessSettings(url, journal=tmp_path))) as works:
         works.await_everybody(tmp_path, since=began)
         for _ in range(FILLINGS):
             time.sleep(works.chance.uniform(0.2, 0.6))
@@ -172,7 +172,7 @@ def test_a_database_that_only_reads_for_a_while(server, tmp_path, figures):
 def test_no_room_left_on_an_sqlite_files_disk(small_disk, tmp_path, figures):
     began, url = time.monotonic(), f"sqlite:///{small_disk}/spsa.db"
     upgrade(url)
-    with working(url, of_six(Post(url, journal=tmp_path))) as works:
+    with working(url, of_six(ProcessSettings(url, journal=tmp_path))) as works:
         works.await_everybody(tmp_path, since=began)
         for _ in range(FILLINGS):
             time.sleep(works.chance.uniform(0.2, 0.6))
@@ -192,7 +192,7 @@ def test_no_room_left_on_postgresqls_disk(small_disk, tmp_path, figures):
     began = time.monotonic()
     with crashing(small_disk, "max_wal_size=8MB", "min_wal_size=2MB") as server:
         url = tables_on(server)
-        with working(url, of_six(Post(url, journal=tmp_path))) as works:
+        with working(url, of_six(ProcessSettings(url, journal=tmp_path))) as works:
             works.await_everybody(tmp_path, since=began)
             for _ in range(FILLINGS):
                 time.sleep(works.chance.uniform(0.2, 0.6))

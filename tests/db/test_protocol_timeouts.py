@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from builders import result_of, stage
-from fleet import NAME, Leader, Player, is_over, start
-from processes import LONG, SEED, Works, assert_undisturbed
+from fleet import NAME, FleetMaster, FleetWorker, is_over, start
+from processes import LONG, SEED, RunningProcesses, assert_undisturbed
 
 from spsa.db.store import Store, open_store
 from spsa.errors import DatabaseUnreachable
@@ -61,15 +61,15 @@ def test_a_fifth_of_all_calls_says_that_it_failed(database_url, sql, figures):
     with open_store(database_url, durable=False) as store:
         start(store)
         liar = Liar(store, chance)
-        hands = [Player(liar, NO_WAIT) for _ in range(3)]
-        hands += [Leader(liar, name, NO_WAIT, pause=0.0) for name in ("m1", "m2")]
+        hands = [FleetWorker(liar, NO_WAIT) for _ in range(3)]
+        hands += [FleetMaster(liar, name, NO_WAIT, pause=0.0) for name in ("m1", "m2")]
         while not is_over(store):
             if liar.calls >= CALLS and store.run(NAME).max_iterations > CALLS:
                 _shorten(store)
             if chance.random() < 0.01:
                 sql.expire(run_id=store.run(NAME).id)
             chance.choice(hands).step()
-        games = assert_undisturbed(Works(store, sql, None, chance))
+        games = assert_undisturbed(RunningProcesses(store, sql, None, chance))
     figures(
         calls=liar.calls,
         failed_undone=liar.undone,
@@ -84,7 +84,7 @@ def test_a_worker_that_a_crash_has_made_unknown_says_again_who_it_is(database_ur
     with open_store(database_url, durable=False) as store:
         on = stage(store)
         on.open()
-        player = Player(store, NO_WAIT)
+        player = FleetWorker(store, NO_WAIT)
         player.client.renew((), None)
         sql("DELETE FROM spsa_worker WHERE name <> 'machine-1'")
         claim = player.client.claim()

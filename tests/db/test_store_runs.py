@@ -269,6 +269,8 @@ def test_a_run_that_never_began_gives_way_to_one_of_its_name(store):
 
 
 def test_a_run_with_an_iteration_gives_way_to_none(store):
+    another = store.create_run(new_run(name="another"))  # it never begins
+    store.release_master_lease(store.acquire_master_lease(another.id, "gone", LEASE))
     run = stage(store)
     run.open()
     store.release_master_lease(run.master)

@@ -97,7 +97,7 @@ def test_a_run_goes_from_params_toml_to_params_toml(
     for name, value in run.theta.items():
         assert written[name]["value"] == pytest.approx(value, abs=1e-2)
     assert "# an opinion" in text and text != PARAMS
-    assert moved(run), "theta rests: the games had no effect"
+    assert moved(run), "theta did not move: the games had no effect"
 
 
 def moved(run: Run) -> bool:

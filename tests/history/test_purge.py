@@ -19,7 +19,7 @@ from builders import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import broken
-from masters import GAMES, House, Rests
+from masters import GAMES, FakeSleep, RunUnderTest
 from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violations
 from shell import Shell
 
@@ -31,22 +31,22 @@ from spsa.history.replay import counted_after, replay
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 
-def purge(house, selection, reason="bad memory"):
-    planned = plan(house.store, house.now(), house.tuning, selection)
-    done = carry_out(house.store, house.tuning, planned, "me@here", reason)
-    assert bits(done.theta_after) == bits(planned.theta) == bits(house.now().theta)
+def purge(tested, selection, reason="bad memory"):
+    planned = plan(tested.store, tested.now(), tested.tuning, selection)
+    done = carry_out(tested.store, tested.tuning, planned, "me@here", reason)
+    assert bits(done.theta_after) == bits(planned.theta) == bits(tested.now().theta)
     return done
 
 
 @pytest.mark.slow
 def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
-    house = House(store, iterations=6)
-    before = moved(house)
+    tested = RunUnderTest(store, iterations=6)
+    before = moved(tested)
     take_turns(store, lie=True)
     newest = [it.status for it in store.iterations(before.id)[-2:]]
     assert newest == [IterationStatus.IN_PROGRESS] * 2
-    done = purge(house, Selection(worker=BAD))
-    after = house.now()
+    done = purge(tested, Selection(worker=BAD))
+    after = tested.now()
     assert after.theta != before.theta
     assert (done.number, done.applied, after.purges) == (1, before.applied, 1)
     for it in store.iterations(after.id):
@@ -64,9 +64,9 @@ def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
     then = counted_after(0, store.iterations(after.id), kept)
     closed = [it.status is IterationStatus.COMPLETE for it in then]
     assert [it.games_played for it in then] == [GAMES if c else GAMES // 2 for c in closed]
-    healthy(house, sql)
-    assert gone_on(house).status is RunStatus.FINISHED
-    healthy(house, sql)
+    healthy(tested, sql)
+    assert gone_on(tested).status is RunStatus.FINISHED
+    healthy(tested, sql)
 
 
 @pytest.mark.slow
@@ -74,40 +74,40 @@ def test_a_bad_machine_is_purged_from_closed_and_open_iterations(store, sql):
 def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
     """Every rule: a run that never counted the bad machine's games ends at the same bits."""
     with open_store(sqlite_url, durable=False) as store:
-        house = House(store, algorithm=algorithm, iterations=5)
-        moved(house)
-        purge(house, Selection(host="bad"))
-        gone_on(house)
+        tested = RunUnderTest(store, algorithm=algorithm, iterations=5)
+        moved(tested)
+        purge(tested, Selection(host="bad"))
+        gone_on(tested)
         sql = Shell(sqlite_url)
-        healthy(house, sql)
+        healthy(tested, sql)
         sql.close()
 
 
 @pytest.mark.slow
 def test_an_iteration_with_no_game_left_contributes_nothing(store, sql):
-    house = House(store, algorithm="mixture", iterations=4)
-    before = moved(house)
+    tested = RunUnderTest(store, algorithm="mixture", iterations=4)
+    before = moved(tested)
     assert before.applied >= 2
-    purge(house, Selection(iterations=(2,)))
+    purge(tested, Selection(iterations=(2,)))
     (emptied,) = (it for it in store.iterations(before.id) if it.k == 2)
     assert (emptied.games_played, emptied.struck_games) == (0, GAMES)
     assert (emptied.gradient_estimate, emptied.elo_diff) == (None, None)
-    healthy(house, sql)
+    healthy(tested, sql)
     without = [it for it in results_of(store, before, before.applied) if it.k != 2]
-    *_, last = replay(house.tuning, without)
-    assert bits(last.theta) == bits(house.now().theta)
-    assert last.state == house.now().state
+    *_, last = replay(tested.tuning, without)
+    assert bits(last.theta) == bits(tested.now().theta)
+    assert last.state == tested.now().state
     assert store.purged_totals(before.id).emptied == 1
-    gone_on(house)
-    healthy(house, sql)
+    gone_on(tested)
+    healthy(tested, sql)
 
 
 @pytest.mark.slow
 def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_corrected(store, sql):
-    house = House(store, iterations=6)
-    before = moved(house)
+    tested = RunUnderTest(store, iterations=6)
+    before = moved(tested)
     steps = store.steps(before.id)
-    done = purge(house, Selection(worker=BAD))
+    done = purge(tested, Selection(worker=BAD))
     assert store.steps(before.id) == steps
     assert store.purges(before.id) == [done]
     assert done.theta_before == steps[-1].theta_after == before.theta
@@ -117,7 +117,7 @@ def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_correc
     # SQLite casts text to a float with a hair of its own
     assert [row.value for row in rows] == pytest.approx([t["ratio"] for t in wanted], rel=1e-12)
     (now,) = sql("SELECT final FROM spsa_theta WHERE parameter = 'ratio'")
-    assert now.final == pytest.approx(house.now().theta["ratio"], rel=1e-12)
+    assert now.final == pytest.approx(tested.now().theta["ratio"], rel=1e-12)
     (bad,) = sql("SELECT games, games_struck FROM spsa_worker_stats WHERE worker = :w", w=BAD)
     assert (bad.games, bad.games_struck) == (0, done.games)
     (event,) = (e for e in store.events(before.id) if e.kind == "purge")
@@ -127,21 +127,21 @@ def test_the_log_keeps_what_was_applied_and_the_history_says_where_it_was_correc
 
 @pytest.mark.slow
 def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
-    house = House(store, iterations=6)
-    before = moved(house, rests=4)
+    tested = RunUnderTest(store, iterations=6)
+    before = moved(tested, fake_sleep=4)
     thetas = [before.start_theta, *(s.theta_after for s in store.steps(before.id))]
-    purge(house, Selection(iterations=(2,), worker=BAD))
-    run = gone_on(house)
+    purge(tested, Selection(iterations=(2,), worker=BAD))
+    run = gone_on(tested)
     for k in range(run.applied + 1):
-        was, _ = theta_at(store, run, house.tuning, k, as_applied=True)
-        now, known = theta_at(store, run, house.tuning, k, as_applied=False)
-        assert bits(now) == bits(pure(house, k).theta)
+        was, _ = theta_at(store, run, tested.tuning, k, as_applied=True)
+        now, known = theta_at(store, run, tested.tuning, k, as_applied=False)
+        assert bits(now) == bits(pure(tested, k).theta)
         if k <= before.applied:
             assert bits(was) == bits(thetas[k])
         assert (bits(was) == bits(now)) == (k < 2 or k > before.applied)
         assert (known.supported is None) == (k == 0)
     with pytest.raises(NothingToDo, match="has 6 results"):
-        theta_at(store, run, house.tuning, 7, as_applied=False)
+        theta_at(store, run, tested.tuning, 7, as_applied=False)
 
 
 def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(store, sql):
@@ -205,8 +205,8 @@ def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
 
 
 def test_times_are_those_of_the_reports(store, sql):
-    house = House(store, iterations=6)
-    run = moved(house)
+    tested = RunUnderTest(store, iterations=6)
+    run = moved(tested)
     times = sorted(m.reported_at for m in store.matching(run.id, Selection(host="bad")))
     middle = times[len(times) // 2]
     since = store.matching(run.id, Selection(host="bad", since=middle))
@@ -224,38 +224,38 @@ def test_times_are_those_of_the_reports(store, sql):
     [Selection(worker="nobody"), Selection(iterations=(99,)), Selection(batches=((1, 77),))],
 )
 def test_nothing_is_purged_if_nothing_matches(store, selection):
-    house = House(store)
-    moved(house)
+    tested = RunUnderTest(store)
+    moved(tested)
     with pytest.raises(NothingToDo, match="nothing to purge"):
-        plan(store, house.now(), house.tuning, selection)
+        plan(store, tested.now(), tested.tuning, selection)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("selection", [Selection(worker=BAD), Selection(iterations=(1,))])
 def test_a_run_that_moved_on_is_looked_at_again(store, sql, selection):
-    house = House(store, iterations=6)
-    run = moved(house, rests=2)
-    planned = plan(store, run, house.tuning, selection)
-    later = moved(house, rests=2)
+    tested = RunUnderTest(store, iterations=6)
+    run = moved(tested, fake_sleep=2)
+    planned = plan(store, run, tested.tuning, selection)
+    later = moved(tested, fake_sleep=2)
     assert later.applied > run.applied
-    done = carry_out(store, house.tuning, planned, "me", "why")
+    done = carry_out(store, tested.tuning, planned, "me", "why")
     assert done.applied == later.applied
     assert not store.matching(run.id, selection)
-    healthy(house, sql)
+    healthy(tested, sql)
 
 
 @pytest.mark.slow
 def test_two_owners_at_once_purge_each_result_once(store, sql):
-    house = House(store, iterations=6)
-    run = moved(house)
-    mine = plan(store, run, house.tuning, Selection(worker=BAD))
-    theirs = plan(store, run, house.tuning, Selection(iterations=(1,)))
-    carry_out(store, house.tuning, theirs, "they", "why")
-    carry_out(store, house.tuning, mine, "me", "why")
-    assert house.now().purges == 2
+    tested = RunUnderTest(store, iterations=6)
+    run = moved(tested)
+    mine = plan(store, run, tested.tuning, Selection(worker=BAD))
+    theirs = plan(store, run, tested.tuning, Selection(iterations=(1,)))
+    carry_out(store, tested.tuning, theirs, "they", "why")
+    carry_out(store, tested.tuning, mine, "me", "why")
+    assert tested.now().purges == 2
     with pytest.raises(NothingToDo):
-        carry_out(store, house.tuning, mine, "me", "why else")
-    healthy(house, sql)
+        carry_out(store, tested.tuning, mine, "me", "why else")
+    healthy(tested, sql)
 
 
 def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
@@ -278,13 +278,13 @@ def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
 
 
 def test_a_purge_that_was_answered_into_the_void_is_done_once(store, sql):
-    house = House(store, iterations=6)
-    moved(house)
-    planned = plan(store, house.now(), house.tuning, Selection(worker=BAD))
-    first = carry_out(store, house.tuning, planned, "me", "why")
-    again = carry_out(store, house.tuning, planned, "me", "why")
-    assert first == again and house.now().purges == 1
-    healthy(house, sql)
+    tested = RunUnderTest(store, iterations=6)
+    moved(tested)
+    planned = plan(store, tested.now(), tested.tuning, Selection(worker=BAD))
+    first = carry_out(store, tested.tuning, planned, "me", "why")
+    again = carry_out(store, tested.tuning, planned, "me", "why")
+    assert first == again and tested.now().purges == 1
+    healthy(tested, sql)
 
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
@@ -300,7 +300,7 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
     path.write_bytes(sqlite_template.read_bytes())
     url = f"sqlite:///{path}"
     with open_store(url, durable=False) as store:
-        house = House(
+        tested = RunUnderTest(
             store,
             algorithm=dice.choice(algorithms()),
             in_flight=dice.choice([1, 2, 4]),
@@ -317,18 +317,18 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
                 elif claim is not None:
                     store.release(claim)
             if dice.random() < 0.3:
-                purge_at_random(house, dice)
+                purge_at_random(tested, dice)
 
-        house.master(Rests(meanwhile)).run()
+        tested.master(FakeSleep(meanwhile)).run()
         for _ in range(dice.randrange(3)):
-            purge_at_random(house, dice)
+            purge_at_random(tested, dice)
         sql = Shell(url)
-        healthy(house, sql)
+        healthy(tested, sql)
         sql.close()
-        assert house.now().status is RunStatus.FINISHED
+        assert tested.now().status is RunStatus.FINISHED
 
 
-def purge_at_random(house, dice):
+def purge_at_random(tested, dice):
     number = dice.randint(1, 8)
     chosen = dice.choice(
         [
@@ -336,8 +336,8 @@ def purge_at_random(house, dice):
             Selection(host=dice.choice("abc"), iterations=(number,)),
             Selection(iterations=(number,)),
             Selection(batches=((number, 0), (number, 1))),
-            Selection(since=house.store.clock() - timedelta(milliseconds=dice.randrange(300))),
+            Selection(since=tested.store.clock() - timedelta(milliseconds=dice.randrange(300))),
         ]
     )
     with suppress(NothingToDo):
-        purge(house, chosen)
+        purge(tested, chosen)

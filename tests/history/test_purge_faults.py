@@ -17,7 +17,7 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from invariants import broken
-from masters import House
+from masters import RunUnderTest
 from protocol import CUTS, OPEN, Plan, Protocol, refuse
 from purges import BAD, healthy, moved, violations
 from sqlalchemy import event
@@ -36,7 +36,7 @@ SEED = os.environ.get("SPSA_TEST_SEED")
 def purge_and_die(url, statement):
     """A purge whose process is killed just before it says its statement of this number."""
     with open_store(url, durable=False) as store:
-        run = store.run("house")
+        run = store.run("tested")
         tuning = tuning_of(run)
         planned = plan(store, run, tuning, Selection(worker=BAD))
         said = count(1)
@@ -62,8 +62,8 @@ def exit_code(url, statement):
 
 @pytest.mark.slow
 def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, database_url, sql):
-    house = House(store, iterations=6)
-    before = moved(house)
+    tested = RunUnderTest(store, iterations=6)
+    before = moved(tested)
     games = len(store.matching(before.id, Selection(worker=BAD)))
     deaths = 0
     for statement in count(1):
@@ -72,27 +72,27 @@ def test_killed_before_any_of_its_statements_a_purge_is_done_or_not(store, datab
             break
         assert ended == -signal.SIGKILL
         deaths += 1
-        assert house.now() == before
+        assert tested.now() == before
         assert len(store.matching(before.id, Selection(worker=BAD))) == games
         assert broken(sql) == []
     assert deaths > 10
-    assert house.now().purges == 1
-    healthy(house, sql)
+    assert tested.now().purges == 1
+    healthy(tested, sql)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_is_asked_for_again(database_url, sql, cut):
     store = cut_store(database_url)
-    house = House(store, iterations=6)
-    run = moved(house)
-    planned = plan(store, run, house.tuning, Selection(worker=BAD))
+    tested = RunUnderTest(store, iterations=6)
+    run = moved(tested)
+    planned = plan(store, run, tested.tuning, Selection(worker=BAD))
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
-        carry_out(store, house.tuning, planned, "me", "why")
-    done = carry_out(store, house.tuning, planned, "me", "why")
-    assert (done.number, house.now().purges) == (1, 1)
-    healthy(house, sql)
+        carry_out(store, tested.tuning, planned, "me", "why")
+    done = carry_out(store, tested.tuning, planned, "me", "why")
+    assert (done.number, tested.now().purges) == (1, 1)
+    healthy(tested, sql)
     store.close()
 
 
@@ -181,16 +181,16 @@ def test_any_history_with_purges_leaves_the_database_as_it_should_be(sqlite_temp
 @pytest.mark.slow
 def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch):
     """It moved theta farther; what follows from that is not told parameter by parameter."""
-    house = House(store, iterations=6, algorithm="mixture")
-    moved(house)
-    other = replace(house.tuning, space=replace(house.tuning.space))
+    tested = RunUnderTest(store, iterations=6, algorithm="mixture")
+    moved(tested)
+    other = replace(tested.tuning, space=replace(tested.tuning.space))
     monkeypatch.setattr("spsa.algorithms.mixture._LONGEST", 0.01)
-    (violation,) = violations(store, house.now(), house.tuning)
+    (violation,) = violations(store, tested.now(), tested.tuning)
     assert "iteration 1: delta of step k=1 has margin = " in violation
     assert "more differ from there on, theta in the end by up to " in violation
     assert "another version of the rule" in violation
-    planned = plan(store, house.now(), house.tuning, Selection(worker=BAD))
+    planned = plan(store, tested.now(), tested.tuning, Selection(worker=BAD))
     assert planned.drift > 0.01
     monkeypatch.undo()
-    assert violations(store, house.now(), other) == []
-    assert plan(store, house.now(), house.tuning, Selection(worker=BAD)).drift == 0.0
+    assert violations(store, tested.now(), other) == []
+    assert plan(store, tested.now(), tested.tuning, Selection(worker=BAD)).drift == 0.0

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from masters import SPACE, House, Rests, parameter, play
+from masters import SPACE, FakeSleep, RunUnderTest, parameter, play
 
 from spsa.core.params import Space
 from spsa.db.store import Selection
@@ -33,35 +33,35 @@ EDITS = {
 FRESH = Addition(parameter("fresh", value=7, maximum=20, step=2))
 
 
-def change(house, edit, reason="to see"):
-    return change_space(house.store, house.now(), tuning_of, edit, "anna", reason)
+def change(tested, edit, reason="to see"):
+    return change_space(tested.store, tested.now(), tuning_of, edit, "anna", reason)
 
 
 def changed(store, algorithm):
     """A finished run of eight iterations, changed after some of its results."""
-    house = House(store, algorithm=algorithm, in_flight=2, iterations=8)
+    tested = RunUnderTest(store, algorithm=algorithm, in_flight=2, iterations=8)
     left = dict(EDITS)
 
     def meanwhile():
         play(store)
-        for edit in left.pop(house.now().applied, ()):
-            change(house, edit)
+        for edit in left.pop(tested.now().applied, ()):
+            change(tested, edit)
 
-    assert house.master(Rests(meanwhile), tick=0.0).run() is RunStatus.FINISHED
+    assert tested.master(FakeSleep(meanwhile), tick=0.0).run() is RunStatus.FINISHED
     assert left == {}
-    return house
+    return tested
 
 
-def violations(house):
-    run = house.now()
-    return check_run(house.store, run, tuning_of(run))
+def violations(tested):
+    run = tested.now()
+    return check_run(tested.store, run, tuning_of(run))
 
 
 @pytest.mark.parametrize("algorithm", ["spsa", "mixture", "bspsa", "bspsas"])
 def test_a_changed_run_is_replayed_to_the_bit(store, algorithm):
-    house = changed(store, algorithm)
-    assert violations(house) == []
-    run, rules = house.now(), tuning_of(house.now())
+    tested = changed(store, algorithm)
+    assert violations(tested) == []
+    run, rules = tested.now(), tuning_of(tested.now())
     assert (run.changes, run.applied) == (5, 8)
     for step in store.steps(run.id)[6:]:
         theta, _ = theta_at(store, run, rules, step.k, as_applied=False)
@@ -70,9 +70,9 @@ def test_a_changed_run_is_replayed_to_the_bit(store, algorithm):
 
 
 def test_what_is_changed_is_in_force_from_the_next_iteration_on(store):
-    house = changed(store, "spsa")
-    first, second, _third, fourth, *_ = store.changes(house.run.id)
-    tuned = store.iterations(house.run.id)
+    tested = changed(store, "spsa")
+    first, second, _third, fourth, *_ = store.changes(tested.run.id)
+    tuned = store.iterations(tested.run.id)
     frozen = second.theta_after["ratio"]
     for it in tuned:
         if it.opened_changes >= 1:
@@ -88,27 +88,27 @@ def test_what_is_changed_is_in_force_from_the_next_iteration_on(store):
 
 @pytest.mark.parametrize("algorithm", ["spsa", "mixture"])
 def test_a_purge_of_results_before_a_change_is_replayed_through_it(store, algorithm):
-    house = changed(store, algorithm)
-    run = house.now()
+    tested = changed(store, algorithm)
+    run = tested.now()
     found = plan(store, run, tuning_of(run), Selection(iterations=(2, 7)))
     carry_out(store, tuning_of(run), found, "anna", "a sick machine")
-    assert house.now().theta != run.theta
-    assert violations(house) == []
+    assert tested.now().theta != run.theta
+    assert violations(tested) == []
 
 
 def test_a_change_after_a_purge_is_on_the_chain_without_the_purged_results(store):
-    house = House(store, in_flight=1, iterations=3)
-    rests = Rests(lambda: play(store) if house.now().applied < 2 else rests.set())
-    house.master(rests).run()
-    run = house.now()
+    tested = RunUnderTest(store, in_flight=1, iterations=3)
+    fake_sleep = FakeSleep(lambda: play(store) if tested.now().applied < 2 else fake_sleep.set())
+    tested.master(fake_sleep).run()
+    run = tested.now()
     found = plan(store, run, tuning_of(run), Selection(iterations=(1,)))
-    change(house, Edit(name="margin", step=5))
+    change(tested, Edit(name="margin", step=5))
     with pytest.raises(IllegalTransition, match="has changed"):
         store.purge(run.id, replace(_purge_of(found), changes=0))
     carry_out(store, tuning_of(run), found, "anna", "a sick machine")
-    change(house, Edit(name="margin", minimum=10))
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert violations(house) == []
+    change(tested, Edit(name="margin", minimum=10))
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert violations(tested) == []
 
 
 def _purge_of(found):
@@ -118,30 +118,30 @@ def _purge_of(found):
 
 
 def test_theta_outside_the_new_bounds_moves_to_them_and_the_event_says_so(store):
-    house = House(store)
-    said = change(house, Edit(name="margin", maximum=40), "too large")
+    tested = RunUnderTest(store)
+    said = change(tested, Edit(name="margin", maximum=40), "too large")
     assert said["max"] == {"was": 100, "is": 40}
     assert said["theta"] == {"was": 50.0, "is": 40.0}
-    event = store.events(house.run.id)[-1]
+    event = store.events(tested.run.id)[-1]
     assert (event.kind, event.actor, event.detail["reason"]) == ("params", "anna", "too large")
-    assert house.now().theta == {**house.run.theta, "margin": 40.0}
-    assert house.now().start_theta == house.run.start_theta
-    assert Space.from_json(house.now().start_space) == SPACE
+    assert tested.now().theta == {**tested.run.theta, "margin": 40.0}
+    assert tested.now().start_theta == tested.run.start_theta
+    assert Space.from_json(tested.now().start_space) == SPACE
 
 
 def test_a_change_on_a_run_that_moved_meanwhile_is_refused_and_planned_again(store):
-    house = House(store, in_flight=1)
-    run = house.now()
+    tested = RunUnderTest(store, in_flight=1)
+    run = tested.now()
     planned = plan_change(run, tuning_of(run), Edit(name="margin", step=5), "anna", "")
-    house.master(Rests(lambda: play(store))).run()
+    tested.master(FakeSleep(lambda: play(store))).run()
     with pytest.raises(IllegalTransition, match="is finished"):
         store.change_space(run.id, planned)
-    store.extend(house.name, "anna", 6)
+    store.extend(tested.name, "anna", 6)
     with pytest.raises(IllegalTransition, match="has changed since"):
         store.change_space(run.id, planned)
     change_space(store, run, tuning_of, Edit(name="margin", step=5), "anna", "")
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert violations(house) == []
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert violations(tested) == []
 
 
 @pytest.mark.parametrize(
@@ -156,48 +156,48 @@ def test_a_change_on_a_run_that_moved_meanwhile_is_refused_and_planned_again(sto
     ],
 )
 def test_what_params_toml_could_not_say_is_refused(store, edit, words):
-    house = House(store)
+    tested = RunUnderTest(store)
     with pytest.raises(InvalidInput, match=words):
-        change(house, edit)
-    assert house.now() == house.run
+        change(tested, edit)
+    assert tested.now() == tested.run
 
 
 def test_the_last_active_parameter_is_not_frozen_and_nothing_is_not_a_change(store):
-    house = House(store)
-    change(house, Edit(name="ratio", active=False))
+    tested = RunUnderTest(store)
+    change(tested, Edit(name="ratio", active=False))
     with pytest.raises(InvalidInput, match="nothing would be tuned"):
-        change(house, Edit(name="margin", active=False))
+        change(tested, Edit(name="margin", active=False))
     with pytest.raises(NothingToDo, match="already"):
-        change(house, Edit(name="ratio", active=False))
+        change(tested, Edit(name="ratio", active=False))
 
 
 def test_a_finished_run_is_extended_and_goes_on(store):
-    house = House(store, iterations=2)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    tested = RunUnderTest(store, iterations=2)
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
     with pytest.raises(IllegalTransition, match="name more"):
-        store.extend(house.name, "anna", 2)
+        store.extend(tested.name, "anna", 2)
     with pytest.raises(IllegalTransition, match="it is finished"):
-        store.resume(house.name, "anna")
-    store.extend(house.name, "anna", 4)
-    assert (house.now().status, house.now().finished_at) == (RunStatus.RUNNING, None)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert (house.now().applied, violations(house)) == (4, [])
+        store.resume(tested.name, "anna")
+    store.extend(tested.name, "anna", 4)
+    assert (tested.now().status, tested.now().finished_at) == (RunStatus.RUNNING, None)
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert (tested.now().applied, violations(tested)) == (4, [])
 
 
 @pytest.mark.parametrize("algorithm", ["spsa", "mixture", "bspsa", "bspsas", "constant"])
 def test_a_parameter_is_added_between_two_iterations_and_replayed_to_the_bit(store, algorithm):
-    house = House(store, algorithm=algorithm, in_flight=2, iterations=8)
+    tested = RunUnderTest(store, algorithm=algorithm, in_flight=2, iterations=8)
     before = []
 
     def meanwhile():
         play(store)
-        if not before and house.now().applied == 4:
-            before.append(house.now())
-            change(house, FRESH)
+        if not before and tested.now().applied == 4:
+            before.append(tested.now())
+            change(tested, FRESH)
 
-    assert house.master(Rests(meanwhile), tick=0.0).run() is RunStatus.FINISHED
-    assert violations(house) == []
-    run, (was,) = house.now(), before
+    assert tested.master(FakeSleep(meanwhile), tick=0.0).run() is RunStatus.FINISHED
+    assert violations(tested) == []
+    run, (was,) = tested.now(), before
     assert run.start_theta == {**was.start_theta, "fresh": 7.0}
     assert run.theta["fresh"] != 7.0 and "fresh" not in was.theta
     for it in store.iterations(run.id):
@@ -213,20 +213,20 @@ def test_a_parameter_is_added_between_two_iterations_and_replayed_to_the_bit(sto
     assert path.theta[:5] == (7.0,) * 5 and path.theta[-1] == run.theta["fresh"]
     found = plan(store, run, tuning_of(run), Selection(iterations=(2, 7)))
     carry_out(store, tuning_of(run), found, "anna", "a sick machine")
-    assert violations(house) == []
+    assert violations(tested) == []
 
 
 def test_what_an_added_parameter_was_at_the_start_is_checked(store):
-    house = House(store)
-    said = change(house, FRESH)
+    tested = RunUnderTest(store)
+    said = change(tested, FRESH)
     assert said["added"] == {"value": 7, "min": 0, "max": 20, "step": 2, "active": True}
-    assert named_theta(store, house.now(), "start").values["fresh"] == 7
+    assert named_theta(store, tested.now(), "start").values["fresh"] == 7
     with pytest.raises(NothingToDo, match="has the parameter fresh already"):
-        change(house, FRESH)
+        change(tested, FRESH)
     with pytest.raises(InvalidInput, match="option 'margin' is that of margin already"):
-        change(house, Addition(parameter("more", option="margin")))
-    assert violations(house) == []
-    run = house.now()
+        change(tested, Addition(parameter("more", option="margin")))
+    assert violations(tested) == []
+    run = tested.now()
     wrong = replace(run, start_theta={**run.start_theta, "fresh": 8.0})
     (found,) = changes(RunRows(wrong, [], {}, [], changes=store.changes(run.id)))
     assert "start of what change 1 added has fresh = 8.0; it is 7.0" in str(found)

@@ -2,7 +2,7 @@
 
 import pytest
 from builders import TERMS
-from masters import GAMES, FixedDelivery, House, Rests, play
+from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, play
 
 from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
@@ -16,52 +16,52 @@ PLAN = BackgroundPlan(every=2, share=0.5, game_settings=TERMS)
 
 
 def finished(store, plan=PLAN, **over):
-    house = House(store, iterations=7, **over)
-    rests = Rests(lambda: play(store))
-    assert house.master(rests, background=plan).run() is RunStatus.FINISHED
-    return house
+    tested = RunUnderTest(store, iterations=7, **over)
+    fake_sleep = FakeSleep(lambda: play(store))
+    assert tested.master(fake_sleep, background=plan).run() is RunStatus.FINISHED
+    return tested
 
 
-def rounds(house):
-    return house.store.iterations(house.run.id, purpose=Purpose.VALIDATE)
+def rounds(tested):
+    return tested.store.iterations(tested.run.id, purpose=Purpose.VALIDATE)
 
 
 @pytest.mark.parametrize("in_flight", [1, "auto"])
 def test_every_second_theta_is_measured_against_the_start(store, in_flight):
-    house = finished(store, in_flight=in_flight)
-    played = rounds(house)
+    tested = finished(store, in_flight=in_flight)
+    played = rounds(tested)
     assert {it.status for it in played} == {IterationStatus.COMPLETE}
     assert {it.target_games for it in played} == {4}
-    theta = {step.k: step.theta_after for step in store.steps(house.run.id)}
-    space = tuning_of(house.run).space
+    theta = {step.k: step.theta_after for step in store.steps(tested.run.id)}
+    space = tuning_of(tested.run).space
     for it in played:
         assert (it.compared.theta, it.compared.background) == (str(it.opened_on), True)
         assert it.plus_parameters == space.playable(theta[it.opened_on])
-        assert it.minus_parameters == space.playable(house.run.start_theta)
-    matches = store.matches(house.run.id)
+        assert it.minus_parameters == space.playable(tested.run.start_theta)
+    matches = store.matches(tested.run.id)
     assert [one.opened_on for one in matches] == sorted({it.opened_on for it in played})
     assert sum(one.tally.games for one in matches) == 4 * len(played)
-    assert check_run(store, house.now(), tuning_of(house.now())) == []
+    assert check_run(store, tested.now(), tuning_of(tested.now())) == []
 
 
 def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_on(store):
-    house = finished(store, in_flight=1)
-    assert [(one.opened_on, one.target_games) for one in store.matches(house.run.id)] == [
+    tested = finished(store, in_flight=1)
+    assert [(one.opened_on, one.target_games) for one in store.matches(tested.run.id)] == [
         (2, 8),
         (4, 8),
         (6, 4),
     ]
-    numbers = [it.iteration_number for it in rounds(house)]
-    tuned = [it.iteration_number for it in store.iterations(house.run.id, purpose=Purpose.TUNE)]
+    numbers = [it.iteration_number for it in rounds(tested)]
+    tuned = [it.iteration_number for it in store.iterations(tested.run.id, purpose=Purpose.TUNE)]
     assert [number + 1 for number in numbers] == tuned[2:]
 
 
 def test_theta_does_not_depend_on_what_is_measured_of_it(store):
     """Games of other iterations are others; perturbations and proposals are the same."""
-    house = finished(store, in_flight=1)
-    plain = House(store, name="plain", in_flight=1, iterations=7)
-    plain.master(Rests(lambda: play(store))).run()
-    first, second = (store.iterations(h.run.id, purpose=Purpose.TUNE) for h in (house, plain))
+    tested = finished(store, in_flight=1)
+    plain = RunUnderTest(store, name="plain", in_flight=1, iterations=7)
+    plain.master(FakeSleep(lambda: play(store))).run()
+    first, second = (store.iterations(h.run.id, purpose=Purpose.TUNE) for h in (tested, plain))
     assert first[0].plus_parameters == second[0].plus_parameters
     assert [it.k for it in first] == [it.k for it in second]
 
@@ -75,12 +75,14 @@ def test_rounds_add_up_to_the_share(share, games):
 
 
 def test_a_restarted_master_goes_on_with_the_match(store):
-    house = House(store, in_flight=1, iterations=7)
-    rests = Rests(lambda: rests.set() if house.now().applied == 3 else play(store))
-    house.master(rests, background=PLAN).run()
-    (before,) = store.matches(house.run.id)
-    assert house.master(Rests(lambda: play(store)), background=PLAN).run() is RunStatus.FINISHED
-    after = store.matches(house.run.id)
+    tested = RunUnderTest(store, in_flight=1, iterations=7)
+    fake_sleep = FakeSleep(lambda: fake_sleep.set() if tested.now().applied == 3 else play(store))
+    tested.master(fake_sleep, background=PLAN).run()
+    (before,) = store.matches(tested.run.id)
+    assert (
+        tested.master(FakeSleep(lambda: play(store)), background=PLAN).run() is RunStatus.FINISHED
+    )
+    after = store.matches(tested.run.id)
     assert after[0].match_number == before.match_number
     assert after[0].target_games == 8
 
@@ -92,12 +94,12 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
                 raise BuildFailed("the start does not build")
             return super().prepare(plus, minus)
 
-    house = finished(store, in_flight=1, delivery=Picky())
-    assert rounds(house) == []
+    tested = finished(store, in_flight=1, delivery=Picky())
+    assert rounds(tested) == []
 
 
 def test_no_round_is_left_open_at_the_end(store):
-    house = House(store, in_flight=1, iterations=4)
-    worker_rests = Rests(lambda: play(store))
-    assert house.master(worker_rests, background=PLAN).run() is RunStatus.FINISHED
-    assert store.open_iterations(house.run.id) == []
+    tested = RunUnderTest(store, in_flight=1, iterations=4)
+    worker_rests = FakeSleep(lambda: play(store))
+    assert tested.master(worker_rests, background=PLAN).run() is RunStatus.FINISHED
+    assert store.open_iterations(tested.run.id) == []

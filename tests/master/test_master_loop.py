@@ -5,9 +5,19 @@ import time
 
 import pytest
 from builders import new_worker
-from cutting import Killed, MortalStore
+from cutting import KillableStore, Killed
 from invariants import broken
-from masters import ATTEMPTS, GAMES, MAX_RESTS, SPACE, FixedDelivery, House, Rests, Watched, play
+from masters import (
+    ATTEMPTS,
+    GAMES,
+    MAX_SLEEPS,
+    SPACE,
+    FakeSleep,
+    FixedDelivery,
+    RunUnderTest,
+    Watched,
+    play,
+)
 from processes import LONG, SEED
 
 from spsa.algorithms import algorithms
@@ -31,17 +41,17 @@ from spsa.report.text import headlines
 @pytest.mark.slow
 @pytest.mark.parametrize("in_flight", [1, 2, 4])
 def test_a_run_goes_to_its_end(store, sql, in_flight):
-    house = House(store, in_flight=in_flight, iterations=5)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    run = house.now()
+    tested = RunUnderTest(store, in_flight=in_flight, iterations=5)
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    run = tested.now()
     assert (run.status, run.applied) == (RunStatus.FINISHED, 5)
     opened_on = [i.opened_on for i in store.iterations(run.id)]
     assert opened_on == [max(0, k - in_flight) for k in range(1, 6)]
     assert store.totals(run.id).tally.games == 5 * GAMES
-    assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
+    assert [str(finding) for finding in check_run(store, run, tested.tuning)] == []
     assert broken(sql) == []
-    assert house.watched.opened_numbers == house.watched.applied_ks == [1, 2, 3, 4, 5]
-    assert house.projected[-1].theta == run.theta
+    assert tested.watched.opened_numbers == tested.watched.applied_ks == [1, 2, 3, 4, 5]
+    assert tested.projected[-1].theta == run.theta
     assert run.theta != run.start_theta
     assert run.theta not in (run.estimates.averaged, run.estimates.supported)
     assert (
@@ -49,15 +59,15 @@ def test_a_run_goes_to_its_end(store, sql, in_flight):
     )
 
 
-def interrupted_after(rests, store):
+def interrupted_after(fake_sleep, store):
     """A master is stopped at its rest of this number."""
 
     def meanwhile():
         play(store)
-        if stopping.count == rests:
+        if stopping.count == fake_sleep:
             stopping.set()
 
-    stopping = Rests(meanwhile)
+    stopping = FakeSleep(meanwhile)
     return stopping
 
 
@@ -65,39 +75,39 @@ def interrupted_after(rests, store):
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_a_run_of_any_rule_is_gone_on_with_by_other_masters(sqlite_url, algorithm):
     with open_store(sqlite_url, durable=False) as store:
-        house = House(store, algorithm=algorithm, iterations=5)
-        while house.master(interrupted_after(2, store)).run() is None:
-            assert house.masters < MAX_RESTS
-        run = house.now()
-        assert (run.status, run.applied, house.masters > 1) == (RunStatus.FINISHED, 5, True)
-        assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
+        tested = RunUnderTest(store, algorithm=algorithm, iterations=5)
+        while tested.master(interrupted_after(2, store)).run() is None:
+            assert tested.masters < MAX_SLEEPS
+        run = tested.now()
+        assert (run.status, run.applied, tested.masters > 1) == (RunStatus.FINISHED, 5, True)
+        assert [str(finding) for finding in check_run(store, run, tested.tuning)] == []
 
 
 def test_the_state_of_another_rule_is_not_gone_on_with(store, sql):
-    house = House(store)
+    tested = RunUnderTest(store)
     sql("UPDATE spsa_run SET state = :state", state='{"theta": [0.5]}')
     with pytest.raises(UnusableState, match="spsa cannot use the saved state"):
-        house.master(Rests(lambda: play(store))).run()
-    assert store.iterations(house.run.id) == []
+        tested.master(FakeSleep(lambda: play(store))).run()
+    assert store.iterations(tested.run.id) == []
 
 
 @pytest.mark.slow
 def test_theta_is_written_out_at_the_start_and_after_every_result(store):
-    house = House(store, iterations=3)
-    house.master(Rests(lambda: play(store))).run()
-    steps = store.steps(house.run.id)
-    thetas = [house.run.theta, *(step.theta_after for step in steps)]
-    assert [run.theta for run in house.projected] == thetas
+    tested = RunUnderTest(store, iterations=3)
+    tested.master(FakeSleep(lambda: play(store))).run()
+    steps = store.steps(tested.run.id)
+    thetas = [tested.run.theta, *(step.theta_after for step in steps)]
+    assert [run.theta for run in tested.projected] == thetas
 
 
 EVERY_CALL = 1 if LONG else 3
 
 
-def brought_to_an_end(house, queries):
+def brought_to_an_end(tested, queries):
     """The run, moved by as many masters as it takes."""
     while True:
         try:
-            return house.master(Rests(lambda: play(house.store)), queries).run()
+            return tested.master(FakeSleep(lambda: play(tested.store)), queries).run()
         except Killed:
             continue
 
@@ -108,164 +118,166 @@ def brought_to_an_end(house, queries):
 @pytest.mark.timeout(900)
 def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, sql, cut, dies):
     """The short form leaves most calls out, by SPSA_TEST_SEED; SPSA_TEST_LONG=1 takes them all."""
-    with MortalStore(database_url) as queries:
-        house = House(store, "undisturbed", iterations=3)
-        assert brought_to_an_end(house, queries) is RunStatus.FINISHED
-        undisturbed, calls = house.outcome(), queries.writes
+    with KillableStore(database_url) as queries:
+        tested = RunUnderTest(store, "undisturbed", iterations=3)
+        assert brought_to_an_end(tested, queries) is RunStatus.FINISHED
+        undisturbed, calls = tested.outcome(), queries.writes
         assert calls > 10
         queries.dies = dies
         for at in range(1 + SEED % EVERY_CALL, calls + 1, EVERY_CALL):
-            house = House(store, f"cut at {at}", iterations=3)
+            tested = RunUnderTest(store, f"cut at {at}", iterations=3)
             queries.writes, queries.at, queries.cut = 0, at, cut
-            assert brought_to_an_end(house, queries) is RunStatus.FINISHED
-            assert house.outcome() == undisturbed, at
-            assert house.masters == 1 + dies
-            assert house.projected[-1].theta == house.now().theta
+            assert brought_to_an_end(tested, queries) is RunStatus.FINISHED
+            assert tested.outcome() == undisturbed, at
+            assert tested.masters == 1 + dies
+            assert tested.projected[-1].theta == tested.now().theta
             if not dies:
-                assert house.watched.applied_ks == [1, 2, 3], at
+                assert tested.watched.applied_ks == [1, 2, 3], at
         assert broken(sql) == []
 
 
 @pytest.mark.slow
 def test_a_pause_is_kept_and_ended(store):
-    house = House(store, iterations=4)
+    tested = RunUnderTest(store, iterations=4)
     seen = []
 
     def meanwhile():
         play(store)
-        seen.append((house.now().status, house.now().applied))
+        seen.append((tested.now().status, tested.now().applied))
         if len(seen) == 1:
-            store.pause(house.name, "anna", "the machine is needed")
+            store.pause(tested.name, "anna", "the machine is needed")
         elif len(seen) == 6:
-            store.resume(house.name, "anna")
+            store.resume(tested.name, "anna")
 
-    assert house.master(Rests(meanwhile)).run() is RunStatus.FINISHED
+    assert tested.master(FakeSleep(meanwhile)).run() is RunStatus.FINISHED
     paused = [applied for status, applied in seen if status is RunStatus.PAUSED]
     assert len(paused) == 5
     assert len(set(paused[1:])) == 1
-    assert check_run(store, house.now(), house.tuning) == []
+    assert check_run(store, tested.now(), tested.tuning) == []
 
 
 @pytest.mark.slow
 def test_a_stop_ends_it_and_keeps_what_was_applied(store):
-    house = House(store, iterations=9)
-    rests = Rests(lambda: play(store) if rests.count < 3 else _stopped(house))
-    assert house.master(rests).run() is RunStatus.STOPPED
-    run = house.now()
+    tested = RunUnderTest(store, iterations=9)
+    fake_sleep = FakeSleep(lambda: play(store) if fake_sleep.count < 3 else _stopped(tested))
+    assert tested.master(fake_sleep).run() is RunStatus.STOPPED
+    run = tested.now()
     assert 0 < run.applied < 9
     statuses = [i.status for i in store.iterations(run.id)]
     assert statuses[: run.applied] == [IterationStatus.COMPLETE] * run.applied
     assert set(statuses[run.applied :]) == {IterationStatus.ABANDONED}
 
 
-def _stopped(house):
-    if house.now().status is RunStatus.RUNNING:
-        house.store.stop(house.name, "anna", "enough")
+def _stopped(tested):
+    if tested.now().status is RunStatus.RUNNING:
+        tested.store.stop(tested.name, "anna", "enough")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("act", ["stop", "pause"])
 def test_what_is_told_during_a_build_holds(store, act):
     """The engines are ready when their run is halted: nothing is opened."""
-    house = House(store)
+    tested = RunUnderTest(store)
     tell = {"stop": store.stop, "pause": store.pause}[act]
 
     class Slow(FixedDelivery):
         def prepare(self, plus, minus):
-            if house.now().status is RunStatus.RUNNING:
-                tell(house.name, "anna", "now")
+            if tested.now().status is RunStatus.RUNNING:
+                tell(tested.name, "anna", "now")
             return super().prepare(plus, minus)
 
     def meanwhile():
-        if house.now().status is RunStatus.PAUSED:
-            assert store.iterations(house.run.id) == []
-            rests.set()
+        if tested.now().status is RunStatus.PAUSED:
+            assert store.iterations(tested.run.id) == []
+            fake_sleep.set()
 
-    rests = Rests(meanwhile)
-    ended = house.master(rests, delivery=Slow()).run()
+    fake_sleep = FakeSleep(meanwhile)
+    ended = tested.master(fake_sleep, delivery=Slow()).run()
     assert ended is (RunStatus.STOPPED if act == "stop" else None)
-    assert store.iterations(house.run.id) == []
+    assert store.iterations(tested.run.id) == []
 
 
 @pytest.mark.slow
 def test_a_run_is_extended_when_all_is_open_or_applied(store):
-    house = House(store, iterations=2)
+    tested = RunUnderTest(store, iterations=2)
     told = []
 
     def meanwhile():
         if not told:
-            assert len(store.open_iterations(house.run.id)) == 2
-            store.extend(house.name, "anna", 5)
+            assert len(store.open_iterations(tested.run.id)) == 2
+            store.extend(tested.name, "anna", 5)
             told.append(True)
         play(store)
 
-    assert house.master(Rests(meanwhile)).run() is RunStatus.FINISHED
-    assert house.now().applied == 5
-    assert check_run(store, house.now(), house.tuning) == []
+    assert tested.master(FakeSleep(meanwhile)).run() is RunStatus.FINISHED
+    assert tested.now().applied == 5
+    assert check_run(store, tested.now(), tested.tuning) == []
 
 
 @pytest.mark.slow
 def test_a_run_is_shortened_to_what_is_open(store):
-    house = House(store, iterations=9)
-    rests = Rests(lambda: (store.extend(house.name, "anna", 2), play(store)))
-    assert house.master(rests).run() is RunStatus.FINISHED
-    assert house.now().applied == 2
+    tested = RunUnderTest(store, iterations=9)
+    fake_sleep = FakeSleep(lambda: (store.extend(tested.name, "anna", 2), play(store)))
+    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
+    assert tested.now().applied == 2
 
 
 @pytest.mark.slow
 def test_engines_built_for_older_results_are_not_used(store):
     """Shortened while k = 3 is built, and lengthened again when there are more results."""
-    house = House(store, iterations=6)
-    rests = Rests(lambda: play(store))
+    tested = RunUnderTest(store, iterations=6)
+    fake_sleep = FakeSleep(lambda: play(store))
 
     class Shortened(FixedDelivery):
         def prepare(self, plus, minus):
             if len(self.prepared) == 2:
-                store.extend(house.name, "anna", 2)
+                store.extend(tested.name, "anna", 2)
             return super().prepare(plus, minus)
 
     def lengthen(run):
-        house.projected.append(run)
+        tested.projected.append(run)
         if run.applied == 2 and run.max_iterations == 2:
-            store.extend(house.name, "anna", 5)
+            store.extend(tested.name, "anna", 5)
 
     delivery = Shortened()
-    assert house.master(rests, delivery=delivery, project=lengthen).run() is RunStatus.FINISHED
-    assert [i.opened_on for i in store.iterations(house.run.id)] == [0, 0, 2, 2, 3]
+    assert (
+        tested.master(fake_sleep, delivery=delivery, project=lengthen).run() is RunStatus.FINISHED
+    )
+    assert [i.opened_on for i in store.iterations(tested.run.id)] == [0, 0, 2, 2, 3]
     assert len(delivery.prepared) == 6
-    assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
+    assert [str(finding) for finding in check_run(store, tested.now(), tested.tuning)] == []
 
 
 def test_a_failed_build_ends_the_master_and_not_the_run(store):
-    house = House(store, delivery=FixedDelivery(trouble=BuildFailed("expected `;`")))
+    tested = RunUnderTest(store, delivery=FixedDelivery(trouble=BuildFailed("expected `;`")))
     with pytest.raises(BuildFailed, match="expected `;`") as failed:
-        house.master(Rests(lambda: play(store))).run()
+        tested.master(FakeSleep(lambda: play(store))).run()
     assert failed.value.exit_code == 4
-    assert house.delivery.cancelled
-    assert (house.now().status, store.iterations(house.run.id)) == (RunStatus.RUNNING, [])
-    house.delivery.trouble = None
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
+    assert tested.delivery.cancelled
+    assert (tested.now().status, store.iterations(tested.run.id)) == (RunStatus.RUNNING, [])
+    tested.delivery.trouble = None
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
 
 
 def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):
-    house = House(store)
+    tested = RunUnderTest(store)
 
     class Replaced(FixedDelivery):
         def prepare(self, plus, minus):
-            store.acquire_master_lease(house.run.id, "m", 1000)
+            store.acquire_master_lease(tested.run.id, "m", 1000)
             return super().prepare(plus, minus)
 
     delivery = Replaced()
     with pytest.raises(MasterLeaseLost):
-        house.master(Rests(lambda: play(store)), delivery=delivery).run()
+        tested.master(FakeSleep(lambda: play(store)), delivery=delivery).run()
     assert delivery.cancelled
-    assert store.iterations(house.run.id) == []
+    assert store.iterations(tested.run.id) == []
 
 
 def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
-    house = House(store)
-    first = house.master(Rests(lambda: play(store)))
-    second = house.master(Rests(lambda: play(store)))
+    tested = RunUnderTest(store)
+    first = tested.master(FakeSleep(lambda: play(store)))
+    second = tested.master(FakeSleep(lambda: play(store)))
     with pytest.raises(MasterLeaseLost):
         first.run()
     assert second.run() is RunStatus.FINISHED
@@ -274,62 +286,62 @@ def test_the_first_master_can_do_nothing_once_there_is_a_second(store):
 @pytest.mark.slow
 def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
     """It fails all that it is given, until it is given nothing; nobody pauses the run."""
-    alone = House(store, name="without the bad one", iterations=6)
-    alone.master(Rests(lambda: play(store))).run()
-    house = House(store, iterations=6)
+    alone = RunUnderTest(store, name="without the bad one", iterations=6)
+    alone.master(FakeSleep(lambda: play(store))).run()
+    tested = RunUnderTest(store, iterations=6)
     bad = store.register_worker(new_worker("bad", host="bad"))
 
     def meanwhile():
-        claim = store.claim(f"bad {rests.count}", bad, 1000)
+        claim = store.claim(f"bad {fake_sleep.count}", bad, 1000)
         if claim is not None:
             store.fail(claim, "no such book", void_games=0)
         play(store)
 
-    rests = Rests(meanwhile)
-    assert house.master(rests).run() is RunStatus.FINISHED
-    assert house.outcome() == alone.outcome()
+    fake_sleep = FakeSleep(meanwhile)
+    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
+    assert tested.outcome() == alone.outcome()
     (aside,) = store.machines_set_aside()
     assert (aside.machine, aside.sha256, aside.actor) == ("bad", None, "master")
     assert "no such book" in aside.reason
     assert "machine bad is set aside for every binary" in caplog.text
-    kinds = [event.kind for event in store.events(house.run.id)]
+    kinds = [event.kind for event in store.events(tested.run.id)]
     assert kinds == ["start", "set_aside", "finished"]
 
 
 def test_a_batch_that_cannot_be_played_pauses_until_it_is_resumed(store):
-    house = House(store, iterations=2)
+    tested = RunUnderTest(store, iterations=2)
     worker = store.register_worker(new_worker("unlucky"))
     reasons = []
 
     def meanwhile():
-        run = house.now()
+        run = tested.now()
         if run.status is RunStatus.PAUSED:
             reasons.append(run.reason)
-            store.resume(house.name, "anna")
+            store.resume(tested.name, "anna")
         elif reasons:
             play(store)
-        elif (claim := store.claim(f"try {rests.count}", worker, 1000)) is not None:
+        elif (claim := store.claim(f"try {fake_sleep.count}", worker, 1000)) is not None:
             store.fail(claim, "no such option", void_games=1)
 
-    rests = Rests(meanwhile)
-    assert house.master(rests).run() is RunStatus.FINISHED
+    fake_sleep = FakeSleep(meanwhile)
+    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
     assert reasons == ["iteration 1 batch 0: no such option (tried by 1 machine)"]
-    kinds = [event.kind for event in store.events(house.run.id)]
+    kinds = [event.kind for event in store.events(tested.run.id)]
     assert kinds == ["start", "paused", "running", "finished"]
-    assert store.totals(house.run.id).void_games == ATTEMPTS
+    assert store.totals(tested.run.id).void_games == ATTEMPTS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["saw", "opened", "applied"])
 def test_a_watcher_that_is_gone_ends_no_run(store, method):
-    house = House(store, iterations=2)
+    tested = RunUnderTest(store, iterations=2)
 
     def gone(*_):
         raise BrokenPipeError(32, "Broken pipe")
 
     watched = type("Gone", (Watched,), {method: gone})()
-    rests = Rests(lambda: play(store))
-    assert house.master(rests, watcher=watched).run() is RunStatus.FINISHED
+    fake_sleep = FakeSleep(lambda: play(store))
+    assert tested.master(fake_sleep, watcher=watched).run() is RunStatus.FINISHED
 
 
 FAULT = Fault(file="params.toml", line=3, name="margin", found="is text", remedy="give a number")
@@ -337,76 +349,76 @@ FAULT = Fault(file="params.toml", line=3, name="margin", found="is text", remedy
 
 @pytest.mark.parametrize("error", [InvalidInput([FAULT]), OSError(28, "No space left on device")])
 def test_a_theta_that_cannot_be_written_out_ends_no_run(store, error, caplog):
-    house = House(store, iterations=2)
+    tested = RunUnderTest(store, iterations=2)
 
     def refuse(run):
         raise error
 
-    rests = Rests(lambda: play(store))
-    assert house.master(rests, project=refuse).run() is RunStatus.FINISHED
+    fake_sleep = FakeSleep(lambda: play(store))
+    assert tested.master(fake_sleep, project=refuse).run() is RunStatus.FINISHED
     assert "is in the database but not in params.toml" in caplog.text
 
 
 def test_engines_of_old_results_are_given_up(store, monkeypatch):
     monkeypatch.setattr(loop, "KEPT_ITERATIONS", 2)
-    house = House(store, in_flight=1, iterations=5)
-    house.master(Rests(lambda: play(store))).run()
-    named = [(i.plus_parameters, i.minus_parameters) for i in store.iterations(house.run.id)]
+    tested = RunUnderTest(store, in_flight=1, iterations=5)
+    tested.master(FakeSleep(lambda: play(store))).run()
+    named = [(i.plus_parameters, i.minus_parameters) for i in store.iterations(tested.run.id)]
     kept = {f"key of {side}" for pair in named[3:] for side in pair}
     old = {f"key of {side}" for pair in named[:3] for side in pair}
-    assert set(house.delivery.discarded) == old - kept
+    assert set(tested.delivery.discarded) == old - kept
 
 
 @pytest.mark.slow
 def test_binaries_that_cannot_be_removed_end_no_run(store, monkeypatch, caplog):
     monkeypatch.setattr(loop, "KEPT_ITERATIONS", 1)
-    house = House(store, iterations=3)
+    tested = RunUnderTest(store, iterations=3)
 
     class Stuck(FixedDelivery):
         def discard(self, build_keys):
             raise TuningError("read-only file system")
 
-    rests = Rests(lambda: play(store))
-    assert house.master(rests, delivery=Stuck()).run() is RunStatus.FINISHED
+    fake_sleep = FakeSleep(lambda: play(store))
+    assert tested.master(fake_sleep, delivery=Stuck()).run() is RunStatus.FINISHED
     assert "read-only file system" in caplog.text
 
 
 @pytest.mark.slow
 def test_a_master_that_is_told_to_stop_leaves_a_run_that_goes_on(store):
-    house = House(store, iterations=4)
-    rests = Rests(lambda: (play(store), rests.set()))
-    assert house.master(rests).run() is None
-    assert house.now().status is RunStatus.RUNNING
-    again = House(store, "another", iterations=4)
-    for one in (house, again):
-        assert one.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert house.outcome() == again.outcome()
+    tested = RunUnderTest(store, iterations=4)
+    fake_sleep = FakeSleep(lambda: (play(store), fake_sleep.set()))
+    assert tested.master(fake_sleep).run() is None
+    assert tested.now().status is RunStatus.RUNNING
+    again = RunUnderTest(store, "another", iterations=4)
+    for one in (tested, again):
+        assert one.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert tested.outcome() == again.outcome()
 
 
 def test_engines_are_made_once_an_iteration(store):
-    house = House(store, iterations=3)
-    house.master(Rests(lambda: play(store))).run()
-    rows = store.iterations(house.run.id)
-    assert house.delivery.prepared == [(i.plus_parameters, i.minus_parameters) for i in rows]
+    tested = RunUnderTest(store, iterations=3)
+    tested.master(FakeSleep(lambda: play(store))).run()
+    rows = store.iterations(tested.run.id)
+    assert tested.delivery.prepared == [(i.plus_parameters, i.minus_parameters) for i in rows]
     assert all(set(i.plus_parameters) == {p.name for p in SPACE.parameters} for i in rows)
 
 
 def test_people_see_what_is_being_built_and_how_long_it_takes(store):
-    house = House(store, iterations=2, in_flight=1)
+    tested = RunUnderTest(store, iterations=2, in_flight=1)
     seen = []
 
     class Slow(FixedDelivery):
         def prepare(self, plus, minus):
             end = time.monotonic() + 60
             while time.monotonic() < end and not seen[len(self.prepared) :]:
-                found = [line for line in headlines(status(store, house.now())) if "build" in line]
+                found = [line for line in headlines(status(store, tested.now())) if "build" in line]
                 seen.extend(found[:1])
             return super().prepare(plus, minus)
 
     delivery = Slow(source_sha256="0" * 64, sides=("plus", "minus"))
-    house.master(Rests(lambda: play(store)), delivery=delivery, usual_build=70.0).run()
+    tested.master(FakeSleep(lambda: play(store)), delivery=delivery, usual_build=70.0).run()
     assert re.fullmatch(r"  building iteration 1: plus and minus, \d+s of about 1m 10s", seen[0])
     assert seen[1].startswith("  building iteration 2: plus and minus, ")
-    kept = Builds.from_json(house.now().builds)
+    kept = Builds.from_json(tested.now().builds)
     assert kept.iterations == () and kept.usual == 70.0
-    assert not any("build" in line for line in headlines(status(store, house.now())))
+    assert not any("build" in line for line in headlines(status(store, tested.now())))

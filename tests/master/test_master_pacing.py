@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from builders import new_worker, result_of
-from cutting import Killed, MortalStore
+from cutting import KillableStore, Killed
 from invariants import broken
-from masters import GAMES, FixedDelivery, House, Rests, settings
+from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, settings
 
 from spsa.db.store import open_store
 from spsa.history.doctor import check_run
@@ -35,35 +35,35 @@ def play_some(store, batches=1):
 
 @pytest.mark.slow
 def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(store, sql):
-    house = House(store, in_flight=AUTO, iterations=8)
-    master = house.master(Rests(lambda: play_some(store)), settings=long_run())
+    tested = RunUnderTest(store, in_flight=AUTO, iterations=8)
+    master = tested.master(FakeSleep(lambda: play_some(store)), settings=long_run())
     assert master.run() is RunStatus.FINISHED
-    run, rows = house.now(), store.iterations(house.run.id)
+    run, rows = tested.now(), store.iterations(tested.run.id)
     assert [i.opened_on for i in rows] != [i - 1 for i in range(1, 9)]
     assert [i.in_flight for i in rows] == [i.k - i.opened_on for i in rows]
-    assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
+    assert [str(finding) for finding in check_run(store, run, tested.tuning)] == []
     assert broken(sql) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_killed_at_any_call_it_can_still_be_computed_again(sqlite_url, cut):
-    with open_store(sqlite_url, durable=False) as store, MortalStore(sqlite_url) as queries:
+    with open_store(sqlite_url, durable=False) as store, KillableStore(sqlite_url) as queries:
         queries.dies = True
         for at in range(1, 30, 4):
-            house = House(store, f"cut at {at}", in_flight=AUTO, iterations=4)
+            tested = RunUnderTest(store, f"cut at {at}", in_flight=AUTO, iterations=4)
             queries.writes, queries.at, queries.cut = 0, at, cut
-            assert brought_to_an_end(house, queries) is RunStatus.FINISHED
-            run = house.now()
-            assert [str(finding) for finding in check_run(store, run, house.tuning)] == []
-        assert house.masters == 2
+            assert brought_to_an_end(tested, queries) is RunStatus.FINISHED
+            run = tested.now()
+            assert [str(finding) for finding in check_run(store, run, tested.tuning)] == []
+        assert tested.masters == 2
 
 
-def brought_to_an_end(house, queries):
-    rests = Rests(lambda: play_some(house.store))
+def brought_to_an_end(tested, queries):
+    fake_sleep = FakeSleep(lambda: play_some(tested.store))
     while True:
         try:
-            return house.master(rests, queries, settings=long_run()).run()
+            return tested.master(fake_sleep, queries, settings=long_run()).run()
         except Killed:
             continue
 
@@ -85,11 +85,11 @@ class SlowDelivery(FixedDelivery):
 
 @pytest.mark.slow
 def test_builds_run_ahead_and_results_are_applied_meanwhile(store):
-    house = House(store, in_flight=AUTO, iterations=12, delivery=SlowDelivery(store))
-    master = house.master(Rests(lambda: play_some(store)), settings=long_run())
+    tested = RunUnderTest(store, in_flight=AUTO, iterations=12, delivery=SlowDelivery(store))
+    master = tested.master(FakeSleep(lambda: play_some(store)), settings=long_run())
     assert master.run() is RunStatus.FINISHED
-    assert len(house.delivery.prepared) == 12
-    assert [str(finding) for finding in check_run(store, house.now(), house.tuning)] == []
+    assert len(tested.delivery.prepared) == 12
+    assert [str(finding) for finding in check_run(store, tested.now(), tested.tuning)] == []
 
 
 class Bench(BuildThreads):
@@ -105,8 +105,8 @@ def pacer(build_seconds=30.0, **over):
 
 
 def seen(store, **over):
-    house = House(store, uuid.uuid4().hex)
-    view = store.tick(house.store.acquire_master_lease(house.run.id, "m", 1000), 1000)
+    tested = RunUnderTest(store, uuid.uuid4().hex)
+    view = store.tick(tested.store.acquire_master_lease(tested.run.id, "m", 1000), 1000)
     run = replace(view.run, applied=1)
     return replace(view, **{"run": run, "active_slots": 8, "game_seconds": 10.0} | over)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from console import CONFIG, PARAMS, write_project
-from masters import FixedDelivery, Rests, Watched, play
+from masters import FakeSleep, FixedDelivery, Watched, play
 from shell import Shell
 
 from spsa.builds.artifacts import FILES
@@ -199,7 +199,7 @@ def tuned(store: Store, found: Prepared) -> None:
         delivery=FixedDelivery(),
         watcher=Watched(),
         project=lambda _theta: None,
-        stopping=Rests(lambda: play(store)),
+        stopping=FakeSleep(lambda: play(store)),
     )
     assert master.run() is RunStatus.FINISHED
     store.release_master_lease(lease)

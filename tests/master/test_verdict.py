@@ -5,7 +5,7 @@ from math import hypot
 
 import numpy as np
 import pytest
-from masters import House, Rests, play
+from masters import FakeSleep, RunUnderTest, play
 from tuned import space_from, tuned
 
 from benches.verdict import honesty, judged
@@ -156,9 +156,9 @@ def test_every_command_shows_the_same_verdict(
 
 
 def test_stop_when_ends_a_run_with_all_that_it_has_opened(store: Store) -> None:
-    house = House(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    run, (event,) = house.now(), store.events(house.run.id, kinds=["stop_when"])
+    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    run, (event,) = tested.now(), store.events(tested.run.id, kinds=["stop_when"])
     decided = event.detail["applied"]
     assert 1 <= decided < run.applied == run.max_iterations == event.detail["max_iterations"] < 30
     assert run.applied - decided <= 3, "those in flight"
@@ -167,12 +167,12 @@ def test_stop_when_ends_a_run_with_all_that_it_has_opened(store: Store) -> None:
 
 
 def test_the_decision_follows_from_the_results_alone(store: Store) -> None:
-    house = House(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
-    house.master(Rests(lambda: play(store))).run()
-    run, (event,) = house.now(), store.events(house.run.id, kinds=["stop_when"])
+    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=3, stop_when=999.0)
+    tested.master(FakeSleep(lambda: play(store))).run()
+    run, (event,) = tested.now(), store.events(tested.run.id, kinds=["stop_when"])
     stops = [
         moment.k
-        for moment in replay(house.tuning, store.iterations(run.id))
+        for moment in replay(tested.tuning, store.iterations(run.id))
         if (then := replace(run, applied=moment.k, theta=moment.theta, state=moment.state))
         and enough(
             replace(then, max_iterations=30), RunSettings.from_json(run.settings, run.game_settings)
@@ -182,10 +182,10 @@ def test_the_decision_follows_from_the_results_alone(store: Store) -> None:
 
 
 def test_a_person_who_changes_the_length_decides(store: Store) -> None:
-    house = House(store, algorithm="mixture", iterations=30, in_flight=1, stop_when=999.0)
-    store.extend(house.name, "me", 5)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert house.now().applied == 5 and store.events(house.run.id, kinds=["stop_when"]) == []
+    tested = RunUnderTest(store, algorithm="mixture", iterations=30, in_flight=1, stop_when=999.0)
+    store.extend(tested.name, "me", 5)
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert tested.now().applied == 5 and store.events(tested.run.id, kinds=["stop_when"]) == []
 
 
 def test_a_run_that_has_changed_is_not_shortened(store: Store) -> None:
@@ -203,7 +203,7 @@ def test_a_run_that_has_changed_is_not_shortened(store: Store) -> None:
 def test_without_stop_when_no_verdict_ends_a_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(store, algorithm="mixture", iterations=3)
+    tested = RunUnderTest(store, algorithm="mixture", iterations=3)
     monkeypatch.setattr(verdict_module, "verdict", None)
-    assert house.master(Rests(lambda: play(store))).run() is RunStatus.FINISHED
-    assert house.now().applied == 3
+    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    assert tested.now().applied == 3

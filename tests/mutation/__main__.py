@@ -44,6 +44,7 @@ FILES = (
     "test_decide.py",
     "test_grants.py",
     "test_replay_notes.py",
+    "test_steering.py",
     "test_worker_counts.py",
     "test_worker_loop.py",
 )

@@ -82,7 +82,7 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class MortalStore(CutStore):
+class KillableStore(CutStore):
     """Where it `dies`, an answer that is lost is the end of the process that asked."""
 
     dies = False

@@ -41,7 +41,7 @@ AT_ONCE = BackoffTimes(first=IDLE_SECONDS, growth=1.0, cap=1.0, jitter=0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class ProcessSettings:
     """Where somebody works and how.
 
     `pause` is the most that a batch takes, `retry` the waits for a database that does not answer;
@@ -66,7 +66,7 @@ def is_over(store: Store) -> bool:
     return store.run(NAME).status is RunStatus.FINISHED
 
 
-class Player:
+class FleetWorker:
     """A worker: every `step` delivers what it has played and asks for the next batch."""
 
     def __init__(self, store: Any, retry: BackoffTimes, pause: float = 0.0) -> None:
@@ -95,7 +95,7 @@ class Player:
         return max(0.0, self.client.due_at - time.monotonic()) if self.client.backing_off else 0.0
 
 
-class Leader:
+class FleetMaster:
     """A master; every `step` is one look at the run and what follows. Another one may lead."""
 
     def __init__(
@@ -154,25 +154,25 @@ def iteration(k: int, opened_on: int):
     )
 
 
-def play(post: Post) -> None:
+def play(post: ProcessSettings) -> None:
     """A worker's process, until its run has ended."""
     store = _reached(replace(post, durable=False), "worker")
-    _work(Player(store, post.retry, post.pause))
+    _work(FleetWorker(store, post.retry, post.pause))
 
 
-def lead(post: Post, name: str) -> None:
+def lead(post: ProcessSettings, name: str) -> None:
     """A master's process, until its run has ended."""
-    _work(Leader(_reached(post, name), name, post.retry))
+    _work(FleetMaster(_reached(post, name), name, post.retry))
 
 
-def _work(hand: Player | Leader) -> None:
-    while not hand.over:
-        hand.step()
-        time.sleep(hand.silence)
-    hand.store.close()
+def _work(member: FleetWorker | FleetMaster) -> None:
+    while not member.over:
+        member.step()
+        time.sleep(member.silence)
+    member.store.close()
 
 
-def _reached(post: Post, name: str) -> Any:
+def _reached(post: ProcessSettings, name: str) -> Any:
     if post.deadlines is not None:
         deadline.CONNECT_SECONDS, deadline.RESPONSE_SECONDS = post.deadlines
     pauses = Backoff(post.retry, Random())

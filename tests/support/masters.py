@@ -1,6 +1,6 @@
 """A master at work without cargo and chess: engines that are only named, workers that only count.
 
-Nobody sleeps: whenever the master rests, the workers play all that is free.
+Nobody sleeps: whenever the master would sleep, the workers play all that is free.
 """
 
 import threading
@@ -19,7 +19,7 @@ from spsa.master.session import Auto, RunSettings
 
 GAMES, BATCH, ATTEMPTS = 8, 4, 2
 SEED = 11
-MAX_RESTS = 300
+MAX_SLEEPS = 300
 
 
 def parameter(name: str, **over) -> Parameter:
@@ -102,8 +102,8 @@ class Watched:
         self.applied_ks.append(iteration.k)
 
 
-class Rests(threading.Event):
-    """Is set to stop a master; a master that rests lets `meanwhile` happen instead of time."""
+class FakeSleep(threading.Event):
+    """Is set to stop a master; a master that sleeps lets `meanwhile` happen instead of time."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Rests(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         self.count += 1
-        assert self.count < MAX_RESTS, "the master makes no progress"
+        assert self.count < MAX_SLEEPS, "the master makes no progress"
         self._meanwhile()
         return self.is_set()
 
@@ -128,11 +128,11 @@ def play(store: Store) -> int:
 
 
 @dataclass
-class House:
+class RunUnderTest:
     """A run on `SPACE` with everything that a master needs."""
 
     store: Store
-    name: str = "house"
+    name: str = "tested"
     algorithm: str = "spsa"
     in_flight: int | Auto = 2
     iterations: int = 4
@@ -166,7 +166,7 @@ class House:
     def now(self):
         return self.store.run(self.name)
 
-    def master(self, rests: Rests, store: Store | None = None, **over) -> Master:
+    def master(self, fake_sleep: FakeSleep, store: Store | None = None, **over) -> Master:
         """Another master of the run; the one before it can do nothing any more."""
         queries = store or self.store
         self.masters += 1
@@ -178,7 +178,7 @@ class House:
             "delivery": self.delivery,
             "watcher": self.watched,
             "project": self.projected.append,
-            "stopping": rests,
+            "stopping": fake_sleep,
         }
         return Master(**facts | over)
 

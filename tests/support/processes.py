@@ -16,7 +16,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-from fleet import ENDLESS, NAME, Post, is_over, lead, play, start, undisturbed
+from fleet import ENDLESS, NAME, ProcessSettings, is_over, lead, play, start, undisturbed
 from invariants import broken
 from shell import Shell
 
@@ -45,7 +45,7 @@ def _have_them_forked() -> None:
         os.environ.update(before)
 
 
-def of_six(post: Post) -> list[Kind]:
+def of_six(post: ProcessSettings) -> list[Kind]:
     """Four workers and two masters that compete."""
     return [(play, (post,))] * 4 + [(lead, (post, "m1")), (lead, (post, "m2"))]
 
@@ -101,7 +101,7 @@ class Processes:
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
+class RunningProcesses:
     """A fleet at work on a run, seen over a connection that nobody disturbs."""
 
     store: Store
@@ -151,18 +151,18 @@ def insist(ask: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def working(url: str, kinds: list[Kind]) -> Iterator[Works]:
+def working(url: str, kinds: list[Kind]) -> Iterator[RunningProcesses]:
     """A run that has no end yet, and its fleet; nobody is left of it afterwards."""
     with open_store(url) as store, closing(Shell(url)) as sql:
         start(store)
         processes = Processes(kinds)
         try:
-            yield Works(store, sql, processes, random.Random(SEED))
+            yield RunningProcesses(store, sql, processes, random.Random(SEED))
         finally:
             processes.end()
 
 
-def assert_undisturbed(works: Works) -> int:
+def assert_undisturbed(works: RunningProcesses) -> int:
     """That nothing was lost or doubled, and theta is what it had to be, to the bit; the games."""
     now = works.store.run(NAME)
     theta, tally = undisturbed(now.applied)

@@ -109,7 +109,7 @@ def _reset(connection: socket.socket) -> None:
         connection.close()
 
 
-class Scissors:
+class ConnectionCutter:
     """Cuts a part of all that is said before, and a part after it was passed on; counts both.
 
     Of commits it cuts `of_commits` more, after they were passed on.

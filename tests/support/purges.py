@@ -9,7 +9,7 @@ from builders import (
     result_of,
 )
 from invariants import broken
-from masters import Rests, play
+from masters import FakeSleep, play
 
 from spsa.core.scoring import Tally
 from spsa.db.store import BatchResult
@@ -25,11 +25,11 @@ def bits(values):
     return {name: struct.pack("<d", value) for name, value in values.items()}
 
 
-def pure(house, k=None):
+def pure(tested, k=None):
     """Theta and the rule's state by the definition: every result that is left, told in order."""
-    run = house.now()
-    results = results_of(house.store, run, run.applied if k is None else k)
-    *_, last = replay(house.tuning, results)
+    run = tested.now()
+    results = results_of(tested.store, run, run.applied if k is None else k)
+    *_, last = replay(tested.tuning, results)
     return last
 
 
@@ -39,18 +39,18 @@ def violations(store, run, tuning=None):
     return [words for words in found if "/engines/" not in words]
 
 
-def healthy(house, sql):
-    run = house.now()
-    assert violations(house.store, run, house.tuning) == []
+def healthy(tested, sql):
+    run = tested.now()
+    assert violations(tested.store, run, tested.tuning) == []
     assert broken(sql) == []
-    last = pure(house)
+    last = pure(tested)
     assert bits(run.theta) == bits(last.theta)
     assert run.state == last.state
-    counted = [it.tally for it in house.store.iterations(run.id) if it.purpose is Purpose.TUNE]
-    assert house.store.totals(run.id).tally == sum(counted, Tally())
-    played = [b for b in house.store.batches(run.id) if b.status is BatchStatus.DONE]
-    assert sum(w.games for w in house.store.workers()) == sum(b.games for b in played)
-    known = house.tuning.estimates(last.state)
+    counted = [it.tally for it in tested.store.iterations(run.id) if it.purpose is Purpose.TUNE]
+    assert tested.store.totals(run.id).tally == sum(counted, Tally())
+    played = [b for b in tested.store.batches(run.id) if b.status is BatchStatus.DONE]
+    assert sum(w.games for w in tested.store.workers()) == sum(b.games for b in played)
+    known = tested.tuning.estimates(last.state)
     assert run.estimates == known
 
 
@@ -69,22 +69,22 @@ def take_turns(store, lie=False):
         count += 1
 
 
-def stopped_after(rests, meanwhile):
+def stopped_after(fake_sleep, meanwhile):
     def then():
         meanwhile()
-        if stopping.count == rests:
+        if stopping.count == fake_sleep:
             stopping.set()
 
-    stopping = Rests(then)
+    stopping = FakeSleep(then)
     return stopping
 
 
-def moved(house, rests=3, lie=True):
-    """The run after so many rests of its master, its games played in turns."""
-    house.master(stopped_after(rests, lambda: take_turns(house.store, lie))).run()
-    return house.now()
+def moved(tested, fake_sleep=3, lie=True):
+    """The run after its master would have slept so many times, its games played in turns."""
+    tested.master(stopped_after(fake_sleep, lambda: take_turns(tested.store, lie))).run()
+    return tested.now()
 
 
-def gone_on(house):
-    house.master(Rests(lambda: play(house.store))).run()
-    return house.now()
+def gone_on(tested):
+    tested.master(FakeSleep(lambda: play(tested.store))).run()
+    return tested.now()

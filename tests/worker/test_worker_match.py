@@ -20,7 +20,7 @@ from spsa.core.game_settings import TimeControl
 from spsa.lifecycle import BatchStatus
 from spsa.openings.positions import permutation
 from worker import machine, serve
-from worker.options import engine_limits
+from worker.settings import engine_limits
 from worker.uci.spawning import EngineLimits
 
 DECLARED = "Margin type spin default 0 min -9 max 9"

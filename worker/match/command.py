@@ -18,7 +18,12 @@ from spsa.text import printable
 from worker.logs import set_up
 from worker.match.games import Match, play_match
 from worker.match.report import as_json, report_lines
-from worker.options import (
+from worker.runner.adjudication import open_tables
+from worker.runner.count import GameTotals
+from worker.runner.game import Conditions, Pair
+from worker.runner.interrupts import INTERRUPTED, interrupts
+from worker.runner.pool import PairVoid, Pool, objection_to, tune_interpreter
+from worker.settings import (
     adjudication,
     engine_limits,
     engine_names,
@@ -26,11 +31,6 @@ from worker.options import (
     sprt_bounds,
     time_control,
 )
-from worker.runner.adjudication import open_tables
-from worker.runner.count import GameTotals
-from worker.runner.game import Conditions, Pair
-from worker.runner.interrupts import INTERRUPTED, interrupts
-from worker.runner.pool import PairVoid, Pool, objection_to, tune_interpreter
 from worker.uci.engine import EngineSpec, UciTimeouts
 from worker.uci.spawning import EngineLimits
 

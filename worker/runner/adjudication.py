@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chess import Board, Color, popcount
+from chess.syzygy import Tablebase, tablenames
 
 from spsa.core.game_settings import Adjudication, DrawRule, ResignRule, TablebaseRule
 from spsa.errors import TuningError
@@ -32,9 +33,6 @@ def open_tables(rule: TablebaseRule, folders: Sequence[Path]) -> Tables:
     Raises:
         TuningError: a table is missing, with which this machine would play other games than others.
     """
-    # Imported late: few runs end games by tables.
-    from chess.syzygy import Tablebase, tablenames
-
     places = folders or ([Path(rule.folder)] if rule.folder else [])
     if not places:
         raise TuningError(

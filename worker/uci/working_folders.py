@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 from spsa.errors import EngineFault
 
@@ -68,9 +70,6 @@ def working_folders(
     if not wanted:
         yield None
         return
-    # Imported late: --help does not need it, and it is slow to import.
-    from tempfile import mkdtemp
-
     folders = WorkingFolders(Path(mkdtemp(prefix="spsa-engines-")), most_bytes)
     try:
         yield folders
@@ -80,7 +79,4 @@ def working_folders(
 
 def remove(folder: Path) -> None:
     """Remove it and its contents, as far as possible, without following links."""
-    # Imported late: --help does not need it, and it is slow to import.
-    from shutil import rmtree
-
     rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from spsa.core.game_settings.numbers import (
     MAX_SECONDS,
     MIN_PIECES,
 )
-from worker.flags import COUNT, MAX_COUNT, SECONDS, FilePath, FiniteRange
+from worker.command_options import COUNT, MAX_COUNT, SECONDS, FilePath, FiniteRange
 
 _IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
 _NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
