@@ -1,7 +1,7 @@
 """What pages and their JSON show, read from the database: values of `spsa.report`, kept briefly."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
@@ -13,7 +13,7 @@ from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerS
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
-from spsa.report.alarms import of_history, with_alarms
+from spsa.report.alarms import with_alarms, with_history
 from spsa.report.history import (
     POINTS,
     ParameterPath,
@@ -157,8 +157,7 @@ class Reader:
         """With all alarms, those of its history too."""
 
         def read() -> Status:
-            found = with_alarms(self._store, self.status(run))
-            return replace(found, alarms=(*found.alarms, *of_history(self.history(run))))
+            return with_history(with_alarms(self._store, self.status(run)), self.history(run))
 
         return self._whole_statuses.get(run.id, read)
 

@@ -1,7 +1,7 @@
 """All that is known of a run in one frozen value: what `report` shows, writes and exports."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,7 @@ from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
 from spsa.master.gain import EstimatedGain
-from spsa.report.alarms import of_history, with_alarms
+from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, Strength, ValidationPoint, history
@@ -88,7 +88,7 @@ def report(store: Store, run: Run) -> Report:
     now, path = with_alarms(store, status(store, run)), history(store, run)
     return Report(
         made_at=store.clock(),
-        status=replace(now, alarms=(*now.alarms, *of_history(path))),
+        status=with_history(now, path),
         history=path,
         validations=tuple(store.matches(run.id)),
         events=tuple(store.events(run.id, MAX_EVENTS)),

@@ -1,6 +1,6 @@
 """The workers of a database, and which machines are set aside, for people and for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,9 +9,11 @@ from rich.console import Group, RenderableType
 from spsa.builds.requirements import MACHINE_WORDS
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
-from spsa.report.alarm import AlarmKind
+from spsa.lifecycle import RunStatus
+from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.machines import MachineReport, folded, of_machines
 from spsa.report.runs import duration
+from spsa.report.status import RATE_SECONDS, Status
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import elo_text, sentence, unless_zero
 
@@ -140,6 +142,45 @@ def scale_text(share: WorkerShare) -> str:
     if least == most == 1.0:
         return ""
     return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+
+
+_SCALES_APART = 1.2
+
+
+def of_scales(shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in shares:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
+
+
+_BUSY = 1 / 3
+_MIN_RESULTS = 10  # the first games wait for the first engines
+
+
+def of_slots(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """The slots of the fleet have no game most of the time, by what they play in an hour.
+
+    None while several runs share the fleet, or where a standstill says it already.
+    """
+    run = status.run
+    if run.status is not RunStatus.RUNNING or run.applied < _MIN_RESULTS or status.beside:
+        return
+    slots = {worker.name: worker.concurrency for worker in status.present}
+    hourly = sum(slots.get(share.worker, 0) * (share.games_per_hour or 0.0) for share in shares)
+    busy = 3600 * status.games_per_second / hourly if hourly else 0.0
+    if 0.0 < busy < _BUSY:
+        yield Alarm(
+            kind=AlarmKind.WAITING_FOR_WORK,
+            subject=run.name,
+            found=f"the slots played {busy:.0%} of the last {RATE_SECONDS / 60:.0f} minutes",
+            advice="more iterations in flight, or more games in each, keep them busy",
+        )
 
 
 _BY = {
