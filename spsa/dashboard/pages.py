@@ -63,15 +63,16 @@ class Pages:
             descending=query_string.text(request, "order") == "descending",
         )
         rows = parameter_rows(self._reader.status(run))
+        groups = sorted({row.tuned.group for row in rows if row.tuned.group})
         return _page(
             request,
             "parameters",
             run=run,
             wanted=wanted,
-            sorts=tuple(SORTS),
+            sorts=tuple(key for key in SORTS if groups or key != "group"),
             rows=chosen_rows(rows, wanted),
             count=len(rows),
-            groups=sorted({row.tuned.group for row in rows if row.tuned.group}),
+            groups=groups,
         )
 
     def parameter(self, request: Request) -> Response:

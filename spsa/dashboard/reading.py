@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from spsa.dashboard.worker_sums import SPAN, WorkerSummer, WorkerSums
-from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerShare
+from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerPart, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
@@ -19,6 +19,7 @@ from spsa.report.history import (
     ParameterPath,
     Played,
     RunHistory,
+    added,
     history,
     worker_parts,
 )
@@ -134,6 +135,7 @@ class Reader:
         self._store = store
         self._summer = WorkerSummer(store)
         self._sums: ShortCache[WorkerSums] = ShortCache()
+        self._last: ShortCache[Sequence[WorkerPart]] = ShortCache()
         self._compared: ShortCache[tuple[MachineReport, ...]] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
@@ -190,11 +192,14 @@ class Reader:
         return [WorkerView(one, shares.get(one.worker.name)) for one in members], sums.first_k
 
     def _machines(self, run: Run) -> tuple[MachineReport, ...]:
-        return self._compared.get(
-            run.id, lambda: machine_reports(worker_parts(self._store, run, SPAN))
-        )
+        return self._compared.get(run.id, lambda: machine_reports(self._parts(run)))
+
+    def _parts(self, run: Run) -> Sequence[WorkerPart]:
+        return self._last.get(run.id, lambda: worker_parts(self._store, run, SPAN))
 
     def _worker_sums(self, run: Run) -> WorkerSums:
+        if run.applied <= SPAN:
+            return WorkerSums(added(part.share for part in self._parts(run)), 1)
         return self._sums.get(run.id, lambda: self._summer.sums(run))
 
     def iterations(self, run: Run, before: int | None, limit: int) -> Sequence[IterationLine]:

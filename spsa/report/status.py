@@ -80,6 +80,7 @@ class Status:
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
     builds: Builds = field(default_factory=Builds)
+    set_aside: frozenset[str] = frozenset()  # machines that are given no batches at all
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -103,6 +104,11 @@ class Status:
     def present(self) -> tuple[WorkerRow, ...]:
         """The workers that are there."""
         return tuple(worker for worker in self.workers if _is_present(worker))
+
+    @property
+    def playing(self) -> tuple[WorkerRow, ...]:
+        """Those of them whose machines are given batches."""
+        return tuple(worker for worker in self.present if worker.host not in self.set_aside)
 
     @property
     def absent(self) -> tuple[WorkerRow, ...]:
@@ -184,6 +190,9 @@ def status(store: Store, run: Run) -> Status:
         trails=trails(store, run),
         strength=measured_gain(store.match_lines(run.id), least=2),
         builds=_builds(run, standings),
+        set_aside=frozenset(
+            one.machine for one in store.machines_set_aside() if one.sha256 is None
+        ),
     )
 
 

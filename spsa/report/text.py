@@ -93,8 +93,8 @@ def headlines(status: Status) -> Iterator[str]:
     if _is_unsure(status):
         yield (
             "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
-            "which their estimate does not expect (larger steps, `params set NAME --step`, give "
-            "them one), or the results contradict all that it assumes of the engine"
+            "or the results contradict the rule's model; larger steps "
+            "(`spsa-master params set NAME --step X`) give them one"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
@@ -134,10 +134,12 @@ def _pace(status: Status) -> str:
     if not status.present:
         return f"no worker plays: {START_A_WORKER}"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
-    slots = sum(worker.concurrency for worker in status.present)
+    slots = sum(worker.concurrency for worker in status.playing)
+    aside = len(status.present) - len(status.playing)
     return (
         f"pace: {status.games_per_second:.2f} games/s lately{left}; "
-        f"{plural(len(status.present), 'worker')} on {plural(slots, 'slot')}"
+        f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
+        + (f", {aside} set aside" if aside else "")
     )
 
 

@@ -171,7 +171,7 @@ def of_slots(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
     run = status.run
     if run.status is not RunStatus.RUNNING or run.applied < _MIN_RESULTS or status.beside:
         return
-    slots = {worker.name: worker.concurrency for worker in status.present}
+    slots = {worker.name: worker.concurrency for worker in status.playing}
     hourly = sum(slots.get(share.worker, 0) * (share.games_per_hour or 0.0) for share in shares)
     busy = 3600 * status.games_per_second / hourly if hourly else 0.0
     if 0.0 < busy < _BUSY:
