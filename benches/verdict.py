@@ -16,12 +16,11 @@ from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.master.gain import Filters, gain_of
+from spsa.master.gain import Filters, at_a_bound, gain_of, is_bounded
 from spsa.master.verdict import WORTHWHILE, gained
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
-_AT_BOUND = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +88,8 @@ def _judged(family: str, one: Filters, k: int, gain: float, brought: float | Non
     problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
     estimated = gain_of(one.bank, one.elo_per_step, np.array([problem.start, theta]))
     found = gained(estimated)
-    near = np.minimum(theta - problem.lower, problem.upper - theta) < _AT_BOUND
-    is_known, more = not near.any(), one.elo_of(one.pairs)
+    bounded = at_a_bound(theta, problem.lower, problem.upper)
+    is_known, more = not is_bounded(bounded), one.elo_of(one.pairs)
     return Judged(
         family=family,
         estimated=found.elo,

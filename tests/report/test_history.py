@@ -162,7 +162,7 @@ def test_only_the_belief_of_the_rule_itself_has_a_deviation(store: Store, space:
 
 def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, space: Space) -> None:
     known = tuned(store, space, 3).now()
-    bounded = replace(known, theta={**known.theta, "margin": 400.0})
+    bounded = replace(known, theta={**known.theta, "margin": 400.0})  # one of two
     for run in (known, bounded, tuned(store, space, 3, algorithm="spsa", name="s").now()):
         found, said = history(store, run), verdict(run)
         assert found.unknown_gain == said.unknown and (found.gain is None) == bool(said.unknown)
