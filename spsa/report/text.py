@@ -269,7 +269,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
             Column("name", is_number=False),
             Column("slots"),
             Column("playing", 1),
-            Column("games in all"),
+            Column("all games", 1),
             Column("void", 3),
             Column("time losses", 3),
             Column("knps lately", 4),
