@@ -188,6 +188,11 @@ WORKER = (
         help="Folder for engines.  [default: the user's cache]",
     ),
     click.option(
+        "--build",
+        is_flag=True,
+        help='Also build engines for machines of this kind ([build] where = "worker").',
+    ),
+    click.option(
         "--trust-key",
         metavar="KEY",
         help="Run only engines that the owner of this key signed: base64, or its .pub file.",

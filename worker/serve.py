@@ -81,6 +81,10 @@ def run_worker(given: Mapping[str, Any]) -> int:
 
 def service_of(given: Mapping[str, Any]) -> WorkerSettings:
     """The settings of a worker; the URL of the database leaves the environment."""
+    if given["build"] and given["trust_key"] is not None:
+        raise click.UsageError(
+            "--build runs what a database orders, which no key signs: leave out --trust-key"
+        )
     options = WorkerOptions(
         **{name: given[name] for name in ("drain", "once", "idle_timeout", "max_batches", "syzygy")}
     )
@@ -90,6 +94,7 @@ def service_of(given: Mapping[str, Any]) -> WorkerSettings:
         **{name: given[name] for name in ("name", "only_runs", "not_runs", "labels")},
         lease=given["lease"],
         engines_cache=given["engines_cache"],
+        build=given["build"],
         trust_key=None if given["trust_key"] is None else TrustKey.of(given["trust_key"]),
         options=options,
         limits=engine_limits(given),

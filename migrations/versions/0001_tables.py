@@ -14,7 +14,7 @@ Utc = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
 
 VIEWS = {
     "spsa_open": """
-SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+SELECT i.id, i.status, i.run_id, i.requires, i.variants, i.plus_sha256, i.minus_sha256,
        r.name AS run, r.priority, r.share,
        (r.status = 'running'
         OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
@@ -25,7 +25,8 @@ SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
 SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
        w.id AS worker_id, w.host AS machine, w.last_seen_at
   FROM spsa_open o CROSS JOIN spsa_worker w
- WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires
+        OR EXISTS (SELECT 1 FROM json_each(o.variants) AS v WHERE w.provides LIKE v.key))
    AND (w.only_runs IS NULL
         OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
    AND (w.not_runs IS NULL
@@ -426,7 +427,8 @@ def upgrade() -> None:
             "length(CAST(reason AS TEXT)) BETWEEN 1 AND 2000", name=op.f("ck_spsa_set_aside_reason")
         ),
         sa.CheckConstraint(
-            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64", name=op.f("ck_spsa_set_aside_sha256")
+            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64 AND ltrim(sha256, '0123456789abcdef') = ''",
+            name=op.f("ck_spsa_set_aside_sha256"),
         ),
         sa.ForeignKeyConstraint(
             ["machine"], ["spsa_machine.name"], name=op.f("fk_spsa_set_aside_machine")
@@ -483,8 +485,14 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "length(CAST(version AS TEXT)) <= 200", name=op.f("ck_spsa_worker_version")
         ),
-        sa.CheckConstraint("nps BETWEEN 0 AND 1000000000000", name=op.f("ck_spsa_worker_nps")),
-        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_worker_scale")),
+        sa.CheckConstraint(
+            "nps BETWEEN 0 AND 1000000000000 AND (nps = 0 OR nps >= 0.000001)",
+            name=op.f("ck_spsa_worker_nps"),
+        ),
+        sa.CheckConstraint(
+            "scale BETWEEN 0 AND 1000 AND (scale = 0 OR scale >= 0.000001)",
+            name=op.f("ck_spsa_worker_scale"),
+        ),
         sa.ForeignKeyConstraint(["host"], ["spsa_machine.name"], name=op.f("fk_spsa_worker_host")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_worker")),
         sa.UniqueConstraint("name", name=op.f("uq_spsa_worker_name")),
@@ -515,6 +523,7 @@ def upgrade() -> None:
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("voids", Json, nullable=True),
         sa.Column("void_log", Json, nullable=True),
+        sa.Column("void_worker_id", Identity, nullable=True),
         sa.Column("plus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("minus_nodes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("moves", sa.BigInteger(), server_default="0", nullable=False),
@@ -567,17 +576,27 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "plus_time_losses BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_plus_time_losses")
         ),
-        sa.CheckConstraint("seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_seconds")),
-        sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
-        sa.CheckConstraint("scale BETWEEN 0 AND 1000", name=op.f("ck_spsa_batch_scale")),
         sa.CheckConstraint(
-            "think_seconds BETWEEN 0 AND 1000000000", name=op.f("ck_spsa_batch_think_seconds")
+            "seconds BETWEEN 0 AND 1000000000 AND (seconds = 0 OR seconds >= 0.000001)",
+            name=op.f("ck_spsa_batch_seconds"),
+        ),
+        sa.CheckConstraint("slot BETWEEN 0 AND 100000", name=op.f("ck_spsa_batch_slot")),
+        sa.CheckConstraint(
+            "scale BETWEEN 0 AND 1000 AND (scale = 0 OR scale >= 0.000001)",
+            name=op.f("ck_spsa_batch_scale"),
+        ),
+        sa.CheckConstraint(
+            "think_seconds BETWEEN 0 AND 1000000000 AND (think_seconds = 0 OR think_seconds >= 0.000001)",
+            name=op.f("ck_spsa_batch_think_seconds"),
         ),
         sa.CheckConstraint(
             "void_games BETWEEN 0 AND 1000000", name=op.f("ck_spsa_batch_void_games")
         ),
         sa.ForeignKeyConstraint(
             ["iteration_id"], ["spsa_iteration.id"], name=op.f("fk_spsa_batch_iteration_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["void_worker_id"], ["spsa_worker.id"], name=op.f("fk_spsa_batch_void_worker_id")
         ),
         sa.ForeignKeyConstraint(
             ["worker_id"], ["spsa_worker.id"], name=op.f("fk_spsa_batch_worker_id")
@@ -688,7 +707,8 @@ def upgrade() -> None:
             "length(CAST(reason AS TEXT)) <= 2000", name=op.f("ck_spsa_failure_reason")
         ),
         sa.CheckConstraint(
-            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64", name=op.f("ck_spsa_failure_sha256")
+            "length(CAST(sha256 AS TEXT)) BETWEEN 64 AND 64 AND ltrim(sha256, '0123456789abcdef') = ''",
+            name=op.f("ck_spsa_failure_sha256"),
         ),
         sa.ForeignKeyConstraint(
             ["batch_id"], ["spsa_batch.id"], name=op.f("fk_spsa_failure_batch_id")
@@ -699,6 +719,88 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("batch_id", "machine", name=op.f("pk_spsa_failure")),
     )
     op.create_index("ix_spsa_failure_at", "spsa_failure", ["at"], unique=False)
+    op.create_table(
+        "spsa_build",
+        sa.Column("id", Identity, nullable=False),
+        sa.Column("build_key", sa.Text(), nullable=False),
+        sa.Column("requires", sa.Text(), nullable=False),
+        sa.Column("archive_sha256", sa.Text(), nullable=False),
+        sa.Column("recipe", Json, nullable=True),
+        sa.Column("wanted_until", Utc, nullable=False),
+        sa.Column("status", sa.Text(), server_default="ready", nullable=False),
+        sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("max_attempts", sa.Integer(), nullable=False),
+        sa.Column("claim_id", sa.Text(), nullable=True),
+        sa.Column("worker_id", Identity, nullable=True),
+        sa.Column("leased_at", Utc, nullable=True),
+        sa.Column("lease_expires_at", Utc, nullable=True),
+        sa.Column("plus_sha256", sa.Text(), nullable=True),
+        sa.Column("minus_sha256", sa.Text(), nullable=True),
+        sa.Column("plus_bench", sa.BigInteger(), nullable=True),
+        sa.Column("minus_bench", sa.BigInteger(), nullable=True),
+        sa.Column("binary_requires", sa.Text(), nullable=True),
+        sa.Column("created_at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint("attempt >= 0", name=op.f("ck_spsa_build_attempt")),
+        sa.CheckConstraint(
+            "length(CAST(binary_requires AS TEXT)) <= 5000",
+            name=op.f("ck_spsa_build_binary_requires"),
+        ),
+        sa.CheckConstraint(
+            "length(CAST(claim_id AS TEXT)) BETWEEN 1 AND 64", name=op.f("ck_spsa_build_claim_id")
+        ),
+        sa.CheckConstraint(
+            "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
+            name=op.f("ck_spsa_build_done"),
+        ),
+        sa.CheckConstraint(
+            "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
+            " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
+            name=op.f("ck_spsa_build_leased"),
+        ),
+        sa.CheckConstraint(
+            "minus_bench BETWEEN 0 AND 1000000000000000000",
+            name=op.f("ck_spsa_build_minus_bench"),
+        ),
+        sa.CheckConstraint(
+            "plus_bench BETWEEN 0 AND 1000000000000000000", name=op.f("ck_spsa_build_plus_bench")
+        ),
+        sa.CheckConstraint(
+            "status IN ('ready', 'leased', 'done')", name=op.f("ck_spsa_build_status")
+        ),
+        sa.ForeignKeyConstraint(
+            ["archive_sha256"], ["spsa_file.sha256"], name=op.f("fk_spsa_build_archive_sha256")
+        ),
+        sa.ForeignKeyConstraint(
+            ["minus_sha256"], ["spsa_engine.sha256"], name=op.f("fk_spsa_build_minus_sha256")
+        ),
+        sa.ForeignKeyConstraint(
+            ["plus_sha256"], ["spsa_engine.sha256"], name=op.f("fk_spsa_build_plus_sha256")
+        ),
+        sa.ForeignKeyConstraint(
+            ["worker_id"], ["spsa_worker.id"], name=op.f("fk_spsa_build_worker_id")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_spsa_build")),
+        sa.UniqueConstraint("build_key", name=op.f("uq_spsa_build_build_key")),
+        sa.UniqueConstraint("claim_id", name=op.f("uq_spsa_build_claim_id")),
+    )
+    op.create_table(
+        "spsa_build_failure",
+        sa.Column("build_id", Identity, nullable=False),
+        sa.Column("machine", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("at", Utc, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False),
+        sa.CheckConstraint(
+            "length(CAST(reason AS TEXT)) BETWEEN 1 AND 2000",
+            name=op.f("ck_spsa_build_failure_reason"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["build_id"], ["spsa_build.id"], name=op.f("fk_spsa_build_failure_build_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["machine"], ["spsa_machine.name"], name=op.f("fk_spsa_build_failure_machine")
+        ),
+        sa.PrimaryKeyConstraint("build_id", "machine", name=op.f("pk_spsa_build_failure")),
+    )
 
     for name, query in VIEWS.items():
         op.execute(f"CREATE VIEW {name} AS {query}")

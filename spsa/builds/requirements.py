@@ -25,10 +25,14 @@ _ELF_MACHINES = {62: "x86-64", 183: "aarch64", 243: "riscv64"}
 _ARCHITECTURES = {"amd64": "x86-64", "arm64": "aarch64"}
 _SYSTEMS = {"darwin": "macos"}
 
-MACHINE_WORDS = frozenset(
-    {*LEVELS, *_ELF_SYSTEMS.values(), *_ELF_MACHINES.values(), "macos", "windows"}
-)
-"""The words that say what a machine is; a label may be any other word."""
+_SYSTEM_WORDS = frozenset({*_ELF_SYSTEMS.values(), "macos", "windows"})
+_ARCHITECTURE_WORDS = frozenset(_ELF_MACHINES.values())
+
+BUILDS = "builds"
+"""The word of a worker that builds engines for others: `compete --spsa --build`."""
+
+MACHINE_WORDS = _SYSTEM_WORDS | _ARCHITECTURE_WORDS | {*LEVELS, BUILDS}
+"""The words that say what a machine is or does; a label may be any other word."""
 
 WORD = re.compile(r"[a-z0-9][a-z0-9.-]{0,39}")
 """A word; capitals and `_` are left out because the database compares words by LIKE."""
@@ -89,6 +93,19 @@ def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
     if architecture == LEVELS[0] and level is not None:
         architecture = level
     return tuple(word for word in (system, architecture) if word is not None)
+
+
+def kind_of(provides: Collection[str], levels: Collection[str]) -> tuple[str, ...]:
+    """The kind of machine that a worker with these words is: its system and its architecture.
+
+    On x86-64 the architecture is the highest of the `levels` that it has. Empty for a machine of
+    no known kind, and for one that has none of the levels.
+    """
+    systems = sorted(_SYSTEM_WORDS.intersection(provides))
+    architectures = sorted(_ARCHITECTURE_WORDS.intersection(provides))
+    if architectures == [LEVELS[0]] and levels:
+        architectures = sorted(set(provides).intersection(levels))[-1:]
+    return (systems[0], architectures[0]) if systems and architectures else ()
 
 
 def lacking(requires: Collection[str], provides: Collection[str]) -> tuple[str, ...]:

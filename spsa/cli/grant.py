@@ -16,7 +16,7 @@ from spsa.security.keys import SigningKey, public_file
 if TYPE_CHECKING:
     from spsa.db.grants import Grant
 
-_ROLES = ("worker", "viewer", "master")
+_ROLES = ("worker", "builder", "viewer", "master")
 _NAME_BYTES = 63
 """PostgreSQL's limit of a name."""
 
@@ -58,7 +58,7 @@ def _machine(_context: click.Context, _option: click.Parameter, name: str | None
 @click.option(
     "--connections",
     type=click.IntRange(1, 100_000),
-    help="Most connections at a time; default: 300 for workers, 20 for others.",
+    help="Most connections at a time; default: 300 for workers, 50 for builders, 20 for others.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the SQL and change nothing.")
 def grant(
@@ -73,12 +73,13 @@ def grant(
 ) -> None:
     """Create a PostgreSQL login with the rights of one role and no others.
 
-    A worker claims and reports through functions and sees no table, a viewer reads everything but
+    A worker claims and reports through functions and sees no table, a builder may also publish the
+    engines that it was asked to build (`compete --spsa --build`), a viewer reads everything but
     the ids of claims, a master tunes but changes no tables. All rights of PUBLIC are revoked. Run
     it as the owner of the tables; run it again after `db upgrade`, or to change a password. With
     --machine, the login is for one machine, and no other login can report for that machine.
     """
-    if machine is not None and role != "worker":
+    if machine is not None and role not in ("worker", "builder"):
         raise click.UsageError(f"--machine is for --role worker, and not for a {role}")
     password = None if password_file is None else _first_line(password_file)
     wanted = Grant(

@@ -201,7 +201,7 @@ def play_match(
         compared: what the sides are; theta against the start unless given.
         k: the result that plus holds; the last one unless given.
     """
-    prepared = reopened(held.config, run)
+    prepared = reopened(held.config, held.store, run)
     own = game_settings.time_control == run.game_settings.time_control
     match = ValidationMatch(
         plus=sides.plus,

@@ -12,6 +12,7 @@ from spsa.report.history import Played, played
 from spsa.report.status import finite
 from spsa.report.text import terminal
 from spsa.report.workers import fleet, fleet_table, machines_text, to_json
+from spsa.text import plural
 
 if TYPE_CHECKING:
     from spsa.db.store import Store
@@ -86,10 +87,18 @@ def _reason(_context: click.Context, _option: click.Parameter, reason: str) -> s
     callback=_reason,
     help="Shown in the list, and to the machine.",
 )
+@click.option(
+    "--withdraw", is_flag=True, help="Take back the batches that it plays now: others play them."
+)
 def exclude(
-    config: str | None, database_url: str | None, machine: str, binary: str | None, reason: str
+    config: str | None,
+    database_url: str | None,
+    machine: str,
+    binary: str | None,
+    reason: str,
+    withdraw: bool,
 ) -> None:
-    """Give MACHINE no more batches; what it plays now still counts.
+    """Give MACHINE no more batches; what it plays now still counts, unless it is withdrawn.
 
     MACHINE is the name of a machine or of one of its workers.
     """
@@ -100,6 +109,9 @@ def exclude(
         which = "any binary" if sha256 is None else f"the binary {sha256}"
         done = "is given no more batches" if new else "was set aside already: no batches"
         echo(f"{name} {done} of {which}")
+        if withdraw:
+            taken = store.withdraw_batches(name, actor())
+            echo(f"{plural(taken, 'batch', 'es')} of {name} can be claimed by others")
 
 
 def _binary(store: "Store", start: str) -> str:

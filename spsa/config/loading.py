@@ -13,7 +13,7 @@ from spsa.config.play import (
     read_time_control,
 )
 from spsa.config.section import Faults, Section
-from spsa.config.settings import Config, DeliveryKind
+from spsa.config.settings import BuildConfig, Config, DeliveryKind
 from spsa.config.space import readable_space
 from spsa.config.tuning import (
     read_alarms,
@@ -111,6 +111,7 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
     delivery = read_delivery(root.section("delivery"), folder)
     sets_aside, require = read_fleet(root.section("fleet"))
     needs_source = delivery.kind is DeliveryKind.BUILD
+    build = read_build(root.section("build"), folder, needed=needs_source)
     config = Config(
         path=document.path,
         params_path=run.path("params", folder, "params.toml"),
@@ -126,13 +127,13 @@ def _config(document: Document, root: Section, environ: Mapping[str, str]) -> Co
         stop_when=_stop_when(rule),
         prior=read_prior(rule),
         settings=read_settings(rule, algorithm, _SPSA_KEYS),
-        build=read_build(root.section("build"), folder, needed=needs_source),
+        build=build,
         delivery=delivery,
         validation=read_validation(root.section("validation")),
         alarms=read_alarms(root.section("alarms")),
         sets_aside=sets_aside,
         require=require,
-        signing_key=read_signing_key(root.section("trust"), folder),
+        signing_key=read_signing_key(root.section("trust"), folder, build),
     )
     for section in (run, rule, root):
         section.close()
@@ -203,8 +204,11 @@ def _fault(url: str) -> Fault | None:
     return None
 
 
-def read_signing_key(section: Section, folder: Path) -> Path | None:
-    """The file of the key that signs binaries and commands; None if nothing is signed."""
+def read_signing_key(section: Section, folder: Path, build: BuildConfig) -> Path | None:
+    """`signing_key` of [trust]; None where nothing is signed."""
     named = section.text("signing_key")
+    if named and build.where == "worker":
+        found = 'signing_key, and [build] where = "worker": a signature says who built the engines'
+        section.fault("signing_key", found, "remove signing_key, or where")
     section.close()
     return section.path("signing_key", folder) if named else None

@@ -48,7 +48,7 @@ class BuildConfig:
     command (True), may have one (None) or is not asked for one (False); `bench_timeout` is in
     seconds. `at_once` is the
     number of iterations whose engines are built at a time, None to follow the number of processors.
-    `source_path` is None only if nothing is built.
+    `source_path` is None only if nothing is built. `where` says whose machines build.
     """
 
     source_path: Path | None = None
@@ -65,6 +65,7 @@ class BuildConfig:
     bench_timeout: float = 60.0
     at_once: int | None = None
     distribute: Distribution = Distribution.PATH
+    where: Literal["master", "worker"] = "master"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ engines_path = "engines"        # where binaries are kept; workers must see it
 {how}
 # at_once = 2                   # iterations whose engines are built at a time
 # distribute = "database"       # for workers that do not see engines_path
+# where = "worker"              # or let a worker of each kind of machine build
 """
 
 _BY_CARGO = """\

@@ -119,6 +119,7 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
     command = section.texts("command", ())
     if command:
         _check_command(section)
+    by_workers = section.choice("where", ("master", "worker"), usual.where) == "worker"
     build = BuildConfig(
         source_path=_source(section, folder, needed=needed),
         constants_file=_constants_file(section, usual.constants_file),
@@ -135,12 +136,23 @@ def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
             "bench_timeout", usual.bench_timeout, above=0.0, most=_MAX_SECONDS
         ),
         at_once=section.whole("at_once", 0, least=1, most=_MAX_BUILDS) or None,
-        distribute=Distribution(
-            section.choice("distribute", tuple(Distribution), usual.distribute)
-        ),
+        distribute=_distribution(section, by_workers=by_workers),
+        where="worker" if by_workers else "master",
     )
+    if by_workers and not needed:
+        section.fault("where", 'where = "worker", and nothing is built', "remove where")
     section.close()
     return build
+
+
+def _distribution(section: Section, *, by_workers: bool) -> Distribution:
+    """`distribute`: what workers build, workers get from the database."""
+    usual = Distribution.DATABASE if by_workers else Distribution.PATH
+    written = Distribution(section.choice("distribute", tuple(Distribution), usual))
+    if by_workers and written is Distribution.PATH:
+        found = 'distribute = "path", and where = "worker": no worker writes into a folder'
+        section.fault("distribute", found, "remove distribute, or where")
+    return written
 
 
 def _check_command(section: Section) -> None:

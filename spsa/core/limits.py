@@ -30,6 +30,7 @@ RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "nps": (0, MAX_NPS),
         "scale": (0, MAX_SCALE),
     },
+    "spsa_build": dict.fromkeys(("plus_bench", "minus_bench"), (0, 10**18)),
     "spsa_batch": {
         **dict.fromkeys(COUNTS, (0, 1_000_000)),
         "void_games": (0, 1_000_000),
@@ -58,13 +59,29 @@ LENGTHS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "void_log": (0, 30_000),
         "last_error": (0, FAILURE_LENGTH),
     },
+    "spsa_build": {"claim_id": (1, 64), "binary_requires": (0, LIST_LENGTH)},
+    "spsa_build_failure": {"reason": (1, FAILURE_LENGTH)},
     "spsa_failure": {"reason": (0, FAILURE_LENGTH), "sha256": (64, 64)},
     "spsa_set_aside": {"reason": (1, FAILURE_LENGTH), "sha256": (64, 64)},
 }
 """Table -> column -> the least and the greatest number of characters."""
 
+LEAST_MEASURED = 1e-6
+"""The least time, speed or scale except 0: what is divided by it stays finite."""
+
+MEASURED = ("nps", "scale", "seconds", "think_seconds")
+"""The columns of such numbers."""
+
+HEX_DIGITS = "0123456789abcdef"
+
 LEASE_SECONDS = (0.0, 3_600.0)
 """The shortest and the longest lease. It may be renewed for a week after the claim."""
+
+ENGINE_BYTES = 2**28
+"""The most bytes of an engine that a worker has built."""
+
+TARGET_LENGTH = 100
+"""The most characters of what a worker calls the target of its build."""
 
 MACHINES_A_DAY, WORKERS_A_DAY = 1_000, 10_000
 """How many new machines and workers one login may register within a day."""
@@ -77,10 +94,12 @@ def checks(table: str) -> Iterator[tuple[str, str]]:
     """Column and condition of the CHECKs of a table."""
     for column, (least, most) in RANGES.get(table, {}).items():
         if column not in COUNTS:
-            yield column, f"{column} BETWEEN {least} AND {most}"
+            tiny = f" AND ({column} = 0 OR {column} >= {LEAST_MEASURED:.6f})"
+            yield column, f"{column} BETWEEN {least} AND {most}{tiny * (column in MEASURED)}"
     for column, (least, most) in LENGTHS.get(table, {}).items():
         within = f"BETWEEN {least} AND {most}" if least else f"<= {most}"
-        yield column, f"length(CAST({column} AS TEXT)) {within}"
+        digits = f" AND ltrim(sha256, '{HEX_DIGITS}') = ''" if column == "sha256" else ""
+        yield column, f"length(CAST({column} AS TEXT)) {within}{digits}"
 
 
 def check_values(table: str, values: Mapping[str, Any]) -> None:
@@ -93,12 +112,18 @@ def check_values(table: str, values: Mapping[str, Any]) -> None:
         number = values.get(column)
         if number is not None and not least <= number <= most:  # NaN fails this too
             raise OutOfRange(f"{table}.{column} is {_shown(number)}; allowed: {least} to {most}")
+        if column in MEASURED and number and number < LEAST_MEASURED:
+            raise OutOfRange(
+                f"{table}.{column} is {_shown(number)}; allowed: 0, or from {LEAST_MEASURED} on"
+            )
     for column, (least, most) in LENGTHS.get(table, {}).items():
         text = values.get(column)
         if text is not None and not least <= len(text) <= most:
             raise OutOfRange(
                 f"{table}.{column} has {len(text)} characters; {least} to {most} are allowed"
             )
+        if column == "sha256" and text is not None and text.strip(HEX_DIGITS):
+            raise OutOfRange(f"{table}.{column} is {text!a}; it has to be 64 hexadecimal digits")
         if text is not None and not text.isprintable():
             raise OutOfRange(f"{table}.{column} has unprintable characters: {text!a}")
 

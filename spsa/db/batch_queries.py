@@ -111,7 +111,7 @@ class BatchQueries(Database):
         names = (*_BATCH_LINE, *COUNTS, "status")
         statement = (
             select(*(batches.c[name] for name in names), workers.c.name, workers.c.host)
-            .select_from(batches.outerjoin(workers))
+            .select_from(batches.outerjoin(workers, workers.c.id == batches.c.worker_id))
             .where(batches.c.iteration_id == iteration_id)
             .order_by(batches.c.seq)
         )
@@ -123,8 +123,9 @@ class BatchQueries(Database):
         sides = [f"{side}_{what}" for side in ("plus", "minus") for what in _SIDE]
         statement = (
             select(batches.c.seq, batches.c.void_log, *(iterations.c[name] for name in sides))
-            .add_columns(iterations.c.iteration_number)
+            .add_columns(iterations.c.iteration_number, workers.c.host.label("machine"))
             .select_from(batches.join(iterations))
+            .outerjoin(workers, workers.c.id == batches.c.void_worker_id)
             .where(iterations.c.run_id == run_id, batches.c.void_log.is_not(None))
             .order_by(iterations.c.iteration_number.desc(), batches.c.seq.desc())
             .limit(last)
@@ -156,6 +157,7 @@ def _void_games(row: Any) -> Iterator[VoidGame]:
         yield VoidGame(
             iteration_number=row.iteration_number,
             seq=row.seq,
+            machine=row.machine,
             kept=kept,
             values=values,
             options=options,

@@ -80,6 +80,7 @@ batches = Table(
     *counts(),
     Column("voids", Json),
     Column("void_log", Json),  # the last void games, see KeptVoid
+    Column("void_worker_id", ForeignKey("spsa_worker.id")),  # whose they are
     Column("plus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("minus_nodes", sa.BigInteger, nullable=False, server_default="0"),
     Column("moves", sa.BigInteger, nullable=False, server_default="0"),

@@ -7,6 +7,7 @@ transaction pooler the next transaction may run in another one: settings are SET
 autocommit mode they are sent with the statement; PostgreSQL executes both in one transaction.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import ELOOP, ENAMETOOLONG
@@ -81,7 +82,9 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         durable=durable,
         may_be_created=create or "uri" in url.query,
     )
-    engine = sa.create_engine(url, connect_args={"timeout": sqlite_file.BUSY_SECONDS})
+    engine = sa.create_engine(
+        url, connect_args={"timeout": sqlite_file.BUSY_SECONDS}, json_deserializer=_json_value
+    )
     event.listen(engine, "do_connect", file.before_connecting)
     event.listen(engine, "connect", file.after_connecting)
     event.listen(engine, "checkin", file.on_checkin)
@@ -92,6 +95,17 @@ def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _json_value(text: str) -> Any:
+    """The value of a JSON column; None where Python cannot read what the database took for JSON.
+
+    A worker may store numbers of thousands of digits, or lists thousands of levels deep.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _path(url: sa.URL) -> Path:
@@ -111,6 +125,7 @@ def _postgresql(url: sa.URL, durable: bool, is_stopping: Callable[[], bool]) -> 
         url,
         pool_pre_ping=True,
         pool_size=2,
+        json_deserializer=_json_value,
         connect_args={
             "application_name": "spsa-tuner",
             "connection_factory": deadline.connection_factory(is_stopping),

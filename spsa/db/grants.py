@@ -1,6 +1,7 @@
 """The rights of logins on a PostgreSQL server, by role.
 
-A worker calls the functions of sql/worker_functions.sql and reads no table. A viewer reads
+A worker calls functions of sql/worker_functions.sql and reads no table; a builder is a worker that
+may also publish the engines that it was asked to build. A viewer reads
 everything except the ids of claims and the secrets of machines. A master changes rows, but not the
 schema. The login that created the tables owns them and may do everything.
 """
@@ -17,7 +18,7 @@ from sqlalchemy.dialects import postgresql
 
 from spsa.db.database import Database
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, machines, metadata, shown
-from spsa.db.sql_files import functions, worker_functions
+from spsa.db.sql_files import builder_functions, functions, worker_functions
 from spsa.errors import NotPermitted
 
 _PREPARER = postgresql.dialect().identifier_preparer  # type: ignore[no-untyped-call]
@@ -32,11 +33,12 @@ _LARGE_OBJECT_FUNCTIONS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid,
 
 class Role(StrEnum):
     WORKER = "worker"
+    BUILDER = "builder"
     VIEWER = "viewer"
     MASTER = "master"
 
 
-CONNECTIONS = {Role.WORKER: 300, Role.VIEWER: 20, Role.MASTER: 20}
+CONNECTIONS = {Role.WORKER: 300, Role.BUILDER: 50, Role.VIEWER: 20, Role.MASTER: 20}
 """How many connections a role may have at a time by default."""
 
 
@@ -178,6 +180,10 @@ def _worker_rights(_location: _Location) -> list[str]:
     return [f"EXECUTE ON FUNCTION {', '.join(worker_functions())}"]
 
 
+def _builder_rights(_location: _Location) -> list[str]:
+    return [f"EXECUTE ON FUNCTION {', '.join(builder_functions())}"]
+
+
 def _viewer_rights(_location: _Location) -> list[str]:
     columns = [
         f"SELECT ({', '.join(column.name for column in shown(table))}) ON {name}"
@@ -191,11 +197,16 @@ def _master_rights(location: _Location) -> list[str]:
         f"SELECT, INSERT, UPDATE, DELETE ON {', '.join(metadata.tables)}",
         f"SELECT ON {', '.join((*VIEWS, *PRIVATE_VIEWS))}",
         f"USAGE ON ALL SEQUENCES IN SCHEMA {location.schema}",
-        *_worker_rights(location),
+        *_builder_rights(location),
     ]
 
 
-_RIGHTS = {Role.WORKER: _worker_rights, Role.VIEWER: _viewer_rights, Role.MASTER: _master_rights}
+_RIGHTS = {
+    Role.WORKER: _worker_rights,
+    Role.BUILDER: _builder_rights,
+    Role.VIEWER: _viewer_rights,
+    Role.MASTER: _master_rights,
+}
 
 
 def _quoted(name: str) -> str:

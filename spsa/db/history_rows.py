@@ -171,6 +171,7 @@ class VoidGame:
 
     iteration_number: int
     seq: int
+    machine: str | None
     kept: KeptVoid
     values: Values
     options: Mapping[str, str]

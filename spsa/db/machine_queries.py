@@ -1,14 +1,15 @@
-"""Sets machines aside and releases them: a machine that is set aside gets no batches."""
+"""Sets machines aside, releases them, and takes back the batches that they hold."""
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
 
 from spsa.core import limits
-from spsa.db.database import Database
+from spsa.db.database import Database, may_become
 from spsa.db.rows import SetAside
 from spsa.db.run_status import write_event
-from spsa.db.schema import batches, engines, failures, machines, set_aside, workers
+from spsa.db.schema import IS_LEASED, batches, engines, failures, machines, set_aside, workers
 from spsa.errors import NothingToDo
+from spsa.lifecycle import BATCH, BatchStatus
 
 
 class MachineQueries(Database):
@@ -46,6 +47,22 @@ class MachineQueries(Database):
             detail = {"machine": name, "sha256": sha256, "reason": reason}
             write_event(connection, run_id, "set_aside", actor, detail)
             return True
+
+    def withdraw_batches(self, machine: str, actor: str) -> int:
+        """Take back the batches that a machine holds, for others to play; returns how many.
+
+        What the machine plays of them counts no more.
+
+        Raises:
+            NothingToDo: there is no such machine.
+        """
+        with self._write() as connection:
+            name = _machine(connection, machine)
+            its_workers = select(workers.c.id).where(workers.c.host == name)
+            count = withdraw_leases(connection, batches.c.worker_id.in_(its_workers))
+            detail = {"machine": name, "batches": count}
+            write_event(connection, None, "withdraw", actor, detail)
+            return count
 
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
@@ -101,6 +118,21 @@ class MachineQueries(Database):
         begins = func.substr(hashes, 1, len(start)) == start
         with self._read() as connection:
             return list(connection.scalars(select(hashes).where(begins).order_by(hashes)))
+
+
+def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
+    """Make leased batches ready again, without an attempt; returns how many."""
+    withdrawn = connection.execute(
+        update(batches)
+        .where(IS_LEASED, may_become(batches.c.status, BATCH, BatchStatus.READY), *conditions)
+        .values(
+            status=BatchStatus.READY,
+            attempt=batches.c.attempt - 1,
+            claim_id=None,
+            lease_expires_at=None,
+        )
+    )
+    return withdrawn.rowcount
 
 
 def _delete_failures(connection: sa.Connection, machine: str) -> None:

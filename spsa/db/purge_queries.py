@@ -17,6 +17,7 @@ from sqlalchemy import select, update
 
 from spsa.core.limits import COUNTS
 from spsa.db.database import may_become
+from spsa.db.machine_queries import withdraw_leases
 from spsa.db.purge_records import (
     PurgeRecordQueries,
     counted,
@@ -27,7 +28,16 @@ from spsa.db.purge_records import (
 from spsa.db.purge_values import NewPurge, Purge, Selection
 from spsa.db.row_values import columns_of, purge_of
 from spsa.db.run_status import write_event
-from spsa.db.schema import IS_OPEN, batches, iterations, purged, purges, runs, seconds_from_now
+from spsa.db.schema import (
+    IS_LEASED,
+    IS_OPEN,
+    batches,
+    iterations,
+    purged,
+    purges,
+    runs,
+    seconds_from_now,
+)
 from spsa.db.totals import recount
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import BATCH, BatchStatus
@@ -39,7 +49,17 @@ _KEPT = (
 )
 _CLEARED: Mapping[str, Any] = {
     **dict.fromkeys((*COUNTS, "void_games", *_COSTS, "think_seconds"), 0),
-    **dict.fromkeys(("claim_id", "lease_expires_at", "voids", "void_log", "reported_at", "slot")),
+    **dict.fromkeys(
+        (
+            "claim_id",
+            "lease_expires_at",
+            "voids",
+            "void_log",
+            "void_worker_id",
+            "reported_at",
+            "slot",
+        )
+    ),
     "scale": 1,
 }
 
@@ -167,28 +187,9 @@ def _withdraw(connection: sa.Connection, run_id: int, selection: Selection) -> i
     leased = (
         select(batches.c.id)
         .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(
-            iterations.c.run_id == run_id,
-            IS_OPEN,
-            batches.c.status == BatchStatus.LEASED,
-            *selected(selection),
-        )
+        .where(iterations.c.run_id == run_id, IS_OPEN, IS_LEASED, *selected(selection))
     )
-    withdrawn = connection.execute(
-        update(batches)
-        .where(
-            batches.c.id.in_(leased),
-            may_become(batches.c.status, BATCH, BatchStatus.READY),
-            batches.c.status == BatchStatus.LEASED,
-        )
-        .values(
-            status=BatchStatus.READY,
-            attempt=batches.c.attempt - 1,
-            claim_id=None,
-            lease_expires_at=None,
-        )
-    )
-    return withdrawn.rowcount
+    return withdraw_leases(connection, batches.c.id.in_(leased))
 
 
 def _run_columns(new: NewPurge) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def kept_voids_of(log: Any) -> Iterator[KeptVoid]:
     for one in log if isinstance(log, list) else ():
         try:
             yield built(KeptVoid, one)
-        except TypeError:
+        except (TypeError, AttributeError):  # other fields, or no object at all
             continue
 
 

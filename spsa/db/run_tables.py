@@ -16,12 +16,13 @@ from spsa.db.schema_types import (
     UtcTime,
     counts,
     created_at,
+    limited,
     metadata,
     now,
     one_of,
     written_out,
 )
-from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
 
 runs = Table(
     "spsa_run",
@@ -94,6 +95,53 @@ files = Table(
     CheckConstraint("length(sha256) = 64", name="sha256"),
 )
 
+# two engines that a master wants for one kind of machine, and the worker that builds them
+builds = Table(
+    "spsa_build",
+    metadata,
+    Column("id", Identity, primary_key=True),
+    Column("build_key", sa.Text, nullable=False, unique=True),
+    Column("requires", sa.Text, nullable=False),  # of the worker that builds, see spsa_iteration
+    Column("archive_sha256", ForeignKey("spsa_file.sha256"), nullable=False),  # of the source
+    Column("recipe", Json),  # what to do with it, see BuildOrder; NULL when it is done
+    Column("wanted_until", UtcTime, nullable=False),  # no worker leases it later
+    Column("status", sa.Text, nullable=False, server_default=BatchStatus.READY),
+    Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    Column("max_attempts", sa.Integer, nullable=False),
+    Column("claim_id", sa.Text, unique=True),
+    Column("worker_id", ForeignKey("spsa_worker.id")),
+    Column("leased_at", UtcTime),
+    Column("lease_expires_at", UtcTime),
+    Column("plus_sha256", ForeignKey("spsa_engine.sha256")),
+    Column("minus_sha256", ForeignKey("spsa_engine.sha256")),
+    Column("plus_bench", sa.BigInteger),
+    Column("minus_bench", sa.BigInteger),
+    Column("binary_requires", sa.Text),  # words, as spsa_worker.provides
+    created_at(),
+    CheckConstraint("status IN ('ready', 'leased', 'done')", name="status"),
+    CheckConstraint("attempt >= 0", name="attempt"),
+    CheckConstraint(
+        "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
+        " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
+        name="leased",
+    ),
+    CheckConstraint(
+        "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)", name="done"
+    ),
+    *limited("spsa_build"),
+)
+
+# a machine that could not build, and is not asked again
+build_failures = Table(
+    "spsa_build_failure",
+    metadata,
+    Column("build_id", ForeignKey("spsa_build.id"), primary_key=True),
+    Column("machine", ForeignKey("spsa_machine.name"), primary_key=True),
+    Column("reason", sa.Text, nullable=False),
+    now("at"),
+    *limited("spsa_build_failure"),
+)
+
 iterations = Table(
     "spsa_iteration",
     metadata,
@@ -144,7 +192,8 @@ iterations = Table(
         "opened_changes", sa.Integer, nullable=False, server_default="0"
     ),  # how many changes of the space
     Column("requires", sa.Text),  # of a worker: a pattern that its `provides` is like
-    Column("variants", Json),  # for a level of x86-64: sha256 and path of plus and minus
+    # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
+    Column("variants", Json),
     Column("match_number", sa.Integer),  # of a validation: the number of its match's first round
     Column("compared", Json),  # of a validation: what it compares
     UniqueConstraint("run_id", "iteration_number"),

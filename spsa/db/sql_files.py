@@ -19,7 +19,8 @@ _DEFINITION = re.compile(
     r"|^CREATE (?:CONSTRAINT )?TRIGGER (\w+).*?(?:EXECUTE FUNCTION \w+\(\);|^END;)",
     re.MULTILINE | re.DOTALL,
 )
-_INTERNAL = "-- Part 2"  # where the functions begin that workers do not call
+_FOR_BUILDERS = "-- Part 2"  # where the functions begin that only workers call which build
+_INTERNAL = "-- Part 3"  # and those that no worker calls
 
 
 def text_of(file: str) -> str:
@@ -69,4 +70,9 @@ def functions() -> tuple[str, ...]:
 
 def worker_functions() -> tuple[str, ...]:
     """The functions that a worker's login may call."""
+    return tuple(_FUNCTION.findall(text_of("worker_functions.sql").partition(_FOR_BUILDERS)[0]))
+
+
+def builder_functions() -> tuple[str, ...]:
+    """The functions that the login of a worker may call which also builds engines."""
     return tuple(_FUNCTION.findall(text_of("worker_functions.sql").partition(_INTERNAL)[0]))

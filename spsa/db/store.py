@@ -9,6 +9,14 @@ from collections.abc import Callable
 
 from spsa.db.backup import BackupQueries
 from spsa.db.batch_queries import BatchQueries
+from spsa.db.build_queries import (
+    BuildOrderQueries,
+    BuildQueries,
+    LeasedBuild,
+    NewBuild,
+    OrderedBuild,
+    Published,
+)
 from spsa.db.connection import never, parse_url
 from spsa.db.entries import (
     BatchResult,
@@ -56,12 +64,14 @@ from spsa.db.rows import (
 )
 from spsa.db.run_queries import RunQueries
 from spsa.db.run_view import RunOverviewQueries, RunViewQueries
-from spsa.db.worker_functions import WorkerFunctions
+from spsa.db.worker_functions import BuildFunctions, WorkerFunctions
 from spsa.db.worker_queries import WorkerQueries
 
 
 class Store(
     WorkerQueries,
+    BuildQueries,
+    BuildOrderQueries,
     RunViewQueries,
     MasterQueries,
     RunQueries,
@@ -77,7 +87,7 @@ class Store(
     """All queries on one database."""
 
 
-class ServerStore(WorkerFunctions, Store):
+class ServerStore(WorkerFunctions, BuildFunctions, Store):
     """All queries on a PostgreSQL server, where those of a worker are functions."""
 
 
@@ -112,14 +122,18 @@ __all__ = [
     "Event",
     "Failure",
     "Iteration",
+    "LeasedBuild",
     "MachineFailures",
     "MasterLease",
+    "NewBuild",
     "NewChange",
     "NewEngine",
     "NewIteration",
     "NewPurge",
     "NewRun",
     "NewStep",
+    "OrderedBuild",
+    "Published",
     "Purge",
     "PurgeMatch",
     "PurgeVerdict",

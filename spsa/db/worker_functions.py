@@ -4,14 +4,16 @@ The functions are in sql/worker_functions.sql. A worker's login needs only the r
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import func
 
 from spsa.core.limits import COUNTS
+from spsa.db.build_queries import BuildQueries, LeasedBuild, Published
 from spsa.db.row_values import COSTS, words_of
 from spsa.db.rows import Claim, RegisteredWorker
+from spsa.db.schema import Json
 from spsa.db.worker_queries import (
     CLAIMED_TYPES,
     Outcome,
@@ -92,6 +94,42 @@ class WorkerFunctions(WorkerQueries):
             return connection.scalar(sa.select(call))
 
 
+class BuildFunctions(BuildQueries):
+    """The queries of `BuildQueries`, with one call and one round trip each."""
+
+    def _renew_build(self, claim_id: str, lease_seconds: float) -> bool:
+        with self._call() as connection:
+            call = func.spsa_renew_build(claim_id, lease_seconds)
+            return bool(connection.scalar(sa.select(call)))
+
+    def _fail_build(self, build: LeasedBuild, reason: str | None) -> None:
+        with self._call() as connection:
+            connection.scalar(sa.select(func.spsa_fail_build(build.id, build.claim_id, reason)))
+
+    def _claim_build(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
+        values = {"worker_id": worker.id, "secret": worker.secret}
+        values |= {"claim_id": claim_id, "lease_seconds": lease_seconds}
+        with self._call() as connection:
+            return connection.execute(_CLAIM_BUILD, values).one_or_none()
+
+    def _publish_build(
+        self, build: LeasedBuild, facts: Mapping[str, str], plus: Published, minus: Published
+    ) -> Literal["accepted", "already", "lost"]:
+        values = {
+            "build_id": build.id,
+            "claim_id": build.claim_id,
+            **facts,
+            "plus": plus.content,
+            "minus": minus.content,
+            "plus_bench": plus.bench,
+            "minus_bench": minus.bench,
+        }
+        with self._call() as connection:
+            outcome: Literal["accepted", "already", "lost"]
+            outcome = connection.execute(_PUBLISH_BUILD, values).scalar_one()
+            return outcome
+
+
 def _called(function: str, names: Sequence[str]) -> sa.TextClause:
     """A call with named arguments, so that their order is written in the SQL only."""
     arguments = ", ".join(f"p_{name} => :{name}" for name in names)
@@ -107,3 +145,13 @@ _REGISTER = _called(
 )
 _WORK_LEFT = sa.text("SELECT * FROM spsa_work_left()")
 _REPORT = _called("spsa_report", ("batch_id", "claim_id", *_REPORTED))
+_CLAIM_BUILD = _called(
+    "spsa_claim_build", ("worker_id", "secret", "claim_id", "lease_seconds")
+).columns(order_json=Json)
+_PUBLISH_BUILD = _called(
+    "spsa_publish_build",
+    (
+        *("build_id", "claim_id", "target", "binary_requires"),
+        *("plus", "minus", "plus_bench", "minus_bench"),
+    ),
+)

@@ -191,7 +191,7 @@ class WorkerQueries(Database):
 
     def _touch(self, worker: RegisteredWorker, facts: Mapping[str, Any]) -> str | None:
         with self._write() as connection:
-            machine = _machine_of(connection, worker)
+            machine = machine_of(connection, worker)
             values = {"worker_id": worker.id, **facts, "machine": machine}
             connection.execute(_TOUCH, values)
             reason: str | None = connection.scalar(_SET_ASIDE, values)
@@ -199,7 +199,7 @@ class WorkerQueries(Database):
 
     def _claim(self, claim_id: str, worker: RegisteredWorker, lease_seconds: float) -> Any:
         with self._write() as connection:
-            machine = _machine_of(connection, worker)
+            machine = machine_of(connection, worker)
             if machine is None:
                 raise IllegalTransition(f"worker {worker.id} is not registered by this machine")
             row = connection.execute(_CLAIMED, {"claim_id": claim_id}).one_or_none()
@@ -264,7 +264,7 @@ def _ids(claim: Claim) -> dict[str, Any]:
     return {"batch_id": claim.batch_id, "claim_id": claim.claim_id}
 
 
-def _machine_of(connection: sa.Connection, worker: RegisteredWorker) -> str | None:
+def machine_of(connection: sa.Connection, worker: RegisteredWorker) -> str | None:
     values = {"worker_id": worker.id, "secret_sha256": _hashed(worker.secret)}
     machine: str | None = connection.scalar(_MACHINE_OF, values)
     return machine

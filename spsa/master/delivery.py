@@ -22,7 +22,8 @@ class Sides:
     """The two engines of an iteration, with the UCI options that are sent to them.
 
     A worker has to provide the words of `requires`. `variants` are plus and minus for higher levels
-    of x86-64, the highest first; `refused` says why a level has none.
+    of x86-64, the highest first, or for patterns of other words than `requires`; `refused` says why
+    there are none for such a key.
     """
 
     plus: NewEngine
@@ -153,10 +154,16 @@ class BuildDelivery:
 
     def _compare(self, level: str, found: Benches, first: Benches) -> None:
         """Refuse a level whose engines answer `bench` otherwise: they play another game."""
-        if found != first:
-            reason = f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
+        if (reason := different_benches(found, first)) is not None:
             self._refused[level] = reason
             log.warning("no binaries for %s are used: %s", level, reason)
+
+
+def different_benches(found: Benches, first: Benches) -> str | None:
+    """Why engines with these benches do not play the game of the first ones; None if they do."""
+    if found == first:
+        return None
+    return f"bench gives {found[0]} and {found[1]} nodes, not {first[0]} and {first[1]}"
 
 
 def _benches(engines: tuple[BuiltEngine, BuiltEngine]) -> Benches:

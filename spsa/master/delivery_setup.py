@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ from spsa.config import (
     read_sources,
 )
 from spsa.core.params import Space
+from spsa.db.store import Store
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery import BuildDelivery, Delivery, UciDelivery
+from spsa.master.worker_builds import WorkerDelivery
 from spsa.openings import builtin_book
 from spsa.security.files import content
 
@@ -65,6 +68,7 @@ def delivery_settings(config: Config) -> dict[str, Any]:
         "flags": list(build.flags),
         "target": build.target,
         "levels": list(build.levels),
+        **({"where": build.where} if build.where == "worker" else {}),
     }
 
 
@@ -86,13 +90,18 @@ def source_of(config: Config) -> Path:
 
 
 def delivery_of(
-    config: Config, space: Space, wanted: Mapping[str, Any], source_sha256: str | None
+    config: Config,
+    space: Space,
+    wanted: Mapping[str, Any],
+    source_sha256: str | None,
+    store: Store | None = None,
 ) -> tuple[Delivery, tuple[str, ...]]:
     """A run's delivery, and notes for the user about its source.
 
     Args:
         wanted: the run's own `delivery_settings`.
         source_sha256: the hash of its source; None for a new run.
+        store: where workers build the engines, if the run wants that; without, this machine does.
 
     Raises:
         SourceChanged: the source of the run is no longer available.
@@ -106,6 +115,9 @@ def delivery_of(
             first_search=FirstSearch.of(config.game_settings.time_control),
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
+    if wanted.get("where") == "worker" and store is not None:
+        pinned, notes = pinned_source(config, wanted, source_sha256)
+        return _by_workers(store, config, space, wanted, pinned), notes
     _refuse_untestable(config, wanted.get("levels", ()))
     pinned, notes = pinned_source(config, wanted, source_sha256)
     builders = _builders(config, wanted, pinned)
@@ -121,6 +133,21 @@ def delivery_of(
         keep_bytes=keep_bytes,
     )
     return delivery, notes
+
+
+def _by_workers(
+    store: Store, config: Config, space: Space, wanted: Mapping[str, Any], pinned: Pinned
+) -> WorkerDelivery:
+    return WorkerDelivery(
+        store=store,
+        space=space,
+        pinned=pinned,
+        constants_file=wanted["constants_file"],
+        settings=partial(_build_settings, config, wanted),
+        levels=wanted.get("levels", ()),
+        require=wanted.get("require", ()),
+        at_once=config.build.at_once,
+    )
 
 
 @contextmanager

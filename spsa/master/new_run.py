@@ -45,7 +45,7 @@ def create(
         IllegalTransition: a run of this name exists.
     """
     settings = settings_from(config)
-    delivery, notes = delivery_of(config, space, settings.delivery, None)
+    delivery, notes = delivery_of(config, space, settings.delivery, None, store)
     rules, detail = tuning_from(config, space, seed), None
     if config.prior is not None:
         parent = _parent(config.prior, config, store, name)
@@ -173,7 +173,7 @@ def fork_run(
         rules = rules.forked(before, moment.state, wanted.doubt)
     else:
         rules = replace(rules, begun=rules.start())
-    delivery, notes = delivery_of(config, start, settings_from(config).delivery, None)
+    delivery, notes = delivery_of(config, start, settings_from(config).delivery, None, store)
     detail = {"of": parent.name, "at": k, "doubt": wanted.doubt, "knows": same_rule}
     run = store.fork_run(run_from(config, rules, delivery, wanted.name), actor, detail)
     return run, (*_notes(parent, config, start, theta), *notes)

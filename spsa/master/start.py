@@ -107,7 +107,7 @@ def prepare(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
             "start another with --run NAME"
         )
-    return reopened(config, known, space)
+    return reopened(config, store, known, space)
 
 
 def _is_unmoved(run: Run) -> bool:
@@ -130,7 +130,7 @@ def has_ended(run: Run) -> bool:
     return run.status in (RunStatus.FINISHED, RunStatus.STOPPED)
 
 
-def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepared:
+def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:
     """An existing run, with its own settings; `file_space` is compared with its space."""
     space = Space.from_json(run.space)
     with as_written("a column `theta` or `start_theta`"):
@@ -138,7 +138,7 @@ def reopened(config: Config, run: Run, file_space: Space | None = None) -> Prepa
             space.steps(theta)
     settings = RunSettings.from_json(run.settings, run.game_settings)
     edited = () if file_space is None else _edited(config, run, settings, space, file_space)
-    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256)
+    delivery, more = delivery_of(config, space, settings.delivery, run.source_sha256, store)
     return Prepared(
         run=run,
         tuning=tuning_of(run),

@@ -32,6 +32,7 @@ def voids_table(games: Sequence[VoidGame]) -> FittedTable:
             Column("batch", is_number=False),
             Column("pair", 1),
             Column("plies", 1),
+            Column("machine", 3, is_number=False),
             Column("binary", 2, is_number=False),
             Column("fault", is_number=False),
         ),
@@ -39,14 +40,16 @@ def voids_table(games: Sequence[VoidGame]) -> FittedTable:
     for game in games:
         plies = len(_moves(game))
         kept = game.kept
-        table.add(place(game), str(kept.pair + 1), str(plies), game.sha256[:12], kept.detail)
+        pair, machine = str(kept.pair + 1), game.machine or "-"
+        table.add(place(game), pair, str(plies), machine, game.sha256[:12], kept.detail)
     return table
 
 
 def void_lines(game: VoidGame, run: Run) -> Iterator[str]:
     """All there is to know about one game, to find the fault with."""
     kept = game.kept
-    yield f"batch {place(game)}, pair {kept.pair + 1} of the run: {kept.detail}"
+    where = f" on machine {game.machine}" if game.machine else ""
+    yield f"batch {place(game)}, pair {kept.pair + 1} of the run{where}: {kept.detail}"
     if kept.position:
         yield f"White: {kept.white}; {len(_moves(game))} plies; the position:"
         yield f"  {kept.position}"

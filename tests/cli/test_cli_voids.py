@@ -55,15 +55,18 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
         words = ("-c", 1, "--engines-cache", here / "cache", "--max-batches", 1)
         done = compete("--spsa", *words, DATABASE_URL=database_url)
         assert "was void 4 times" in done.stderr
+        ((machine, _),) = store.failed_batches().items()
     code, listed = voids(capsys)
     assert (code, listed.count("plus: crash: killed by SIGSEGV")) == (0, 3), listed
     pgn = here / "voids.pgn"
     code, shown = voids(capsys, "1.0", "--pgn", str(pgn))
     for line in (
-        "batch 1.0, pair 1 of the run: plus: crash: killed by SIGSEGV",
+        f"batch 1.0, pair 1 of the run on machine {machine}: plus: crash: killed by SIGSEGV",
         "White: plus; 2 plies; the position:",
         "  position startpos moves e2e4 e7e5",
         "  | bestmove e2e4",
+        "  | stderr: a hint",
+        "  | stderr: thread 'main' panicked at src/search.rs:7\\x1b[2J",
         f"values of plus, binary {published(plus).sha256}:",
         "  margin = 220.5",
     ):

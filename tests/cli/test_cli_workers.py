@@ -10,6 +10,7 @@ from console import call, master, write_project
 
 from spsa.cli import execute
 from spsa.db.store import open_store
+from spsa.errors import LeaseLost
 
 PLUS = new_engine("plus").sha256
 
@@ -122,6 +123,21 @@ def test_an_excluded_machine_plays_no_more_and_what_it_plays_still_counts(
     assert workers(capsys, "exclude", "machine")[0] == 0
     assert staged.claim("more") is None
     assert staged.store.report(held, result_of(held)) == "accepted"
+
+
+def test_what_an_excluded_machine_holds_can_be_withdrawn(
+    staged: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    staged.apply()
+    staged.open()
+    held = staged.claim("held")
+    assert held is not None
+    code, told, _ = workers(capsys, "exclude", "machine", "--withdraw")
+    assert (code, told.splitlines()[-1]) == (0, "1 batch of machine can be claimed by others")
+    assert staged.store.renew(["held"], 60) == set()
+    with pytest.raises(LeaseLost):
+        staged.store.report(held, result_of(held))
+    assert staged.store.events(None, 1)[0].kind == "withdraw"
 
 
 @pytest.mark.slow

@@ -318,11 +318,23 @@ C = 'source_path = "a"\ncommand = ["make"]\nbinary = "x"\n'
         ),
         ('source_path = "a"\ntimeout = 0', "timeout = 0 is too small"),
         ('source_path = "a"\ndistribute = "ftp"', 'use one of "path", "database"'),
+        ('source_path = "a"\nwhere = "cloud"', 'use one of "master", "worker"'),
+        ('source_path = "a"\nwhere = "worker"\ndistribute = "path"', "remove distribute, or where"),
         ('source_path = "a\\u0000"', "is not a text"),
     ],
 )
 def test_what_is_wrong_with_a_build_is_said(write, keys, said):
     assert said in faults(write(f"[build]\n{keys}\n"))[0]
+
+
+def test_what_workers_build_they_get_from_the_database_and_no_master_signs_it(write):
+    text = '[build]\nsource_path = "a"\nwhere = "worker"\n'
+    build = load_config(write(text), {}).build
+    assert (build.where, build.distribute) == ("worker", Distribution.DATABASE)
+    (said,) = faults(write(f'{text}[trust]\nsigning_key = "k"\n'))
+    assert 'signing_key, and [build] where = "worker"' in said
+    (said,) = faults(write('[delivery]\nkind = "uci"\nengine = "e"\n[build]\nwhere = "worker"\n'))
+    assert "nothing is built; remove where" in said
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -107,7 +108,7 @@ class Machine:
         script = (
             f"mount --bind {self._cpuinfo} /proc/cpuinfo && mount -t tmpfs none {self._folder}"
             f' && {sys.executable} -m worker --spsa -c 1 "$@"; code=$?'
-            f" && (ls {self._folder}/engines || true) && exit $code"
+            f" && (ls {self._folder}/engines | grep -v builds || true) && exit $code"
         )
         engines = f"{self._folder}/engines"
         command = ("ip", "netns", "exec", self.name, "sh", "-c", script, "sh")
@@ -161,3 +162,36 @@ def test_unlike_machines_share_a_run(tuner: Tuner) -> None:
     ((level, sides),) = claim.variants.items()
     assert level == "x86-64-v3"
     assert played == [{row.plus_sha256, row.minus_sha256}, {side.sha256 for side in sides}]
+
+
+def test_a_worker_builds_for_machines_that_have_no_source(tuner: Tuner) -> None:
+    """The master compiles nothing: its engines folder does not come to be."""
+    text = RUN.replace('distribute = "database"', 'where = "worker"')
+    (tuner.folder / "config.toml").write_text(text)
+    port = parse_url(tuner.url).port or 0
+    delete_left()
+    with ExitStack() as stack:
+        two, three = (
+            Machine(number, flags, tuner, port, stack) for number, flags in enumerate((V2, V3))
+        )
+        master = tuner.master()
+        player = two.worker("--max-batches", "2")
+        with open_store(tuner.url) as store:
+            while not store.active_machines() and player.poll() is None:
+                time.sleep(0.05)
+            builder = three.worker("--max-batches", "2", "--build")
+            played = []
+            for worker in (player, builder):
+                listed, told = worker.communicate(timeout=PATIENCE)
+                assert worker.returncode == 0, told
+                played.append(set(listed.split()))
+            assert "two engines for linux x86-64-v2: accepted" in told
+            assert tuner.ended(master) == 0
+            run = store.run("small")
+            (row,) = store.iterations(run.id)
+            claim, *_ = store.played_batch(run.id, 1, 0)
+    assert (run.applied, row.games_played) == (1, 8)
+    ((words, sides),) = claim.variants.items()
+    assert words == "% linux % x86-64-v3 %"
+    assert played == [{row.plus_sha256, row.minus_sha256}, {side.sha256 for side in sides}]
+    assert not tuner.engines.exists()

@@ -220,6 +220,10 @@ WORKER_REFUSED = {
     "url file: pipe": (("--database-url-file", "pipe"), "16,777,216 bytes"),
     "url file: long path": (("--database-url-file", LONG_PATH), "File name too long"),
     "url: long path": (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
+    "builds what no key signed": (
+        ("--database-url", "sqlite:///s.db", "--build", "--trust-key", "x"),
+        "leave out --trust-key",
+    ),
     "key": (("--database-url", "sqlite:///s.db", "--trust-key", "/dev/zero"), "regular file"),
     "cache": (("--database-url", "sqlite:///s.db", "--engines-cache", LONG_PATH), "too long"),
 }

@@ -1,6 +1,8 @@
 """Times that follow the speed of a machine, and slots that follow the threads of engines."""
 
+import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,14 +118,29 @@ def test_a_slow_machine_gets_more_time_and_says_so(
     assert row.scale in (None, scales[0]), "sent with the next sign of life"
 
 
-def test_a_machine_outside_the_limits_does_not_play(
-    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any
+def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
+    staged: Stage, offer: Callable[..., int], tmp_path: Path, sql: Any, said: Callable[[], str]
 ) -> None:
-    offer(time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
-    with pytest.raises(scaling.TuningError, match=r"the scale is 9\.\d+; the run allows 0.25 to 4"):
-        work(staged.store, tmp_path, slots=1, max_batches=1)
-    ((status, reason),) = sql("SELECT status, last_error FROM spsa_batch WHERE attempt = 1")
-    assert status == "ready" and "the run allows" in reason
+    offer(count=5, time_control=MOVETIME, scale=Scale(target_nps=round(9 * NPS)))
+    with pytest.raises(scaling.TuningError, match=r"the scale is \d+\S*; the run allows 0.25 to 4"):
+        work(staged.store, tmp_path, slots=2, once=True)
+    assert said().count("this machine cannot play it") == 1
+    assert sql("SELECT DISTINCT status, attempt, last_error FROM spsa_batch") == [
+        ("ready", 0, None)
+    ]
+    assert sql("SELECT * FROM spsa_failure") == []
+    ((left_out,),) = sql("SELECT not_runs FROM spsa_worker WHERE name = 'me'")
+    assert json.loads(left_out) == {"first": True}
+
+
+def test_a_run_that_is_left_out_is_taken_again_later(staged: Stage) -> None:
+    client = DatabaseClient(staged.store, new_worker("me"), LEASE, QUICK)
+    staged.open()
+    client.leave_out("first", "too slow", 0.1)
+    assert client.claim() is None and not client.work_left()
+    time.sleep(0.1)
+    client.renew((), None)
+    assert client.claim() is not None and client.work_left()
 
 
 def test_an_engine_that_counts_no_nodes_cannot_be_scaled(

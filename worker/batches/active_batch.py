@@ -14,7 +14,6 @@ from spsa.openings import builtin_book
 from spsa.openings.book import OpeningBook, load
 from spsa.openings.positions import drawn_time
 from spsa.text import FAILURE_LENGTH, printable
-from worker.batches.database_client import PendingReport
 from worker.batches.engine_cache import Binaries, EngineCache
 from worker.runner.adjudication import Tables, open_tables
 from worker.runner.count import GameTotals
@@ -23,6 +22,22 @@ from worker.runner.pool import Ended, Job, JobDone, JobFailed, PairVoid
 from worker.uci.engine import EngineSpec, UciTimeouts
 
 _MAX_DETAIL = 500  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingReport:
+    """The end of a claim that the database does not know yet.
+
+    It has a result, or a failure, or neither when the batch is handed back. `sha256` is the binary
+    that caused a failure, where that is known.
+    """
+
+    claim: Claim
+    result: BatchResult | None = None
+    failure: str | None = None
+    void_games: int = 0
+    sha256: str | None = None
+    kept_voids: Sequence[KeptVoid] = ()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, Protocol
 from uuid import uuid4
@@ -27,6 +27,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.text import FAILURE_LENGTH, printable
+from worker.batches.active_batch import PendingReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,22 +103,6 @@ class WorkerStore(Protocol):
     def work_left(self) -> list[tuple[str, tuple[str, ...]]]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingReport:
-    """The end of a claim that the database does not know yet.
-
-    It has a result, or a failure, or neither when the batch is handed back. `sha256` is the binary
-    that caused a failure, where that is known.
-    """
-
-    claim: Claim
-    result: BatchResult | None = None
-    failure: str | None = None
-    void_games: int = 0
-    sha256: str | None = None
-    kept_voids: Sequence[KeptVoid] = ()
-
-
 class DatabaseClient:
     """One worker's calls and its unsent reports; times are of the monotonic clock."""
 
@@ -132,6 +117,7 @@ class DatabaseClient:
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
         self._set_aside: str | None = None
+        self._left_out: dict[str, tuple[str, float]] = {}  # why each run, and until when
         self._obstacles = ""
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
@@ -181,12 +167,25 @@ class DatabaseClient:
         now = time.monotonic()
         if now < self._renew_at:
             return frozenset()
+        self._take_again(now)
         self._warn_if_set_aside(self._store.touch_worker(self._registered(), nps, scale))
         if not claim_ids:
             self._warn_of_obstacles()
         held = self._store.renew(list(claim_ids), self._lease)
         self._renew_at = now + self._lease / 4
         return frozenset(claim_ids) - held
+
+    def leave_out(self, run: str, reason: str, seconds: float) -> None:
+        """Take no batches of a run for so long; the database is told, and gives them to others."""
+        if run not in self._left_out:
+            self._left_out[run] = (reason, time.monotonic() + seconds)
+            self._worker = None  # it registers again, without this run
+
+    def _take_again(self, now: float) -> None:
+        for run, (_, until) in list(self._left_out.items()):
+            if now >= until:
+                del self._left_out[run]
+                self._worker = None
 
     def _warn_if_set_aside(self, reason: str | None) -> None:
         if reason is not None and reason != self._set_aside:
@@ -226,6 +225,8 @@ class DatabaseClient:
     def _obstacle(self, run: str, requires: tuple[str, ...]) -> str | None:
         """Why this worker gets no batch of such an iteration; None if it may get one."""
         info = self._info
+        if run in self._left_out:
+            return f"the run {run} is left out: {self._left_out[run][0]}"
         if (info.only_runs and run not in info.only_runs) or run in info.not_runs:
             return f"--run or --not leaves out the run {run}"
         if missing := lacking(requires, info.provides):
@@ -293,5 +294,6 @@ class DatabaseClient:
 
     def _registered(self) -> RegisteredWorker:
         if self._worker is None:
-            self._worker = self._store.register_worker(self._info)
+            not_runs = (*self._info.not_runs, *self._left_out)
+            self._worker = self._store.register_worker(replace(self._info, not_runs=not_runs))
         return self._worker

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spsa.builds.artifacts import Copy, fetch, shared_file
+from spsa.builds.requirements import lacking
 from spsa.core.game_settings import SideFile
+from spsa.db.row_values import words_of
 from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
 from spsa.errors import ArtifactMismatch, TuningError
@@ -32,8 +34,8 @@ class EngineCache:
     """Finds the engines of a claim and keeps verified copies in `folder`.
 
     It tries the path of the row first, and the database (`stored`) when that path has no usable
-    file. Of binaries for several levels it takes the first one that a machine with the words
-    `provides` runs. Books and side files of a run are found in the same way.
+    file. Of binaries for several levels or kinds of machines it takes the first one that a machine
+    with the words `provides` runs. Books and side files of a run are found in the same way.
     """
 
     def __init__(
@@ -58,7 +60,11 @@ class EngineCache:
         """
         if self._trust_key is not None:
             self._trust_key.check(order_of(claim), claim.signature)
-        suited = (sides for level, sides in claim.variants.items() if level in self._provides)
+        suited = (
+            sides
+            for words, sides in claim.variants.items()
+            if not lacking(words_of(words), self._provides)
+        )
         plus, minus = next(suited, (claim.plus, claim.minus))
         return Binaries(plus=self.path(plus), minus=self.path(minus))
 

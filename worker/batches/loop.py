@@ -18,17 +18,10 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.text import FAILURE_LENGTH, plural, printable
-from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, View
-from worker.batches.database_client import (
-    FAILURE,
-    POLL,
-    Backoff,
-    BackoffTimes,
-    DatabaseClient,
-    PendingReport,
-)
+from worker.batches.active_batch import ActiveBatch, Activity, JobMaker, PendingReport, View
+from worker.batches.database_client import FAILURE, POLL, Backoff, BackoffTimes, DatabaseClient
 from worker.batches.engine_cache import EngineCache
-from worker.batches.scaling import MeasuredSpeeds, WaitingJobs
+from worker.batches.scaling import KEPT_SECONDS, MeasuredSpeeds, OutsideScale, WaitingJobs
 from worker.runner.count import GameTotals
 from worker.runner.interrupts import Interrupts
 from worker.runner.pool import Ended, Event, JobDone, JobFailed, PairPlayed, PairVoid, Pool
@@ -234,6 +227,11 @@ class Worker:
     def _cannot_play(self, batch: ActiveBatch, error: TuningError) -> None:
         """This costs one batch, which other machines may play. This worker plays what it can."""
         log.error("%s: this machine cannot play it: %s", batch, error)
+        if isinstance(error, OutsideScale):  # no fault of the machine: it hands the batch back
+            self._client.leave_out(batch.claim.run_name, str(error), KEPT_SECONDS)
+            self._client.enqueue(PendingReport(claim=batch.claim))
+            self._last_failure = error
+            return
         failure = printable(str(error), FAILURE_LENGTH)
         self._fail(PendingReport(claim=batch.claim, failure=failure), error)
 

@@ -65,6 +65,10 @@ class Speed:
         return has_changed or time.monotonic() - self.measured_at > KEPT_SECONDS
 
 
+class OutsideScale(TuningError):
+    """This machine is too slow or too fast for a run: others play it."""
+
+
 class MeasuredSpeeds:
     """This machine's speed in each run that scales times, measured with all slots busy."""
 
@@ -108,14 +112,14 @@ class MeasuredSpeeds:
         """By what its times are multiplied here; 1 where the run does not scale them.
 
         Raises:
-            TuningError: this machine is too slow or too fast for the run.
+            OutsideScale: this machine is too slow or too fast for the run.
         """
         wanted, known = _wanted(claim), self._by_run.get(claim.run_id)
         if wanted is None or known is None:
             return 1.0
         scale = wanted.target_nps / known.nps
         if not wanted.least <= scale <= wanted.most:
-            raise TuningError(
+            raise OutsideScale(
                 f"an engine searches {known.nps:,.0f} nodes a second here, so the scale is "
                 f"{scale:.3g}; the run allows {wanted.least:g} to {wanted.most:g}"
             )

@@ -14,7 +14,7 @@ from socket import gethostname
 from uuid import uuid4
 
 from spsa import __version__
-from spsa.builds.requirements import provided
+from spsa.builds.requirements import BUILDS, provided
 from spsa.db.store import Store, WorkerInfo, open_store
 from spsa.errors import DatabaseUnreachable, Fault, InvalidInput, TablesMissing, TuningError
 from spsa.security.files import cache_folder, private_folder
@@ -78,6 +78,7 @@ class WorkerSettings:
     labels: tuple[str, ...] = ()
     lease: float = 60.0
     engines_cache: Path | None = None
+    build: bool = False
     trust_key: TrustKey | None = None
     options: WorkerOptions = field(default_factory=WorkerOptions)
     timeouts: UciTimeouts = field(default_factory=UciTimeouts)
@@ -97,8 +98,20 @@ def serve(service: WorkerSettings) -> int:
             info = _info(service)
             client = DatabaseClient(store, info, service.lease, RECONNECT)
             engines = engine_cache(service, store)
-            with _view(service, info.name) as view:
+            with _view(service, info.name) as view, _building(service, info, store):
                 return Worker(client, pool, engines, service.options, received, view).run()
+
+
+def _building(
+    service: WorkerSettings, info: WorkerInfo, store: Store
+) -> AbstractContextManager[object]:
+    """The thread that builds engines for others, with --build."""
+    if not service.build:
+        return nullcontext()
+    # Imported late: a worker that does not build needs no builder.
+    from worker.batches.builds import BuildThread
+
+    return BuildThread(store, info, service.lease, engine_folder(service) / "builds")
 
 
 def _view(service: WorkerSettings, name: str) -> AbstractContextManager[View | None]:
@@ -132,7 +145,7 @@ def _opened_store(service: WorkerSettings, received: Interrupts) -> Store | None
 def engine_cache(service: WorkerSettings, store: Store) -> EngineCache:
     """The cache of engines; InvalidInput, before any claim, where its folder cannot be used."""
     folder = engine_folder(service)
-    return EngineCache(folder, store.engine_bytes, service.trust_key, provided())
+    return EngineCache(folder, store.engine_bytes, service.trust_key, _words(service))
 
 
 def engine_folder(service: WorkerSettings) -> Path:
@@ -147,6 +160,11 @@ def engine_folder(service: WorkerSettings) -> Path:
         raise InvalidInput([fault]) from None
 
 
+def _words(service: WorkerSettings) -> tuple[str, ...]:
+    """What this worker provides."""
+    return (*provided(), *service.labels, *((BUILDS,) if service.build else ()))
+
+
 def _info(service: WorkerSettings) -> WorkerInfo:
     host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
     return WorkerInfo(
@@ -157,7 +175,7 @@ def _info(service: WorkerSettings) -> WorkerInfo:
         concurrency=service.concurrency,
         version=__version__,
         confinement=str(service.limits),
-        provides=(*provided(), *service.labels),
+        provides=_words(service),
         only_runs=service.only_runs,
         not_runs=service.not_runs,
         secret=machine_secret(cache_folder()),

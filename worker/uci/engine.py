@@ -99,10 +99,9 @@ class UciEngine:
 
     @property
     def last_lines(self) -> str:
-        """The last lines that it has written, each on one line and of a limited length."""
-        text = self._process.last_output.decode("utf-8", "replace")
-        lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
-        return "\n".join(printable(line, _MAX_LINE) for line in lines)
+        """The last lines that it has written, then those to stderr, each of a limited length."""
+        errors = (f"stderr: {line}" for line in _last_lines(self._process.last_errors))
+        return "\n".join((*_last_lines(self._process.last_output), *errors))
 
     def complete_handshake(self, spec: EngineSpec) -> None:
         """Wait for `uciok`, then send the options of `spec`."""
@@ -224,6 +223,13 @@ class UciEngine:
         info = last_info(data, start) or info
         del data[:end]
         return line, info
+
+
+def _last_lines(written: bytes) -> list[str]:
+    """The last lines of this, safe to show."""
+    lines = written.decode("utf-8", "replace").splitlines()
+    kept = [line for line in lines if line.strip()][-_LAST_LINES:]
+    return [printable(line, _MAX_LINE) for line in kept]
 
 
 def _refuse_stray_move(line: str) -> None:

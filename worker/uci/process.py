@@ -16,6 +16,8 @@ from worker.uci.spawning import EngineLimits, spawn
 from worker.uci.working_folders import remove
 
 CHUNK = 65_536
+_KEPT_ERRORS = 8_192
+_MOST_CHUNKS = 16
 _EXIT_SECONDS = 1.0
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
@@ -77,16 +79,19 @@ class EngineProcess:
         self._process = self._started(path, limits, arguments)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        assert self._process.stderr is not None
         self._in = self._process.stdin.fileno()
         self._out = self._process.stdout.fileno()
-        os.set_blocking(self._in, False)
-        os.set_blocking(self._out, False)
+        self._errors = self._process.stderr.fileno()
+        for pipe in (self._in, self._out, self._errors):
+            os.set_blocking(pipe, False)
         self._stop_signal = stop_signal.fileno()
         self._end = _exit_descriptor(self._process.pid)
-        self._poll = _poll(self._out, self._stop_signal, self._end)
+        self._poll = _poll(self._out, self._errors, self._stop_signal, self._end)
         self._glance = _poll(self._out)
         self._output_alone = [(self._out, select.POLLIN)]
         self._last: tuple[bytes, bytes] = (b"", b"")
+        self._last_errors = b""
 
     def _started(
         self, path: str, limits: EngineLimits, arguments: Sequence[str]
@@ -113,34 +118,58 @@ class EngineProcess:
             raise EngineFault("hang", "it does not read its commands")
 
     def read(self, output: bytearray, deadline: float) -> None:
-        """Wait for the engine's next output and append it.
+        """Wait for the engine's next output and append it; it may have written to stderr alone.
 
         Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
         """
         left = deadline - time.monotonic()
         ready = self._poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
-        if ready != self._output_alone:
-            self._check_ready({descriptor for descriptor, _ in ready})
+        if ready != self._output_alone and not self._has_output({d for d, _ in ready}, left > 0):
+            return
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
         self._last = self._last[1], chunk
         output += chunk
 
-    def _check_ready(self, ready: set[int]) -> None:
-        """Return if there is output to read, when not the output alone is ready."""
-        if not ready:
-            raise Overdue
+    def _has_output(self, ready: set[int], is_in_time: bool) -> bool:
+        """Whether there is output to read, when not the output alone is ready."""
         if self._stop_signal in ready:
             raise Stopped
+        if not ready or (ready == {self._errors} and not is_in_time):
+            raise Overdue
+        if self._errors in ready:
+            self._hear_errors()
+            if ready == {self._errors}:
+                return False
         # A child of the engine may keep the output open after the engine has ended.
         if self._out not in ready:
             raise self._ended()
+        return True
+
+    def _hear_errors(self) -> bool:
+        """Keep the end of what it has written to stderr; whether there may be more."""
+        try:
+            chunk = os.read(self._errors, CHUNK)
+        except BlockingIOError:
+            return False
+        self._last_errors = (self._last_errors + chunk)[-_KEPT_ERRORS:]
+        if not chunk:  # it has closed stderr, which would be ready for ever
+            self._poll = _poll(self._out, self._stop_signal, self._end)
+        return bool(chunk)
 
     @property
     def last_output(self) -> bytes:
         """The end of what it has written, one or two chunks."""
         return b"".join(self._last)
+
+    @property
+    def last_errors(self) -> bytes:
+        """The end of what it has written to stderr, at most `_KEPT_ERRORS` bytes."""
+        for _ in range(_MOST_CHUNKS):  # of an engine that writes without a pause
+            if not self._hear_errors():
+                break
+        return self._last_errors
 
     def unread(self) -> bytes:
         """What the engine has already written, without a wait; at most one chunk."""
@@ -170,7 +199,7 @@ class EngineProcess:
         if self._reaper is not None:
             self._reaper.engine_ended(self._id)
         self._remove_folder()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
         if self._end is not None:

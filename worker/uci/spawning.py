@@ -83,7 +83,7 @@ def spawn(
     folder: Path | None = None,
     arguments: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
-    """The running program, with pipes for stdin and stdout; stderr is discarded.
+    """The running program, with pipes for stdin, stdout and stderr.
 
     The orphan reaper finds it and all that it starts by `engine_id`. `folder` is its working folder
     and holds its temporary files.
@@ -113,7 +113,7 @@ def _popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         bufsize=0,
         cwd=folder,
         env=clean_environment(os.environ) | added,

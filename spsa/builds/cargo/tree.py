@@ -4,7 +4,10 @@ Names, execute permission, content and links count; modification times do not.
 """
 
 import hashlib
+import io
 import json
+import lzma
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,6 +81,43 @@ def copy(tree: Tree, destination: Path) -> None:
         target = destination / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         entry.copy_to(target)
+
+
+def archived(tree: Tree) -> bytes:
+    """The tree as a compressed archive (tar, xz): the same bytes for the same tree."""
+    with io.BytesIO() as written:
+        with tarfile.open(fileobj=written, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
+            for relative, entry in sorted(tree.items()):
+                _add(archive, relative, entry)
+        return written.getvalue()
+
+
+def _add(archive: tarfile.TarFile, relative: str, entry: Entry) -> None:
+    member = tarfile.TarInfo(relative)
+    if entry.link is not None:
+        member.type, member.linkname = tarfile.SYMTYPE, entry.link
+        archive.addfile(member)
+        return
+    content = entry.path.read_bytes()
+    member.size, member.mode = len(content), entry.mode
+    archive.addfile(member, io.BytesIO(content))
+
+
+def unpack(archive: bytes, destination: Path, most: int) -> None:
+    """Unpack what `archived` made into `destination`, an empty directory.
+
+    Raises TuningError if it is no such archive, leaves the directory, or has more than `most`
+    bytes.
+    """
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:xz") as members:
+            for member in members:
+                most -= member.size
+                if most < 0:
+                    raise TuningError("the archive of the source is too large to be unpacked")
+                members.extract(member, destination, filter="data")
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise TuningError(f"the archive of the source cannot be unpacked: {error}") from error
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 -- The queries of a worker on a PostgreSQL server. worker_statements.sql has the same for SQLite, under
 -- the same names. How games are counted is in counting.postgresql.sql.
 --
--- Part 1 is what workers call. Each function is one call, one round trip and one transaction. It runs
--- with the rights of the owner of the tables, so a worker's login needs EXECUTE on these functions and
--- nothing else. Part 2 is what those functions call.
+-- Part 1 is what workers call, part 2 what those call that build engines for others. Each function is
+-- one call, one round trip and one transaction. It runs with the rights of the owner of the tables, so a
+-- worker's login needs EXECUTE on these functions and nothing else. Part 3 is what those functions call.
 --
 -- The login (session_user) and the secret of the machine identify the caller. The worker chooses the
 -- id of a claim before it asks. The id gives the right to the batch: a caller needs it to renew,
@@ -26,6 +26,10 @@ CREATE OR REPLACE FUNCTION spsa_register_worker(
 DECLARE
     -- never NULL: that would be the machine of every worker with this login
     v_hash TEXT := encode(sha256(convert_to(coalesce(p_secret, ''), 'UTF8')), 'hex');
+    -- only a builder's login builds: a master waits for the machines that say they do
+    v_provides TEXT := CASE
+        WHEN has_function_privilege(session_user, 'spsa_renew_build(text, double precision)', 'EXECUTE')
+        THEN p_provides ELSE replace(p_provides, ' builds ', '') END;
     v_longer TEXT := p_host || '-'
         || left(encode(sha256(convert_to(session_user || v_hash, 'UTF8')), 'hex'), 8);
 BEGIN
@@ -49,7 +53,7 @@ BEGIN
     INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement,
                                   provides, only_runs, not_runs)
         VALUES (p_name, machine, p_platform, p_cores, p_concurrency, p_version, p_confinement,
-                p_provides, p_only_runs, p_not_runs)
+                v_provides, p_only_runs, p_not_runs)
         ON CONFLICT (name) DO UPDATE
             SET platform = EXCLUDED.platform, cores = EXCLUDED.cores,
                 concurrency = EXCLUDED.concurrency, version = EXCLUDED.version,
@@ -96,6 +100,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
             MESSAGE = format('worker %s is not registered by this machine', p_worker_id);
     END IF;
+    PERFORM spsa_check_text('claim_id', p_claim_id);
     IF NOT EXISTS (SELECT FROM spsa_batch WHERE claim_id = p_claim_id) THEN
         PERFORM spsa_lease_batch(p_worker_id, v_machine, p_claim_id, p_draw, p_lease_seconds);
     END IF;
@@ -145,8 +150,9 @@ BEGIN
            plus_wins = p_plus_wins, minus_wins = p_minus_wins, draws = p_draws,
            ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
-           void_games = void_games + p_void_games, voids = p_voids,
+           void_games = least(void_games + p_void_games, 1000000), voids = p_voids,
            void_log = coalesce(p_void_log, void_log),
+           void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END,
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
            plus_time_losses = p_plus_time_losses, minus_time_losses = p_minus_time_losses,
            seconds = p_seconds, think_seconds = p_think_seconds, slot = p_slot,
@@ -190,7 +196,9 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = void_games + p_void_games, void_log = coalesce(p_void_log, void_log)
+           void_games = least(void_games + p_void_games, 1000000),
+           void_log = coalesce(p_void_log, void_log),
+           void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
@@ -214,9 +222,121 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
       FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
      WHERE r.status = 'running' OR o.id IS NOT NULL
         OR (r.status = 'finished' AND r.lease_expires_at > statement_timestamp())
+     UNION  -- binaries for other kinds of machines
+    SELECT o.run, v.key FROM spsa_open o CROSS JOIN json_each(o.variants) AS v
+     WHERE o.playable AND v.key LIKE '% %'
 $$;
 
--- Part 2: what those functions call, with their rights and their search_path
+-- Part 2: what workers call that build engines for others
+
+-- Leases two engines to build to a claim: its id, what to do, and the hash of the archive of the source;
+-- no row if none is wanted of this worker. For a claim that already has some, it returns these.
+CREATE OR REPLACE FUNCTION spsa_claim_build(
+    p_worker_id BIGINT, p_secret TEXT, p_claim_id TEXT, p_lease_seconds DOUBLE PRECISION
+) RETURNS TABLE (build_id BIGINT, order_json JSON, archive TEXT)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_machine TEXT := spsa_machine_of(p_worker_id, p_secret);
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_range('lease_seconds', p_lease_seconds, 0, 3600);
+    IF v_machine IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'foreign_key_violation',
+            MESSAGE = format('worker %s is not registered by this machine', p_worker_id);
+    END IF;
+    IF NOT EXISTS (SELECT FROM spsa_build b WHERE b.claim_id = p_claim_id) THEN
+        UPDATE spsa_build AS leased
+           SET status = 'leased', attempt = leased.attempt + 1, claim_id = p_claim_id,
+               worker_id = p_worker_id, leased_at = statement_timestamp(),
+               lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
+         WHERE leased.id = (
+            SELECT b.id FROM spsa_build b JOIN spsa_worker w ON w.id = p_worker_id
+             WHERE (b.status = 'ready'
+                    OR b.status = 'leased' AND b.lease_expires_at < statement_timestamp())
+               AND b.wanted_until > statement_timestamp() AND b.attempt < b.max_attempts
+               AND w.provides LIKE b.requires
+               AND NOT EXISTS (SELECT FROM spsa_build_failure f
+                                WHERE f.build_id = b.id AND f.machine = v_machine)
+               AND NOT EXISTS (SELECT FROM spsa_set_aside a
+                                WHERE a.machine = v_machine AND a.sha256 IS NULL)
+             ORDER BY b.id LIMIT 1 FOR UPDATE OF b SKIP LOCKED);
+    END IF;
+    RETURN QUERY SELECT b.id, b.recipe, b.archive_sha256 FROM spsa_build b
+                  WHERE b.claim_id = p_claim_id AND b.status = 'leased';
+END $$;
+
+-- Renews the lease of a build; returns whether this claim still has it and a master still wants it.
+CREATE OR REPLACE FUNCTION spsa_renew_build(p_claim_id TEXT, p_lease_seconds DOUBLE PRECISION)
+RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM spsa_check_range('lease_seconds', p_lease_seconds, 0, 3600);
+    UPDATE spsa_build
+       SET lease_expires_at = statement_timestamp() + make_interval(secs => p_lease_seconds)
+     WHERE claim_id = p_claim_id AND status = 'leased' AND wanted_until > statement_timestamp()
+       AND leased_at > statement_timestamp() - interval '1 day';
+    RETURN FOUND;
+END $$;
+
+-- Publishes the two engines of a build. The server computes their hashes. Returns
+--   accepted  they are published now
+--   already   this claim has already published engines; those stay
+--   lost      the build is not this claim's: nothing is published
+CREATE OR REPLACE FUNCTION spsa_publish_build(
+    p_build_id BIGINT, p_claim_id TEXT, p_target TEXT, p_binary_requires TEXT,
+    p_plus BYTEA, p_minus BYTEA, p_plus_bench BIGINT, p_minus_bench BIGINT
+) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_key TEXT;
+    v_status TEXT;
+    v_plus TEXT := encode(sha256(p_plus), 'hex');
+    v_minus TEXT := encode(sha256(p_minus), 'hex');
+BEGIN
+    PERFORM spsa_check_text('target', p_target),
+            spsa_check_text('binary_requires', p_binary_requires);
+    PERFORM spsa_check_range('characters of target', length(p_target), 1, 100);
+    PERFORM spsa_check_range('bytes of plus', octet_length(p_plus), 1, 268435456);
+    PERFORM spsa_check_range('bytes of minus', octet_length(p_minus), 1, 268435456);
+    SELECT build_key, status INTO v_key, v_status FROM spsa_build
+     WHERE id = p_build_id AND claim_id = p_claim_id FOR UPDATE;
+    IF v_status IS DISTINCT FROM 'leased' THEN
+        RETURN CASE WHEN v_status = 'done' THEN 'already' ELSE 'lost' END;
+    END IF;
+    INSERT INTO spsa_engine AS e (sha256, build_key, target, size, bench, path, bytes)
+        VALUES (v_plus, v_key, p_target, octet_length(p_plus), p_plus_bench, v_plus, p_plus)
+        ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE e.bytes IS NULL;
+    INSERT INTO spsa_engine AS e (sha256, build_key, target, size, bench, path, bytes)
+        VALUES (v_minus, v_key, p_target, octet_length(p_minus), p_minus_bench, v_minus, p_minus)
+        ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE e.bytes IS NULL;
+    UPDATE spsa_build
+       SET status = 'done', recipe = NULL, plus_sha256 = v_plus, minus_sha256 = v_minus,
+           plus_bench = p_plus_bench, minus_bench = p_minus_bench,
+           binary_requires = p_binary_requires
+     WHERE id = p_build_id;
+    RETURN 'accepted';
+END $$;
+
+-- Returns a build that this machine cannot do, with the reason: it is not asked again. Without a reason
+-- it is handed back, and the attempt does not count.
+CREATE OR REPLACE FUNCTION spsa_fail_build(p_build_id BIGINT, p_claim_id TEXT, p_reason TEXT)
+RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    v_worker_id BIGINT;
+BEGIN
+    PERFORM spsa_check_text('reason', p_reason);
+    UPDATE spsa_build
+       SET status = 'ready', claim_id = NULL, lease_expires_at = NULL,
+           attempt = attempt - (p_reason IS NULL)::INTEGER
+     WHERE id = p_build_id AND claim_id = p_claim_id AND status = 'leased'
+    RETURNING worker_id INTO v_worker_id;
+    IF FOUND AND p_reason IS NOT NULL THEN
+        INSERT INTO spsa_build_failure (build_id, machine, reason)
+            SELECT p_build_id, w.host, p_reason FROM spsa_worker w WHERE w.id = v_worker_id
+            ON CONFLICT (build_id, machine) DO UPDATE SET reason = EXCLUDED.reason;
+    END IF;
+END $$;
+
+-- Part 3: what those functions call, with their rights and their search_path
 
 -- The machine of the caller: that of its login, or the one with this secret.
 CREATE OR REPLACE FUNCTION spsa_own_machine(p_hash TEXT) RETURNS TEXT
@@ -412,6 +532,7 @@ END $$;
 REVOKE ALL ON FUNCTION
     spsa_register_worker, spsa_touch_worker, spsa_claim, spsa_renew, spsa_report, spsa_release,
     spsa_fail, spsa_engine_bytes, spsa_work_left,
+    spsa_claim_build, spsa_renew_build, spsa_publish_build, spsa_fail_build,
     spsa_own_machine, spsa_machine_of, spsa_check_registrations, spsa_lease_batch, spsa_next_run,
     spsa_may_retry, spsa_note_failure, spsa_check_range, spsa_check_text, spsa_check_voids
     FROM PUBLIC;

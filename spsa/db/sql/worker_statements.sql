@@ -139,8 +139,9 @@ UPDATE spsa_batch
        plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws,
        ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
        ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
-       void_games = void_games + :void_games, voids = :voids,
+       void_games = min(void_games + :void_games, 1000000), voids = :voids,
        void_log = coalesce(:void_log, void_log),
+       void_worker_id = CASE WHEN :void_log IS NULL THEN void_worker_id ELSE worker_id END,
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
        plus_time_losses = :plus_time_losses, minus_time_losses = :minus_time_losses,
        seconds = :seconds, think_seconds = :think_seconds, slot = :slot,
@@ -165,7 +166,9 @@ UPDATE spsa_batch
 -- name: fail
 UPDATE spsa_batch
    SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = :reason,
-       void_games = void_games + :void_games, void_log = coalesce(:void_log, void_log)
+       void_games = min(void_games + :void_games, 1000000),
+       void_log = coalesce(:void_log, void_log),
+       void_worker_id = CASE WHEN :void_log IS NULL THEN void_worker_id ELSE worker_id END
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
 RETURNING worker_id;
 
@@ -194,4 +197,64 @@ SELECT bytes FROM spsa_file WHERE sha256 = :sha256;
 SELECT DISTINCT r.name AS run, o.requires
   FROM spsa_run r LEFT JOIN spsa_open o ON o.run_id = r.id AND o.playable
  WHERE r.status = 'running' OR o.id IS NOT NULL
-    OR (r.status = 'finished' AND r.lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'));
+    OR (r.status = 'finished' AND r.lease_expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
+ UNION  -- binaries for other kinds of machines
+SELECT o.run, v.key FROM spsa_open o CROSS JOIN json_each(o.variants) AS v
+ WHERE o.playable AND v.key LIKE '% %';
+
+-- name: claim_build
+UPDATE spsa_build
+   SET status = 'leased', attempt = attempt + 1, claim_id = :claim_id, worker_id = :worker_id,
+       leased_at = strftime('%Y-%m-%d %H:%M:%f', 'now'),
+       lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
+ WHERE id = (
+    SELECT b.id FROM spsa_build b JOIN spsa_worker w ON w.id = :worker_id
+     WHERE (b.status = 'ready'
+            OR b.status = 'leased' AND b.lease_expires_at < strftime('%Y-%m-%d %H:%M:%f', 'now'))
+       AND b.wanted_until > strftime('%Y-%m-%d %H:%M:%f', 'now') AND b.attempt < b.max_attempts
+       AND w.provides LIKE b.requires
+       AND NOT EXISTS (SELECT 1 FROM spsa_build_failure f
+                        WHERE f.build_id = b.id AND f.machine = :machine)
+       AND NOT EXISTS (SELECT 1 FROM spsa_set_aside a
+                        WHERE a.machine = :machine AND a.sha256 IS NULL)
+       AND NOT EXISTS (SELECT 1 FROM spsa_build c WHERE c.claim_id = :claim_id)
+     ORDER BY b.id LIMIT 1);
+
+-- name: claim_build.claimed
+SELECT id AS build_id, recipe AS order_json, archive_sha256 AS archive FROM spsa_build
+ WHERE claim_id = :claim_id AND status = 'leased';
+
+-- name: renew_build
+UPDATE spsa_build
+   SET lease_expires_at = strftime('%Y-%m-%d %H:%M:%f', 'now', :lease_seconds || ' seconds')
+ WHERE claim_id = :claim_id AND status = 'leased'
+   AND wanted_until > strftime('%Y-%m-%d %H:%M:%f', 'now')
+   AND leased_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')
+RETURNING id;
+
+-- name: publish_build.status
+SELECT status, build_key FROM spsa_build WHERE id = :build_id AND claim_id = :claim_id;
+
+-- name: publish_build.engine
+INSERT INTO spsa_engine AS e (sha256, build_key, target, size, bench, path, bytes)
+    VALUES (:sha256, :build_key, :target, :size, :bench, :sha256, :bytes)
+    ON CONFLICT (sha256) DO UPDATE SET bytes = EXCLUDED.bytes WHERE e.bytes IS NULL;
+
+-- name: publish_build
+UPDATE spsa_build
+   SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
+       plus_bench = :plus_bench, minus_bench = :minus_bench,
+       binary_requires = :binary_requires
+ WHERE id = :build_id;
+
+-- name: fail_build
+UPDATE spsa_build
+   SET status = 'ready', claim_id = NULL, lease_expires_at = NULL,
+       attempt = attempt - (:reason IS NULL)
+ WHERE id = :build_id AND claim_id = :claim_id AND status = 'leased'
+RETURNING worker_id;
+
+-- name: fail_build.reason
+INSERT INTO spsa_build_failure (build_id, machine, reason)
+    SELECT :build_id, w.host, :reason FROM spsa_worker w WHERE w.id = :worker_id
+    ON CONFLICT (build_id, machine) DO UPDATE SET reason = EXCLUDED.reason;

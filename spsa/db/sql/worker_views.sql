@@ -3,7 +3,7 @@
 -- name: spsa_open
 -- the open iterations, and whether their batches may be claimed; a validation is played after its run
 -- has ended
-SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
+SELECT i.id, i.status, i.run_id, i.requires, i.variants, i.plus_sha256, i.minus_sha256,
        r.name AS run, r.priority, r.share,
        (r.status = 'running'
         OR (i.purpose = 'validate' AND r.status IN ('finished', 'stopped'))) AS playable
@@ -12,12 +12,13 @@ SELECT i.id, i.status, i.run_id, i.requires, i.plus_sha256, i.minus_sha256,
 
 -- name: spsa_suited
 -- the workers that may play an open iteration: they provide all words that it requires, which are a
--- pattern for the words in order; they take its run, named by a key of an object, which both databases
+-- pattern for the words in order, or those of its binaries for another kind of machine; they take its run, named by a key of an object, which both databases
 -- read; and their machine is not set aside
 SELECT o.id AS iteration_id, o.run_id, o.priority, o.share, o.playable,
        w.id AS worker_id, w.host AS machine, w.last_seen_at
   FROM spsa_open o CROSS JOIN spsa_worker w
- WHERE (o.requires IS NULL OR w.provides LIKE o.requires)
+ WHERE (o.requires IS NULL OR w.provides LIKE o.requires
+        OR EXISTS (SELECT 1 FROM json_each(o.variants) AS v WHERE w.provides LIKE v.key))
    AND (w.only_runs IS NULL
         OR EXISTS (SELECT 1 FROM json_each(w.only_runs) AS n WHERE n.key = o.run))
    AND (w.not_runs IS NULL

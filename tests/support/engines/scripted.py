@@ -215,6 +215,7 @@ def answer(text: str):
 
 
 def crash(engine: Engine) -> None:
+    os.write(2, b"a hint\nthread 'main' panicked at src/search.rs:7\x1b[2J\n")
     os.kill(os.getpid(), signal.SIGSEGV)
 
 

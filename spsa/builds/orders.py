@@ -1,0 +1,193 @@
+"""Orders for engines that a worker builds: what it needs besides the archive of the source.
+
+The master writes an order, and a worker of the wanted kind carries it out in folders of its own. It
+gets the source as an archive, and builds it as a master does: the same copy, recipe and smoke test.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from spsa.builds.artifacts import MAX_BYTES
+from spsa.builds.builder import (
+    BuildCancelled,
+    Builder,
+    BuildSettings,
+    BuiltEngine,
+    Pinned,
+    Rendered,
+)
+from spsa.builds.cargo.build_key import digest_of
+from spsa.builds.cargo.checkout import Checkout
+from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.cargo.tree import archived, disk_errors_as_tuning_errors, unpack
+from spsa.core.stored_json import as_written, built
+from spsa.errors import ArtifactMismatch
+
+__all__ = [
+    "BuildCancelled",
+    "BuildOrder",
+    "BuiltEngine",
+    "archive_of",
+    "ordered",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOrder:
+    """Two engines for one kind of machine; the fields are those of BuildSettings.
+
+    `kind` are words of `requirements.kind_of`, `source_sha256` is the hash of the pinned source,
+    `archive_sha256` that of its archive. Of plus and minus there are the files that hold values, by
+    path, and the values. `go` and `seconds` are those of FirstSearch.
+    """
+
+    kind: list[str]
+    source_sha256: str
+    archive_sha256: str
+    command: list[str]
+    package: str | None
+    binary: str | None
+    flags: list[str]
+    target: str | None
+    level: str | None
+    timeout: float
+    bench: bool | None
+    bench_timeout: float
+    go: str | None
+    seconds: float
+    options: dict[str, str] = field(default_factory=dict)
+    plus_files: dict[str, str]
+    plus_values: dict[str, float]
+    minus_files: dict[str, str]
+    minus_values: dict[str, float]
+
+    @property
+    def key(self) -> str:
+        """The same for equal orders: the name under which the database keeps the two engines."""
+        return digest_of(asdict(self))
+
+    @classmethod
+    def of(
+        cls,
+        settings: BuildSettings,
+        kind: Sequence[str],
+        source_sha256: str,
+        archive_sha256: str,
+        plus: Rendered,
+        minus: Rendered,
+    ) -> Self:
+        """The order for engines with these values, by these settings."""
+        first = settings.first_search
+        return cls(
+            kind=list(kind),
+            source_sha256=source_sha256,
+            archive_sha256=archive_sha256,
+            command=list(settings.command),
+            package=settings.package,
+            binary=settings.binary,
+            flags=list(settings.flags),
+            target=settings.target,
+            level=settings.level,
+            timeout=settings.timeout,
+            bench=settings.bench,
+            bench_timeout=settings.smoke.bench,
+            go=None if first is None else first.go,
+            seconds=0.0 if first is None else first.seconds,
+            options=dict(settings.options),
+            plus_files=dict(plus.files),
+            plus_values=dict(plus.values),
+            minus_files=dict(minus.files),
+            minus_values=dict(minus.values),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The order in the column `recipe`; UnusableState if it has another form."""
+        with as_written("a column `recipe`"):
+            return built(cls, data)
+
+
+def archive_of(pinned: Pinned) -> bytes:
+    """The archive of a pinned source, which is verified first."""
+    with disk_errors_as_tuning_errors():
+        pinned.restore()
+        pinned.verify()
+        return archived(pinned.tree())
+
+
+@contextmanager
+def ordered(
+    order: BuildOrder, archive: bytes, work: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[Builder, Rendered, Rendered]]:
+    """A builder for an order, with what it has to build; its engines are removed at the end.
+
+    `work` keeps the source and what the compiler can use again.
+
+    Raises:
+        ArtifactMismatch: the archive is not the one of the order.
+        TuningError: it cannot be unpacked.
+    """
+    with disk_errors_as_tuning_errors():
+        pinned = _unpacked(order, archive, work)
+        with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as engines:
+            builder = Builder(
+                pinned, _settings(order), _place(order, work), Path(engines), environment
+            )
+            plus = Rendered(files=order.plus_files, values=order.plus_values)
+            yield builder, plus, Rendered(files=order.minus_files, values=order.minus_values)
+
+
+def _unpacked(order: BuildOrder, archive: bytes, work: Path) -> Pinned:
+    """The pinned source of an order, which an earlier order may have left there."""
+    found = hashlib.sha256(archive).hexdigest()
+    if found != order.archive_sha256:
+        raise ArtifactMismatch(
+            f"the archive of the source hashes to {found}, expected {order.archive_sha256}"
+        )
+    home = work / "pinned"
+    path = home / order.source_sha256
+    pinned = Pinned(path, order.source_sha256, Checkout(path, cargo=not order.command))
+    if not path.is_dir():
+        home.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=home))
+        try:
+            unpack(archive, draft, MAX_BYTES)
+            draft.rename(path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    pinned.verify()
+    return pinned
+
+
+def _place(order: BuildOrder, work: Path) -> Path:
+    """The work copies of one kind and source, so that cargo compiles its dependencies once."""
+    return work / "-".join((*order.kind, order.source_sha256[:12]))
+
+
+def _settings(order: BuildOrder) -> BuildSettings:
+    return BuildSettings(
+        source_path=Path(os.devnull),  # the source is what was unpacked
+        command=tuple(order.command),
+        package=order.package,
+        binary=order.binary,
+        flags=tuple(order.flags),
+        target=order.target,
+        level=order.level,
+        timeout=order.timeout,
+        bench=order.bench,
+        smoke=SmokeTimeouts(bench=order.bench_timeout),
+        first_search=(
+            None if order.go is None else FirstSearch(go=order.go, seconds=order.seconds)
+        ),
+        options=order.options,
+    )

@@ -1,0 +1,164 @@
+"""Engines that workers build: ordered by a master, leased to one machine, published once."""
+
+import hashlib
+
+import pytest
+from builders import LEASE, new_worker
+from shell import Shell
+
+from spsa.db.grants import Grant, GrantQueries, Role
+from spsa.db.store import NewBuild, Published, open_store
+from spsa.errors import NotPermitted, OutOfRange
+
+WORDS = ("linux", "x86-64")
+ARCHIVE = b"an archive"
+PLUS, MINUS = Published(b"plus", 1234), Published(b"minus", 1234)
+
+
+class Orders:
+    """One order for `WORDS`, and the workers that ask for it."""
+
+    def __init__(self, store):
+        self.store, self.asked = store, 0
+        self.sha256 = hashlib.sha256(ARCHIVE).hexdigest()
+        store.keep_archive(self.sha256, ARCHIVE)
+        store.keep_archive(self.sha256, ARCHIVE)
+        self.order()
+
+    def order(self):
+        self.store.order_build(
+            NewBuild(
+                key="k" * 64,
+                requires=(*WORDS, "builds"),
+                archive_sha256=self.sha256,
+                recipe={"binary": "tern"},
+                max_attempts=2,
+            )
+        )
+
+    def worker(self, name, words=(*WORDS, "builds")):
+        return self.store.register_worker(new_worker(name, host=name, provides=words))
+
+    def claim(self, worker, lease=LEASE):
+        self.asked += 1
+        return self.store.claim_build(f"c{self.asked}", worker, lease)
+
+    @property
+    def state(self):
+        (found,) = self.store.ordered_builds(["k" * 64])
+        return found
+
+
+@pytest.fixture
+def orders(store):
+    return Orders(store)
+
+
+def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders):
+    store = orders.store
+    assert orders.claim(orders.worker("plays only", WORDS)) is None
+    assert orders.claim(orders.worker("other kind", ("aarch64", "builds", "linux"))) is None
+    assert orders.state.builders == 0
+    one, two = orders.worker("one"), orders.worker("two")
+    assert orders.state.builders == 2
+    build = orders.claim(one)
+    assert orders.claim(two) is None
+    assert store.claim_build(build.claim_id, one, LEASE) == build
+    assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.sha256)
+    assert store.engine_bytes(build.archive_sha256) == ARCHIVE
+    assert store.renew_build(build, LEASE)
+    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "accepted"
+    assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "already"
+    assert not store.renew_build(build, LEASE)
+    plus, minus = orders.state.engines
+    assert store.engine_bytes(plus.sha256) == b"plus"
+    assert (minus.sha256, minus.size) == (hashlib.sha256(b"minus").hexdigest(), 5)
+    assert (plus.bench, plus.target) == (1234, "x86_64-linux")
+    assert orders.state.requires == WORDS
+    orders.order()  # wanted again: it is there
+    assert orders.state.engines == (plus, minus)
+
+
+def test_a_machine_that_cannot_build_says_why_and_is_not_asked_again(orders):
+    one, two = orders.worker("one"), orders.worker("two")
+    orders.store.fail_build(orders.claim(one), "no compiler")
+    assert orders.claim(one) is None
+    assert (orders.state.failures, orders.state.builders) == ((("one", "no compiler"),), 1)
+    orders.order()  # by another master: nothing changes while a machine is left
+    assert orders.claim(one) is None
+    orders.store.fail_build(orders.claim(two), "nor here")
+    assert orders.state.builders == 0
+    assert [machine for machine, _ in orders.state.failures] == ["one", "two"]
+    orders.order()
+    assert (orders.state.failures, orders.state.builders) == ((), 2)
+
+
+def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders):
+    store = orders.store
+    one, two = orders.worker("one"), orders.worker("two")
+    store.fail_build(orders.claim(one), None)
+    lost = orders.claim(one, lease=0)
+    found = orders.claim(two)
+    assert store.publish_build(lost, "x", (), PLUS, MINUS) == "lost"
+    store.fail_build(lost, "too late")
+    assert store.publish_build(found, "x", (), PLUS, MINUS) == "accepted"
+    assert orders.state.failures == ()
+
+
+def test_a_build_whose_workers_disappear_is_given_up(orders):
+    one = orders.worker("one")
+    orders.claim(one, lease=0)
+    orders.claim(one, lease=0)
+    assert orders.claim(one) is None
+    assert orders.state.builders == 0
+
+
+def test_what_is_published_has_limits(orders):
+    build = orders.claim(orders.worker("one"))
+    for target, words, plus in (
+        ("", (), PLUS),
+        ("x" * 101, (), PLUS),
+        ("a\x1b[31m", (), PLUS),
+        ("x", ("a\x1b[31m",), PLUS),
+        ("x", ("x" * 5000,), PLUS),
+        ("x", (), Published(b"", None)),
+        ("x", (), Published(b"plus", -1)),
+        ("x", (), Published(b"plus", 10**18 + 1)),
+    ):
+        with pytest.raises(OutOfRange):
+            orders.store.publish_build(build, target, words, plus, MINUS)
+    with pytest.raises(OutOfRange, match="reason"):
+        orders.store.fail_build(build, "a\x1b[31m")
+
+
+def test_a_master_that_no_longer_asks_gets_nothing(orders, sql):
+    build = orders.claim(orders.worker("one"))
+    sql("UPDATE spsa_build SET wanted_until = leased_at")
+    assert not orders.store.renew_build(build, LEASE)
+    orders.store.fail_build(build, None)
+    assert orders.claim(orders.worker("two")) is None
+
+
+def test_only_the_login_of_a_builder_publishes(postgresql_url):
+    with open_store(postgresql_url, durable=False) as store:
+        orders = Orders(store)
+        user = f"builder_{hashlib.sha256(postgresql_url.encode()).hexdigest()[:12]}"
+        url = postgresql_url.replace("//postgres@", f"//{user}@")
+        with GrantQueries(postgresql_url) as owner:
+            owner.grant(Grant(role=Role.WORKER, user=user, connections=9))
+            with open_store(url, durable=False) as mine:
+                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
+                with pytest.raises(NotPermitted):
+                    mine.claim_build("c", worker, LEASE)
+                assert orders.state.builders == 0, "it says that it builds"
+                owner.grant(Grant(role=Role.BUILDER, user=user, connections=9))
+                worker = mine.register_worker(new_worker("w", provides=(*WORDS, "builds")))
+                assert orders.state.builders == 1
+                build = mine.claim_build("c", worker, LEASE)
+                assert mine.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
+                with pytest.raises(NotPermitted):
+                    mine.keep_archive("a" * 64, b"x")
+    shell = Shell(postgresql_url)
+    shell(f"DROP OWNED BY {user}")
+    shell(f"DROP ROLE {user}")
+    shell.close()

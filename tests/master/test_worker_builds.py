@@ -1,0 +1,153 @@
+"""Engines that workers build: which kinds are ordered, used and refused, and what is said."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from builders import LEASE, new_worker
+from masters import parameter
+
+from spsa.builds.builder import BuildCancelled, BuildSettings, pin
+from spsa.builds.orders import BuildOrder, ordered
+from spsa.core.params import Space
+from spsa.db.store import Published, Store
+from spsa.errors import ArtifactMismatch, BuildFailed
+from spsa.master import worker_builds
+from spsa.master.worker_builds import WorkerDelivery
+
+ARM = ("aarch64", "linux")
+V3 = ("linux", "x86-64", "x86-64-v2", "x86-64-v3")
+MARGIN = parameter("margin")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "constants.h").write_text("const int margin = 50;\n")
+    (folder / "build.sh").write_text("#!/bin/sh\n")
+    (folder / "build.sh").chmod(0o755)
+    (folder / "link").symlink_to("build.sh")
+    return folder
+
+
+@pytest.fixture
+def delivery(
+    sqlite_store: Store, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> WorkerDelivery:
+    monkeypatch.setattr(worker_builds, "_POLL_SECONDS", 0.02)
+    return WorkerDelivery(
+        store=sqlite_store,
+        space=Space((MARGIN,)),
+        pinned=pin(source, tmp_path / "work", cargo=False),
+        constants_file="constants.h",
+        settings=lambda level: BuildSettings(
+            source_path=source, command=("sh", "build.sh", level), binary="engine"
+        ),
+        levels=("x86-64-v2", "x86-64-v3"),
+        require=(),
+        at_once=None,
+    )
+
+
+class Builder:
+    """A worker that builds what `benches` says for each kind; without a bench it fails."""
+
+    def __init__(self, store: Store, benches: dict[tuple[str, ...], int | None]) -> None:
+        self.store, self.benches, self.orders = store, benches, dict[str, BuildOrder]()
+        self.workers = [
+            store.register_worker(
+                new_worker(kind[0], host=kind[0], provides=(*kind, "builds"), concurrency=slots)
+            )
+            for kind, slots in ((ARM, 1), (V3, 8))
+        ]
+
+    def carry_out(self, ended: threading.Event) -> None:
+        number = 0
+        while not ended.wait(0.02):
+            for worker in self.workers:
+                number += 1
+                build = self.store.claim_build(f"c{number}", worker, LEASE)
+                if build is None:
+                    continue
+                order = BuildOrder.from_json(build.recipe)
+                name = " ".join(order.kind)
+                self.orders[name] = order
+                bench = self.benches[tuple(order.kind)]
+                if bench is None:
+                    self.store.fail_build(build, "no compiler")
+                else:
+                    plus, minus = (Published(f"{s} {name}".encode(), bench) for s in "+-")
+                    words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
+                    self.store.publish_build(build, name, words, plus, minus)
+
+
+def prepared(delivery: WorkerDelivery, builder: Builder):
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(builder.carry_out, ended)
+        try:
+            return delivery.prepare({"margin": 55.0}, {"margin": 45.0})
+        finally:
+            ended.set()
+
+
+def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path) -> None:
+    builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
+    sides = prepared(delivery, builder)
+    assert sides.requires == ("aarch64", "linux")
+    assert list(sides.variants) == ["% linux % x86-64-v2 % x86-64-v3 %"]
+    assert sides.plus.content == b"+ linux aarch64"
+    ((plus, minus),) = sides.variants.values()
+    assert (plus.content, minus.content) == (b"+ linux x86-64-v3", b"- linux x86-64-v3")
+    order = builder.orders["linux x86-64-v3"]
+    assert order.command == ["sh", "build.sh", "x86-64-v3"]
+    assert builder.orders["linux aarch64"].command == ["sh", "build.sh", ""]
+    assert order.plus_files == {"constants.h": "const int margin = 55;\n"}
+    archive = sqlite_store.engine_bytes(order.archive_sha256)
+    with ordered(order, archive, tmp_path / "other", {}) as (built, *_):
+        copy = built.crate
+        assert (copy / "constants.h").read_text() == (source / "constants.h").read_text()
+        assert (copy / "build.sh").stat().st_mode & 0o777 == 0o755
+        assert (copy / "link").readlink() == Path("build.sh")
+    (copy / "constants.h").unlink()
+    with pytest.raises(ArtifactMismatch), ordered(order, archive + b"x", tmp_path / "third", {}):
+        pass
+
+
+def test_a_kind_with_another_bench_is_refused(delivery, sqlite_store, caplog) -> None:
+    builder = Builder(sqlite_store, {("linux", "aarch64"): 8, ("linux", "x86-64-v3"): 7})
+    for _ in range(2):
+        sides = prepared(delivery, builder)
+        assert sides.requires == ("linux", "x86-64-v2", "x86-64-v3")  # the kind with the most slots
+        reason = "bench gives 8 and 8 nodes, not 7 and 7"
+        assert (sides.variants, sides.refused) == ({}, {"linux aarch64": reason})
+    assert caplog.messages == [f"no binaries for linux aarch64 are used: {reason}"]
+
+
+def test_the_run_goes_on_without_a_kind_that_no_worker_can_build(
+    delivery, sqlite_store, caplog
+) -> None:
+    builder = Builder(sqlite_store, {("linux", "aarch64"): None, ("linux", "x86-64-v3"): 7})
+    assert prepared(delivery, builder).requires == ("linux", "x86-64-v2", "x86-64-v3")
+    assert caplog.messages == ["no worker can build for linux aarch64: aarch64: no compiler"]
+
+
+def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store) -> None:
+    builder = Builder(sqlite_store, {("linux", "aarch64"): None, ("linux", "x86-64-v3"): None})
+    with pytest.raises(BuildFailed, match="no worker can build for linux x86-64-v3: linux: no"):
+        prepared(delivery, builder)
+
+
+def test_a_master_that_waits_says_for_what_and_can_be_stopped(
+    delivery, sqlite_store, caplog
+) -> None:
+    sqlite_store.register_worker(new_worker("plays", provides=ARM))
+    threading.Timer(0.2, delivery.cancel).start()
+    with pytest.raises(BuildCancelled):
+        delivery.prepare({"margin": 55.0}, {"margin": 45.0})
+    assert caplog.messages == [
+        "no worker builds for linux aarch64: start one with `compete --spsa --build`",
+        "waiting for a worker that builds: `compete --spsa --build`",
+    ]

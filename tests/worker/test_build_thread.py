@@ -1,0 +1,109 @@
+"""`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builders import LEASE, new_worker
+
+from spsa.builds.builder import BuildSettings, Rendered, pin
+from spsa.builds.orders import BuildOrder, archive_of
+from spsa.builds.requirements import BUILDS
+from spsa.db.store import NewBuild, OrderedBuild, Store
+from worker.batches.builds import BuildThread
+
+ENGINE = """#!/bin/sh
+if [ "$1" = bench ]; then echo "Nodes searched: MARGIN"; exit; fi
+while read line; do
+    case "$line" in
+    uci) echo uciok ;;
+    isready) echo readyok ;;
+    go*) echo bestmove e2e4 ;;
+    quit) exit ;;
+    esac
+done
+"""
+BUILD = ["sh", "-c", 'sed "s/MARGIN/$(cat margin)/" engine.sh > engine && chmod +x engine']
+
+
+@pytest.fixture
+def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
+    """Orders two engines that are built by a command; returns the key of the order."""
+
+    def order_build(command: list[str]) -> str:
+        source = tmp_path / "source"
+        source.mkdir()
+        (source / "engine.sh").write_text(ENGINE)
+        (source / "margin").write_text("50")
+        pinned = pin(source, tmp_path / "work", cargo=False)
+        archive = archive_of(pinned)
+        sha256 = hashlib.sha256(archive).hexdigest()
+        sqlite_store.keep_archive(sha256, archive)
+        settings = BuildSettings(source_path=source, command=tuple(command), binary="engine")
+        sides = [Rendered(files={"margin": n}, values={"margin": int(n)}) for n in ("55", "45")]
+        order = BuildOrder.of(settings, ("linux",), pinned.sha256, sha256, *sides)
+        words = {"requires": (BUILDS,), "archive_sha256": sha256, "recipe": order.to_json()}
+        sqlite_store.order_build(NewBuild(key=order.key, max_attempts=5, **words))
+        return order.key
+
+    return order_build
+
+
+def until(store: Store, key: str, reached: Callable[[OrderedBuild], object]) -> OrderedBuild:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        (state,) = store.ordered_builds([key])
+        if reached(state):
+            return state
+        time.sleep(0.05)
+    raise AssertionError(state)
+
+
+def builder(store: Store, tmp_path: Path, lease: float = LEASE) -> BuildThread:
+    return BuildThread(store, new_worker(provides=(BUILDS,)), lease, tmp_path / "builds")
+
+
+def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered) -> None:
+    key = ordered(BUILD)
+    with builder(sqlite_store, tmp_path):
+        state = until(sqlite_store, key, lambda one: one.engines)
+    plus, minus = state.engines
+    assert (plus.bench, minus.bench) == (55, 45)
+    assert sqlite_store.engine_bytes(plus.sha256) == ENGINE.replace("MARGIN", "55").encode()
+    assert not list((tmp_path / "builds").glob("engines-*"))
+
+
+def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered) -> None:
+    key = ordered(["sh", "-c", "echo 'no\033[2J such header' >&2; exit 3"])
+    with builder(sqlite_store, tmp_path):
+        state = until(sqlite_store, key, lambda one: one.failures)
+    ((machine, reason),) = state.failures
+    assert machine == "machine" and state.builders == 0
+    assert "ended with 3" in reason and r"no\x1b[2J such header" in reason
+
+
+def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
+    sqlite_store, tmp_path, ordered, sql
+) -> None:
+    ordered(["sleep", "600"])
+    with builder(sqlite_store, tmp_path, lease=1):
+        wait_for_status(sql, "leased")
+        sql("UPDATE spsa_build SET wanted_until = created_at")
+        wait_for_status(sql, "ready")
+    assert sql("SELECT attempt FROM spsa_build") == [(0,)]
+
+
+def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordered, sql) -> None:
+    ordered(["sleep", "600"])
+    with builder(sqlite_store, tmp_path):
+        wait_for_status(sql, "leased")
+    assert sql("SELECT status, attempt FROM spsa_build") == [("ready", 0)]
+
+
+def wait_for_status(sql: Callable[[str], list[tuple[str]]], status: str) -> None:
+    end = time.monotonic() + 30
+    while sql("SELECT status FROM spsa_build") != [(status,)]:
+        assert time.monotonic() < end
+        time.sleep(0.05)

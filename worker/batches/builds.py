@@ -1,0 +1,163 @@
+"""`compete --spsa --build`: builds engines for machines of this kind while games go on.
+
+A thread of its own claims orders, carries them out and publishes the engines. It renews its lease
+meanwhile, and stops the compiler when the lease is lost or no master wants the engines any more.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from spsa.builds.orders import (
+    BuildCancelled,
+    BuildOrder,
+    BuiltEngine,
+    ordered,
+)
+from spsa.db.store import LeasedBuild, Published, RegisteredWorker, Store, WorkerInfo
+from spsa.errors import DatabaseUnreachable, IllegalTransition, NotPermitted, TuningError
+from spsa.text import FAILURE_LENGTH, printable
+from worker.batches.database_client import RECONNECT, Backoff
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+_LOOK_SECONDS = 0.25
+
+
+class BuildThread:
+    """Carries out orders until its block ends, which stops the compiler.
+
+    `lease` is in seconds; `work` is the folder for sources and what the compiler can use again.
+    """
+
+    def __init__(self, store: Store, info: WorkerInfo, lease: float, work: Path) -> None:
+        self._store = store
+        self._info = info
+        self._lease = lease
+        self._work = work
+        self._worker: RegisteredWorker | None = None
+        self._claim_id = uuid4().hex
+        self._backoff = Backoff(RECONNECT, Random())
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="builds")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            seconds = _POLL_SECONDS
+            try:
+                if (build := self._claimed()) is not None:
+                    self._claim_id = uuid4().hex
+                    self._carry_out(build)
+                self._backoff.reset()
+            except DatabaseUnreachable:  # the loop that plays says so
+                seconds = self._backoff.next()
+            except NotPermitted as error:
+                log.error(
+                    "builds nothing: %s; `spsa-master grant --role builder` permits it", error
+                )
+                return
+            except TuningError as error:
+                log.error("cannot build engines: %s", error)
+                seconds = self._backoff.next()
+            self._stopping.wait(seconds)
+
+    def _claimed(self) -> LeasedBuild | None:
+        if self._worker is None:
+            self._worker = self._store.register_worker(self._info)
+        try:
+            return self._store.claim_build(self._claim_id, self._worker, self._lease)
+        except IllegalTransition:  # a server that crashed may have lost this worker's row
+            self._worker = None
+            return None
+
+    def _carry_out(self, build: LeasedBuild) -> None:
+        try:
+            order = BuildOrder.from_json(build.recipe)
+            archive = self._store.engine_bytes(build.archive_sha256) or b""
+            log.info("builds two engines for %s", " ".join(order.kind))
+            self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with ordered(order, archive, self._work, os.environ) as (builder, plus, minus):
+                built = self._renewing(build, builder.cancel, lambda: builder.build(plus, minus))
+                self._publish(build, order, built)
+        except BuildCancelled:
+            self._retried(lambda: self._store.fail_build(build, None))
+        except DatabaseUnreachable:
+            raise  # the lease expires by itself
+        except (TuningError, OSError) as error:
+            reason = printable(str(error), FAILURE_LENGTH) or "it failed without a word"
+            log.error("cannot build: %s", error)
+            self._retried(lambda: self._store.fail_build(build, reason))
+
+    def _renewing(
+        self,
+        build: LeasedBuild,
+        cancel: Callable[[], None],
+        make: Callable[[], tuple[BuiltEngine, BuiltEngine]],
+    ) -> tuple[BuiltEngine, BuiltEngine]:
+        """Make the engines while another thread keeps the lease, or cancels when it is lost."""
+        ended = threading.Event()
+
+        def keep() -> None:
+            due = time.monotonic() + self._lease / 4
+            while not ended.wait(_LOOK_SECONDS):
+                is_lost = False
+                if time.monotonic() >= due:
+                    due, is_lost = time.monotonic() + self._lease / 4, not self._renewed(build)
+                if is_lost or self._stopping.is_set():
+                    cancel()
+                    return
+
+        keeper = threading.Thread(target=keep, name="build-lease")
+        keeper.start()
+        try:
+            return make()
+        finally:
+            ended.set()
+            keeper.join()
+
+    def _renewed(self, build: LeasedBuild) -> bool:
+        try:
+            return self._store.renew_build(build, self._lease)
+        except DatabaseUnreachable:
+            return True  # it may still be held; publishing will tell
+
+    def _publish(
+        self, build: LeasedBuild, order: BuildOrder, built: tuple[BuiltEngine, BuiltEngine]
+    ) -> None:
+        requires = {word for engine in built for word in engine.requires}
+        plus, minus = (Published(engine.path.read_bytes(), engine.bench) for engine in built)
+        target = printable(built[0].target, 100) or "unknown"
+        outcome = self._retried(
+            lambda: self._store.publish_build(build, target, requires, plus, minus)
+        )
+        log.info("two engines for %s: %s", " ".join(order.kind), outcome)
+
+    def _retried(self, call: Callable[[], object]) -> object:
+        """Repeat a call until the database responds, which it answers as if called once."""
+        while True:
+            try:
+                return call()
+            except DatabaseUnreachable:
+                if self._stopping.wait(self._backoff.next()):
+                    raise
