@@ -1,8 +1,8 @@
-"""`python -m benches.estimates`: which theta of a run is the best one, and how honest its sd is.
+"""`python -m benches.estimates`: which theta of a run is the best one.
 
 Every rule tunes the same synthetic engines with its defaults; printed is the part of the Elo
-to gain that its final, averaged and supported theta recover, and how many of the best values lie
-within the 95% interval of the supported one.
+to gain that its final, averaged and supported theta recover, and, where the rule has intervals, how
+many of the best values lie within the 95% interval of the supported one.
 """
 
 from collections import deque
@@ -69,16 +69,16 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Mean parts recovered, 0..1, and the part of best values inside the 95% intervals."""
+    """Mean parts recovered, 0..1, and the part of best values inside the 95% intervals, if any."""
 
     final: float
     averaged: float
     supported: float
-    covered: float
+    covered: float | None
 
     def __str__(self) -> str:
         thetas = f"{self.final:.2f} / {self.averaged:.2f} / {self.supported:.2f}"
-        return f"{thetas}, {self.covered:.0%}"
+        return thetas if self.covered is None else f"{thetas}, {self.covered:.0%}"
 
 
 def found(case: Case, rule: str, runs: int, seed: int) -> Found:
@@ -105,10 +105,10 @@ def _recovered(engine: Quadratic, start: Vector, theta: Vector) -> float:
     return float((1 - engine.elo(theta) / engine.elo(start)).mean())
 
 
-def _covered(engine: Quadratic, belief: Belief) -> float:
-    """Of the intervals that there are."""
-    near = np.abs(belief.mean - engine.optimum) < 1.96 * belief.deviation
-    return float(near[np.isfinite(belief.deviation)].mean())
+def _covered(engine: Quadratic, belief: Belief) -> float | None:
+    if belief.deviation is None:
+        return None
+    return float((np.abs(belief.mean - engine.optimum) < 1.96 * belief.deviation).mean())
 
 
 @click.command()

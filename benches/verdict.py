@@ -2,8 +2,7 @@
 
 Every problem is tuned by `mixture`. At an eighth, a quarter, half and all of its games, the Elo
 gained by the verdict is compared with the true gain, and so is what it expects of as many games
-again. The constants of `spsa.master.gain` are quantiles on the half `choose`, which
-`--half choose` prints again.
+again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +15,8 @@ from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.master.gain import Filters, at_a_bound, gain_of, is_bounded
-from spsa.master.verdict import WORTHWHILE, gained
+from spsa.master.gain import Filters, at_a_bound, is_bounded
+from spsa.master.verdict import WORTHWHILE
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
@@ -27,22 +26,20 @@ PARTS = (0.125, 0.25, 0.5, 1.0)
 class Judged:
     """One problem after part of its games; `more` and `brought` are of as many games again.
 
-    `low` and `high` are None where the verdict gives no number.
+    `estimated` is None where the verdict gives no number, `brought` where the run is over.
     """
 
     family: str
-    estimated: float
-    scale: float
-    low: float | None
-    high: float | None
+    estimated: float | None
     gain: float
     stops: bool
     more: float
     brought: float | None
 
     @property
-    def is_covered(self) -> bool:
-        return self.low is not None and self.high is not None and self.low < self.gain < self.high
+    def is_near(self) -> bool:
+        """Whether the gain is half to twice the number."""
+        return self.estimated is not None and 0.5 <= self.gain / self.estimated <= 2.0
 
 
 def judged(suite: Suite, most_results: int) -> Iterator[Judged]:
@@ -86,16 +83,12 @@ def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
 
 def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
     problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
-    estimated = gain_of(one.bank, one.elo_per_step, np.array([problem.start, theta]))
-    found = gained(estimated)
+    estimated = float(one.bank.gained(np.array([problem.start, theta]))[-1])
     bounded = at_a_bound(theta, problem.lower, problem.upper)
     is_known, more = not is_bounded(bounded), one.elo_of(one.pairs)
     return Judged(
         family=family,
-        estimated=found.elo,
-        scale=float(estimated.scale[-1]),
-        low=found.low if is_known else None,
-        high=found.high if is_known else None,
+        estimated=estimated if is_known else None,
         gain=gain,
         stops=is_known and more < WORTHWHILE and one.misfit(k) <= MAX_MISFIT,
         more=more,
@@ -103,19 +96,9 @@ def _judged(family: str, one: Filters, k: int, gain: float, brought: float | Non
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Honesty:
-    """Parts of all verdicts, 0..1: those with a number, and those of them that hold the truth."""
-
-    known: float
-    covered: float
-    count: int
-
-
-def honesty(verdicts: Sequence[Judged]) -> Honesty:
-    known = [one for one in verdicts if one.low is not None]
-    covered = sum(one.is_covered for one in known) / max(1, len(known))
-    return Honesty(len(known) / max(1, len(verdicts)), covered, len(verdicts))
+def near(verdicts: Sequence[Judged]) -> float:
+    """The part of the numbers, 0..1, of which the gain is half to twice."""
+    return _part([one for one in verdicts if one.estimated is not None], lambda one: one.is_near)
 
 
 def _rows(verdicts: Sequence[Judged]) -> Iterator[str]:
@@ -124,11 +107,14 @@ def _rows(verdicts: Sequence[Judged]) -> Iterator[str]:
         ("all", verdicts),
         *((name, [one for one in verdicts if one.family == name]) for name in families),
     ):
-        found, later = honesty(some), [one for one in some if one.brought is not None]
+        told = [one for one in some if one.estimated is not None]
+        estimated, gain = (_mean(told, key) for key in (lambda x: x.estimated, lambda x: x.gain))
+        later = [one for one in some if one.brought is not None]
         expected, brought = (_mean(later, key) for key in (lambda x: x.more, lambda x: x.brought))
         stopped = [one for one in later if one.stops]
         yield (
-            f"| {name} | {found.count} | {found.covered:.1%} | {1 - found.known:.1%} "
+            f"| {name} | {len(some)} | {estimated:.1f} / {gain:.1f} | {near(some):.0%} "
+            f"| {1 - len(told) / max(1, len(some)):.1%} "
             f"| {expected:.2f} / {brought:.2f} | {len(stopped) / max(1, len(later)):.0%} "
             f"| {_mean(stopped, lambda x: x.brought):.2f} "
             f"| {_part(stopped, lambda x: (x.brought or 0.0) > 2 * WORTHWHILE):.1%} |"
@@ -148,22 +134,19 @@ def _part(some: Sequence[Judged], is_so: Callable[[Judged], bool]) -> float:
 @click.option("--seed", "seeds", type=click.IntRange(min=0), multiple=True, default=(1, 2))
 @click.option("--most-results", type=click.IntRange(min=1), default=1100, show_default=True)
 def main(half: str, seeds: tuple[int, ...], most_results: int) -> None:
-    """How many of the verdict's intervals hold the true gain, and what more games brought."""
+    """How near the verdict's number is to the true gain, and what more games brought."""
     verdicts = [
         one
         for seed in seeds
         for one in judged(Suite(seed=seed, half=half, size=SIZES["short"]), most_results)
     ]
     click.echo(
-        "| family | verdicts | 95% interval holds the gain | no number "
+        "| family | verdicts | Elo gained: verdict / true | half to twice the number | no number "
         "| as many games again: expected / brought | stop | then brought | then over 2 Elo |"
     )
-    click.echo("|---" * 8 + "|")
+    click.echo("|---" * 9 + "|")
     for row in _rows(verdicts):
         click.echo(row)
-    known = [one for one in verdicts if one.low is not None]
-    low, high = np.quantile([(x.gain - x.estimated) / x.scale for x in known], [0.025, 0.975])
-    click.echo(f"\nquantiles of (gain - estimate) / scale: {low:.2f} and {high:.2f}")
 
 
 if __name__ == "__main__":

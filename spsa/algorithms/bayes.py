@@ -132,7 +132,11 @@ class Bayesian:
         return self.problem.inside(state.mean)
 
     def belief(self, state: State) -> Belief:
-        return Belief(self.theta(state), np.sqrt(self.variance(state)))
+        theta = self.theta(state)
+        moved = theta - self.problem.start
+        apart = 2.0 * (state.mean - self.problem.start) - moved
+        gained = total(moved * apart / self.prior.sigma**2) * (200 / log(10))
+        return Belief(theta, np.sqrt(self.variance(state)), gained)
 
     def variance(self, state: State) -> Vector:
         """s_i^2, shape (n,)."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spsa.algorithms.outcome_elo import tau2
-from spsa.algorithms.rule import Vector
+from spsa.algorithms.rule import Vector, along
 
 _ELO = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
 _FAR_ELO = _ELO[_ELO > 9.0]  # of a start that is far away
@@ -19,7 +18,6 @@ _MEDIAN_ELO, _SPREAD = 7.0, 1.5  # log-normal prior of H
 _FORGETTING = (0.0, 0.4, 0.9)  # lambda
 _NEAR, _FAR = 1.0, 3.0  # s_1 of the paper, in steps; 0 where the start is the best
 _NEAR_SHARE, _FAR_SHARE, _SETTLED_SHARE = 0.68, 0.17, 0.15  # prior probabilities
-THETA, INTERVAL = 1 / 2, 1 / 8  # powers of the likelihood
 
 
 class Hypotheses(NamedTuple):
@@ -77,17 +75,20 @@ class Bank:
         excess: Vector = np.maximum(least / (self.results[..., None] + 2.0), 1.0)
         return excess
 
-    def weight(
-        self, power: float = THETA, of: Vector | npt.NDArray[np.bool_] | float = 1.0
-    ) -> Vector:
+    def weight(self, of: Vector | float = 1.0) -> Vector:
         """The probabilities of the hypotheses times `of`, normalised; shape (J, 1)."""
         phi = self.misfit
-        fit = HYPOTHESES.log_prior / np.sqrt(phi) - power / (2 * phi) * self.surprise
+        fit = HYPOTHESES.log_prior / np.sqrt(phi) - 0.25 / phi * self.surprise
         weight = np.empty_like(fit)
         between = self._between()
         for i, kind in enumerate(_KINDS):
             weight[..., kind, :] = between[..., i, None, :] * _softmax(fit[..., kind, :])
         return _normalised(of * weight)
+
+    @property
+    def likely(self) -> Vector:
+        """The probabilities of the hypotheses by the evidence alone, shape (J, 1)."""
+        return _softmax(HYPOTHESES.log_prior + self.evidence)
 
     def _between(self) -> Vector:
         """p(s), shape (3, 1)."""
@@ -104,10 +105,13 @@ class Bank:
         best: Vector = first + weighted_mean(self.weight(of=HYPOTHESES.elo), apart)
         return best
 
-    def deviation(self, weight: Vector, about: Vector) -> Vector:
-        """The root mean square distance of the best values from `about`, shape (n,)."""
-        square = self.misfit * self.variance + (self.mean - about[..., None, :]) ** 2
-        return np.sqrt(weighted_mean(weight, square))
+    def gained(self, path: Vector) -> Vector:
+        """Elo of each point of a path over its first; shape (points,) for a path (points, n)."""
+        away = path - path[..., :1, :]
+        apart = self.mean - path[..., :1, :]
+        nearer = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
+        gained: Vector = (self.likely * HYPOTHESES.elo * nearer).sum(axis=-2) / path.shape[-1]
+        return gained
 
 
 def _softmax(log: Vector) -> Vector:

@@ -47,11 +47,10 @@ deviations of the moving filters, at least 1 and at most _WIDEST steps. A wide o
 long as the loss is a parabola at that distance; near the optimum it is not needed, and beyond a
 cliff it misleads.
 
-The deviation of `belief` is that of the filters with s_j > 0 under p with exp(-chi_j / (16 phi)),
-about theta: under p itself the interval covers too little where the curvatures of the parameters
-differ. Each v_j counts phi times, and the whole _DOUBT times, because s is a
-guess. There is no interval where the filters cannot judge: if phi is above MAX_MISFIT, or after
-theta has moved so far that steps are too small.
+`belief` has no deviation. The games hardly show how much curvatures differ: filters that predict
+equally well would need intervals from one to four times as wide (docs/lab-results.md). Its Elo
+gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2) under q_j exp(e_j), which knows H_j
+better than p does: p is careful, and so believes in flat losses.
 """
 
 from collections.abc import Mapping
@@ -64,7 +63,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.filter_bank import HYPOTHESES, INTERVAL, Bank, weighted_mean
+from spsa.algorithms.filter_bank import HYPOTHESES, Bank, weighted_mean
 from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
     Belief,
@@ -86,8 +85,6 @@ _NARROWEST, _WIDEST = 1.0, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
-_DOUBT = 1.2  # factor of the deviations
-_LOST = 2.5  # steps by which theta may move before there are no intervals
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 _VERSION = np.array([3.0])  # of the state
@@ -127,11 +124,8 @@ class Mixture:
         return self.problem.inside(state.theta)
 
     def belief(self, state: State) -> Belief:
-        theta = state.theta
-        weight = state.weight(INTERVAL, of=HYPOTHESES.deviation > 0.0)
-        moved = np.abs(theta - self.problem.start).max(axis=-1, keepdims=True)
-        unknown = (moved > _LOST) | (state.misfit[..., 0] > MAX_MISFIT)
-        return Belief(theta, np.where(unknown, np.inf, _DOUBT * state.deviation(weight, theta)))
+        path = np.stack([self.problem.start + 0.0 * state.theta, state.theta], axis=-2)
+        return Belief(state.theta, None, state.gained(path)[..., 1:])
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)

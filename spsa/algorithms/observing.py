@@ -10,7 +10,7 @@ the witness is far closer.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,6 +30,13 @@ from spsa.algorithms.state_json import packed, restored
 from spsa.errors import UnusableState
 
 _ETA = 3
+
+
+class Spread(NamedTuple):
+    """Where theta was on average, and its standard deviation; shape (n,) each."""
+
+    mean: Vector
+    deviation: Vector
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +64,9 @@ class Average:
         )
 
     @property
-    def spread(self) -> Belief | None:
+    def spread(self) -> Spread | None:
         """The average and the deviation of theta; None for fewer than two thetas."""
-        return Belief(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
+        return Spread(self.mean, np.sqrt(self.variance)) if self.count > 1 else None
 
     def carried(self, carry: Carry) -> Self:
         """The average in another space; a parameter that is new there has been where it starts."""
@@ -153,7 +160,7 @@ class Observed:
             blank = replace(blank, witness=self.witness.carried(notes.witness, carry))
         return Observation(self.rule.carried(state.rule, carry), blank)
 
-    def averaged(self, state: Observation) -> Belief | None:
+    def averaged(self, state: Observation) -> Spread | None:
         """The mean and standard deviation of theta; None before the second outcome."""
         return None if state.notes is None else state.notes.average.spread
 

@@ -125,11 +125,13 @@ class RuleUpdate:
 class Belief:
     """A rule's estimate of the optimum: mean and standard deviation, shape (n,) each.
 
-    The deviations are infinite where the games contradict what they would be derived from.
+    `deviation` is None where the games do not say how wrong the mean may be. `gained` is the Elo of
+    the rule's theta over the start, as it believes; shape (1,). Nothing says how wrong that may be.
     """
 
     mean: Vector
-    deviation: Vector
+    deviation: Vector | None
+    gained: Vector
 
 
 class Rule(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 
 from spsa.algorithms import Belief, Outcome, Perturbation, Problem, create
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.observing import Observation, Observed, observed
+from spsa.algorithms.observing import Observation, Observed, Spread, observed
 from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
@@ -160,15 +160,13 @@ class Tuning:
         )
 
     def _by_values(
-        self, belief: Belief | None
+        self, known: Belief | Spread | None
     ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
         """Mean and standard deviation in the units of params.toml, if they are known."""
-        if belief is None:
+        if known is None:
             return None, None
-        mean = self._natural(belief.mean)
-        if not np.isfinite(belief.deviation).all():
-            return mean, None
-        return mean, self._by_name(belief.deviation * self.space.step)
+        mean, deviation = self._natural(known.mean), known.deviation
+        return mean, None if deviation is None else self._by_name(deviation * self.space.step)
 
     def _realise(self, perturbation: Perturbation, k: int) -> PlayedValues:
         generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))

@@ -87,28 +87,9 @@ def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
     )
 
 
-def gain_chart(history: RunHistory, gain: EstimatedGain) -> Chart:
-    """Elo over the start as the rule estimates it, with the intervals of the verdict."""
-    title = "Elo gained since the start, as the rule estimates it"
-    return _gain(history, gain.elo, gain.low, gain.high, ("gain", title, "95% interval"))
-
-
-def effect_chart(history: RunHistory, effect: EstimatedGain) -> Chart:
-    """The part of a parameter in the gain, with a band of one deviation."""
-    ends = _less(effect.elo, effect.deviation), _more(effect.elo, effect.deviation)
-    words = ("effect", "Its part of the estimated Elo", "± one deviation")
-    return _gain(history, effect.elo, *ends, words)
-
-
-def _gain(
-    history: RunHistory,
-    elo: Sequence[float],
-    lower: Sequence[float],
-    upper: Sequence[float],
-    words: tuple[str, str, str],
-) -> Chart:
-    id_, title, name = words
-    x, y = _x(history.games), _y(*span((0.0, *lower, *upper)))
+def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -> Chart:
+    """Elo over the start as the rule estimates it."""
+    x, y = _x(history.games), _y(*span((0.0, *gain.elo)))
     xs = [x(games) for games in history.games]
     return Chart(
         id=id_,
@@ -116,14 +97,13 @@ def _gain(
         x_title="games",
         y_title="Elo",
         series=(
-            _band(id_, name, xs, lower, upper, y),
             _line(f"{id_}-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
-            _line(f"{id_}-elo", "estimate", "first", xs, elo, y),
+            _line(f"{id_}-elo", "estimated gain", "first", xs, gain.elo, y),
         ),
         x_ticks=_ticks(x, 4),
         y_ticks=_ticks(y, 5),
-        columns=("iteration", "games", "Elo", "from", "to"),
-        rows=_rows(history.ks, history.games, elo, lower, upper),
+        columns=("iteration", "games", "Elo"),
+        rows=_rows(history.ks, history.games, gain.elo),
     )
 
 

@@ -20,6 +20,8 @@ from spsa.report.pictures import chosen
 from spsa.report.status import Status
 from spsa.report.text import headlines
 
+_GAIN = "Elo gained since the start, as the rule estimates it"
+_EFFECT = "Its part of the estimated Elo"
 EVENTS = 100
 MAX_EVENTS = 1000
 
@@ -43,7 +45,7 @@ class Pages:
             status=status,
             more_about=partial(_more_about, status),
             sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
-            gain=found.gain and charts.gain_chart(found, found.gain),
+            gain=found.gain and charts.gain_chart(found, found.gain, "gain", _GAIN),
             unknown_gain=found.unknown_gain,
             validations=charts.validations_chart(found),
             results=charts.results_chart(found),
@@ -85,7 +87,7 @@ class Pages:
             run=run,
             parameter=view.tuned,
             path=view.path and charts.path_chart(found, view.path, "path"),
-            effect=view.effect and charts.effect_chart(found, view.effect),
+            effect=view.effect and charts.gain_chart(found, view.effect, "effect", _EFFECT),
             unknown_gain=found.unknown_gain,
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
 from spsa.db.store import Run
-from spsa.master.gain import EstimatedGain, filters_of, gain_of
+from spsa.master.gain import filters_of, gain_of
 from spsa.master.session import RunSettings
 
 WORTHWHILE = 1.0
@@ -32,15 +32,6 @@ class Advice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gained:
-    """Elo over the start with its 95% interval."""
-
-    elo: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MoreGames:
     """Elo that so many more games are expected to bring."""
 
@@ -50,12 +41,12 @@ class MoreGames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`gained` is None where `unknown` says why, `more` where nothing can be expected.
+    """`gained`, in Elo over the start, is None where `unknown` says why.
 
-    `more` are as many games as the run has played.
+    `more` is None where nothing can be expected; it is for as many games as the run has played.
     """
 
-    gained: Gained | None
+    gained: float | None
     unknown: str
     more: MoreGames | None
     advice: Advice
@@ -69,7 +60,7 @@ def verdict(run: Run) -> Verdict:
         return _unknown(run, why)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    found = gained(gain_of(filters.bank, filters.elo_per_step, path))
+    found = gain_of(filters.bank, path).elo[-1]
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MAX_MISFIT:
         reason = (
@@ -81,11 +72,6 @@ def verdict(run: Run) -> Verdict:
     settings = RunSettings.from_json(run.settings, run.game_settings)
     advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
     return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
-
-
-def gained(estimated: EstimatedGain) -> Gained:
-    """The last point of an estimated gain with its interval."""
-    return Gained(elo=estimated.elo[-1], low=estimated.low[-1], high=estimated.high[-1])
 
 
 def _unknown(run: Run, why: str) -> Verdict:

@@ -148,10 +148,8 @@ def _view(path: ParameterPath) -> View:
 
 def _gain(part: Any, history: RunHistory) -> None:
     assert history.gain is not None  # `nothing_of` has looked
-    gain, axes = history.gain, part.subplots()
-    axes.plot(history.games, gain.elo, color="C2", gid="gain", label="estimate, no measurement")
-    looks = {"color": "C2", "alpha": 0.2, "lw": 0, "gid": "gain-band", "label": "95% interval"}
-    axes.fill_between(history.games, gain.low, gain.high, **looks)
+    axes, label = part.subplots(), "estimate, no measurement"
+    axes.plot(history.games, history.gain.elo, color="C2", gid="gain", label=label)
     axes.axhline(0.0, lw=0.8, color="0.4")
     axes.legend(fontsize=8)
     axes.set(title=TITLES[Kind.GAIN], xlabel="games", ylabel="Elo")

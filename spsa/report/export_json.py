@@ -8,7 +8,6 @@ from typing import Any
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
-from spsa.master.gain import EstimatedGain
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
@@ -104,15 +103,11 @@ def history_json(found: RunHistory) -> dict[str, Any]:
         "parameters": [
             fields_json(path) | {"steps_moved": path.steps_moved} for path in found.parameters
         ],
-        "gain": None if found.gain is None else _gain_json(found.gain),
+        "gain": None if found.gain is None else fields_json(found.gain),
         "strength": None if found.strength is None else _strength_json(found.strength),
         "results": [counted_json(group) for group in found.results],
         "validations": [counted_json(match) for match in found.validations],
     }
-
-
-def _gain_json(gain: EstimatedGain) -> dict[str, Any]:
-    return fields_json(gain) | {"low": gain.low, "high": gain.high}
 
 
 def _strength_json(strength: Strength) -> dict[str, Any]:

@@ -152,9 +152,7 @@ def history(
         strength=_strength(store, run, path, games),
         workers=fleet.workers,
         machines=fleet.machines,
-        gain=None
-        if filters is None
-        else gain_of(filters.bank, filters.elo_per_step, theta / space.step),
+        gain=None if filters is None else gain_of(filters.bank, theta / space.step),
         unknown_gain=unknown,
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from spsa.core.params import Parameter, Space
 from spsa.core.stored_json import as_written
@@ -16,8 +15,7 @@ class ParameterStatus:
     """One parameter: where it started, where theta has it now, and what else is known of it.
 
     `averaged` and `supported` are None as long as nothing is known, deviations also where a
-    parameter is frozen. What a witness supports has no deviation: its own holds the best value in
-    5% to 93% of cases, by the method that chose the points (`benches.estimates`).
+    parameter is frozen, or the games do not say them.
     """
 
     name: str
@@ -53,8 +51,6 @@ def parameters(run: Run) -> tuple[ParameterStatus, ...]:
     with as_written("a column `theta` or `start_theta`"):
         played: Mapping[str, float] = space.rounded(space.steps(run.theta))
         known = run.estimates.by_name()
-        if is_witnessed(run.state):
-            known["supported_sd"] = None
         return tuple(_tuned(run, p, played[p.name], known) for p in space.parameters)
 
 
@@ -74,9 +70,3 @@ def _tuned(
         maximum=parameter.maximum,
         step=parameter.step,
     )
-
-
-def is_witnessed(state: Mapping[str, Any]) -> bool:
-    """Whether the supported theta is that of a filter beside a method without a belief."""
-    notes = state.get("notes") if isinstance(state, Mapping) else None
-    return isinstance(notes, Mapping) and notes.get("witness") is not None

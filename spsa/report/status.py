@@ -22,25 +22,24 @@ from spsa.report.trails import Trail, trails
 
 
 def verdict_lines(found: Verdict) -> Iterator[str]:
-    """The Elo gained with its interval, or why it is unknown; then what to do, and why."""
-    gained = found.gained
-    if gained is None:
+    """The Elo gained, or why it is unknown; then what to do, and why."""
+    if found.gained is None:
         yield f"gained: not known, because {found.unknown}; only a validation measures it"
     else:
         yield (
-            f"gained: {gained.elo:+.1f} Elo as the rule believes "
-            f"(95%: {gained.low:+.1f} to {gained.high:+.1f}); only a validation measures it"
+            f"gained: about {found.gained:+.1f} Elo as the rule believes, without an interval: "
+            "the games do not say how wrong that is; only a validation measures it"
         )
     yield f"verdict: {found.advice}; {found.reason}"
 
 
 def verdict_json(found: Verdict) -> dict[str, Any]:
     """For programs; null for what is unknown."""
-    gained, more = found.gained, found.more
+    more = found.more
     return {
-        "gained": None if gained is None else gained.elo,
-        "gained_low": None if gained is None else gained.low,
-        "gained_high": None if gained is None else gained.high,
+        "gained": found.gained,
+        "gained_low": None,  # there is no honest interval
+        "gained_high": None,
         "unknown": found.unknown or None,
         "more_games": None if more is None else more.games,
         "more_elo": None if more is None else more.elo,

@@ -92,9 +92,8 @@ def headlines(status: Status) -> Iterator[str]:
         )
     if _is_unsure(status):
         yield (
-            "  supported values have no deviation: a parameter has moved by more than 2.5 steps, "
-            "or the results contradict the rule's model; larger steps "
-            "(`spsa-master params set NAME --step X`) give them one"
+            "  supported values have no interval: the games do not say how much the parameters "
+            "differ in what a step costs"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"

@@ -239,9 +239,11 @@ def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant: str, n: in
 def test_replicas_believe_what_the_runs_do(name: str) -> None:
     starts = generator(7).uniform(-2, 2, (3, N))
     together = rule(name, problem(starts))
-    belief = together.belief(walked(together, tallies(seed=9, count=5, shape=(3,))))
+    results = tallies(seed=9, count=5, shape=(3,))
+    belief = together.belief(walked(together, results))
     assert belief is not None
-    assert belief.mean.shape == belief.deviation.shape == (3, N)
+    assert belief.mean.shape == (3, N) and belief.gained.shape == (3, 1)
+    assert (belief.deviation is None) == (name == "mixture")
 
 
 @pytest.mark.parametrize("name", ["bspsa", "bspsas"])

@@ -96,7 +96,7 @@ def test_a_witness_learns_what_it_would_have_learnt_by_itself(name: str) -> None
     supported, belief = rule.supported(told(rule, rule.start(), seen)), filters.belief(state)
     assert supported is not None and belief is not None
     assert supported.mean.tobytes() == belief.mean.tobytes()
-    assert supported.deviation.tobytes() == belief.deviation.tobytes()
+    assert supported.deviation is None
 
 
 def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
@@ -116,8 +116,6 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found() -> None:
         "supported": -engine.elo(supported.mean).mean(),
     }
     assert lost["supported"] < 0.5 * lost["final"] < 0.5 * lost["start"]
-    surprise = np.sqrt(((supported.mean / supported.deviation) ** 2).mean())
-    assert 0.4 < surprise < 1.0, "the deviations are not smaller than the errors"
 
 
 @pytest.mark.parametrize("name", algorithms())

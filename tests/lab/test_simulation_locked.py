@@ -45,4 +45,4 @@ def test_a_rule_is_judged_twice_alike(rule: str) -> None:
     assert one.gained.shape == one.move.shape == (TRIALS["settled"].runs,)
     assert one.gained.max() <= 0.0
     assert (one.move > 0.0).all()
-    assert np.isnan(one.covered) == (rule != "mixture")
+    assert np.isnan(one.believed).all() == (rule != "mixture")

@@ -8,11 +8,9 @@ import pytest
 from builders import new_worker
 from tuned import space_from, tuned, validated
 
-from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.core.params import Space
 from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
-from spsa.master.gain import gain_of
 from spsa.master.session import tuning_of
 from spsa.master.verdict import verdict
 from spsa.report.history import averages, history, merged
@@ -122,42 +120,15 @@ def test_a_purge_moves_the_path(store: Store, space: Space) -> None:
 def test_the_gain_has_a_value_for_each_point(store: Store, space: Space) -> None:
     found = history(store, tuned(store, space, 4).now())
     assert found.gain is not None
-    assert len(found.gain.elo) == len(found.gain.deviation) == len(found.ks)
-    assert found.gain.elo[0] == found.gain.deviation[0] == 0.0 < found.gain.deviation[-1]
+    assert len(found.gain.elo) == len(found.ks)
+    assert found.gain.elo[0] == 0.0 != found.gain.elo[-1]
 
 
-def test_the_gain_is_that_of_engines_drawn_from_the_belief() -> None:
-    rng = np.random.Generator(np.random.PCG64(1))
-    count = len(HYPOTHESES.elo)
-    elo_per_step = np.linspace(0.5, 2.0, count)[:, None]
-    mean, variance = rng.normal(size=(count, 2)), rng.uniform(0.1, 0.4, (count, 2))
-    none, even = np.zeros(1), np.zeros((count, 1))
-    bank = Bank(
-        mean=mean,
-        variance=variance,
-        surprise=even,
-        evidence=even,
-        theta=np.zeros(2),
-        squares=none,
-        pairs=none,
-        results=none,
-    )
-    path = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0]])
-    found = gain_of(bank, elo_per_step, path)
-    which = rng.choice(count, size=200_000, p=bank.weight()[:, 0])
-    best = mean[which] + np.sqrt(variance[which]) * rng.normal(size=(len(which), 2))
-    for i, theta in enumerate(path):
-        gain = np.sum((path[0] - best) ** 2 - (theta - best) ** 2, axis=1)
-        drawn = elo_per_step[which, 0] * gain
-        assert found.elo[i] == pytest.approx(np.mean(drawn), abs=0.1)
-        assert found.deviation[i] == pytest.approx(np.std(drawn), rel=0.01, abs=1e-9)
-
-
-def test_only_the_belief_of_the_rule_itself_has_a_deviation(store: Store, space: Space) -> None:
-    own = status(store, tuned(store, space, 3).now()).parameters
-    witnessed = status(store, tuned(store, space, 3, algorithm="spsa", name="s").now()).parameters
-    assert all(p.supported is not None and p.supported_sd for p in own if p.active)
-    assert all(p.supported is not None and p.supported_sd is None for p in witnessed)
+def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, space: Space) -> None:
+    for name in ("mixture", "spsa", "bspsas"):
+        found = status(store, tuned(store, space, 3, algorithm=name, name=name).now()).parameters
+        assert all(p.supported is not None for p in found if p.active)
+        assert all((p.supported_sd is None) == (name != "bspsas") for p in found if p.active)
 
 
 def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, space: Space) -> None:
@@ -167,7 +138,7 @@ def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, spac
         found, said = history(store, run), verdict(run)
         assert found.unknown_gain == said.unknown and (found.gain is None) == bool(said.unknown)
         if found.gain is not None and said.gained is not None:
-            assert (found.gain.elo[-1], found.gain.low[-1]) == (said.gained.elo, said.gained.low)
+            assert found.gain.elo[-1] == pytest.approx(said.gained)
 
 
 def test_a_trend_stands_out_of_a_walk() -> None:

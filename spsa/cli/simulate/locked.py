@@ -42,8 +42,7 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
     """Judge finished rules on problems on which none was chosen.
 
     Do not choose a rule by these figures: docs/lab-results.md counts how often they were looked
-    at. Prints the Elo that each rule gained and, for a rule that has them, how many of the best
-    values lie within its 95% intervals.
+    at. Prints the Elo that each rule gained and, for the first, what it believes to have gained.
     """
     played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
     jobs = {
@@ -66,16 +65,15 @@ def _table(found: Results, games: int, rules: tuple[str, ...]) -> FittedTable:
         (
             Column("trial", is_number=False),
             *columns,
-            Column("95% cover"),
-            Column("shown"),
+            Column("believed"),
             Column("longest move"),
         ),
     )
     for trial in TRIALS:
         cells = [cell for rule in rules for cell in _gained(found[trial, games, rule])]
-        table.add(trial, *cells, *_intervals(found[trial, games, rules[0]]))
+        table.add(trial, *cells, *_first(found[trial, games, rules[0]]))
     parts = [_parts(found, games, rule) for rule in rules]
-    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 3)
+    table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 2)
     return table
 
 
@@ -85,10 +83,10 @@ def _gained(one: TrialResult) -> Iterator[str]:
     yield f"{one.gained.min():.1f}"
 
 
-def _intervals(one: TrialResult) -> tuple[str, str, str]:
+def _first(one: TrialResult) -> tuple[str, str]:
     """Of the first rule."""
-    covered = "" if np.isnan(one.covered) else f"{one.covered:.2f}"
-    return covered, f"{one.shown:.0%}", f"{one.move.max():.1f}"
+    believed = one.believed.mean()
+    return "" if np.isnan(believed) else f"{believed:.2f}", f"{one.move.max():.1f}"
 
 
 def _parts(found: Results, games: int, rule: str) -> float:
@@ -102,7 +100,7 @@ def _parts(found: Results, games: int, rule: str) -> float:
 
 
 def _json(trial: str, games: int, rule: str, one: TrialResult) -> dict[str, Any]:
-    covered = None if np.isnan(one.covered) else one.covered
+    believed = None if np.isnan(one.believed).any() else one.believed.tolist()
     return {
         "trial": trial,
         "games": games,
@@ -110,8 +108,7 @@ def _json(trial: str, games: int, rule: str, one: TrialResult) -> dict[str, Any]
         "elo_to_gain": TRIALS[trial].elo,
         "gained": one.gained.tolist(),
         "longest_move": float(one.move.max()),
-        "covered": covered,
-        "shown": one.shown,
+        "believed": believed,
     }
 
 
