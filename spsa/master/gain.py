@@ -32,9 +32,13 @@ _MANY = 0.25  # of the parameters
 
 @dataclass(frozen=True, slots=True)
 class EstimatedGain:
-    """Elo over the start for each point of a path: a belief and no measurement."""
+    """Elo over the start for each point of a path: a belief and no measurement.
+
+    `deviation` stays as a key of the JSON; no honest one is known.
+    """
 
     elo: tuple[float, ...]
+    deviation: None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
 from spsa.db.store import Run
+from spsa.lifecycle import RunStatus
 from spsa.master.gain import filters_of, gain_of
 from spsa.master.session import RunSettings
 
@@ -75,24 +76,26 @@ def verdict(run: Run) -> Verdict:
 
 
 def _unknown(run: Run, why: str) -> Verdict:
-    ended = run.finished_at is not None or run.applied >= run.max_iterations
-    return Verdict(
-        gained=None,
-        unknown=why,
-        more=None,
-        advice=Advice.STOP if ended else Advice.GO_ON,
-        reason="all planned games are played" if ended else "play the planned games",
-    )
+    advice, reason = Advice.GO_ON, "play the planned games"
+    if run.applied >= run.max_iterations:
+        advice, reason = Advice.STOP, "all planned games are played"
+    elif run.finished_at is not None:
+        advice, reason = Advice.STOP, "the run is over"
+    return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
 
 
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
+    if run.status is RunStatus.STOPPED:
+        return Advice.STOP, f"{brings}; `spsa-master fork` starts a run that goes on from this one"
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     return _longer(run), brings
 
 
 def _longer(run: Run) -> Advice:
+    if run.status is RunStatus.STOPPED:
+        return Advice.STOP
     is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
     return Advice.EXTEND if is_over else Advice.GO_ON
 

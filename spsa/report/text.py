@@ -67,7 +67,7 @@ def headlines(status: Status) -> Iterator[str]:
         f"{plural(games.games, 'game')}, {run.algorithm}, seed {run.seed}"
     )
     if run.reason:
-        yield f"  because: {run.reason}"
+        yield f"  reason: {run.reason}"
     if status.prior:
         yield f"  {status.prior}"
     yield f"  {_strength(status)}"
