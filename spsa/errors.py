@@ -106,6 +106,10 @@ class DatabaseUnreachable(TuningError):
     exit_code = 5
 
 
+class LockTimeout(DatabaseUnreachable):
+    """Another session holds a lock that this one has waited for too long."""
+
+
 class NotPermitted(TuningError):
     """The database login has no right to do this."""
 

@@ -460,7 +460,7 @@ def upgrade() -> None:
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("time_losses", sa.BigInteger(), server_default="0", nullable=False),
         sa.CheckConstraint(
-            "concurrency BETWEEN 1 AND 100000", name=op.f("ck_spsa_worker_concurrency")
+            "concurrency BETWEEN 1 AND 1024", name=op.f("ck_spsa_worker_concurrency")
         ),
         sa.CheckConstraint("cores BETWEEN 1 AND 100000", name=op.f("ck_spsa_worker_cores")),
         sa.CheckConstraint(

@@ -48,7 +48,7 @@ long as the loss is a parabola at that distance; near the optimum it is not need
 cliff it misleads.
 
 `belief` has no deviation. The games hardly show how much curvatures differ: filters that predict
-equally well would need intervals from one to four times as wide (docs/lab-results.md). Its Elo
+equally well would need intervals from one to six times as wide (docs/lab-results.md). Its Elo
 gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2) under q_j exp(e_j), which knows H_j
 better than p does: p is careful, and so believes in flat losses.
 """

@@ -18,6 +18,7 @@ from spsa.config.loading import MAX_SHARE, MIN_SHARE
 from spsa.db.database_url import command_line_warning, parsed, url_in
 from spsa.db.store import open_store
 from spsa.db.tls import tls_warnings
+from spsa.errors import LockTimeout
 from spsa.output import echo
 from spsa.report.theta import ThetaChoice
 
@@ -166,7 +167,15 @@ def _warn_about_tls(url: str) -> None:
 def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
     """The store that the configuration names; its tables have to be there."""
     with open_store(settings(config, database_url).database_url) as store:
-        yield store
+        try:
+            yield store
+        except LockTimeout as error:
+            ended = store.end_stalled_sessions()
+            if not ended:
+                raise
+            raise LockTimeout(
+                f"{error}; ended the sessions of {', '.join(ended)}, which held it: try again"
+            ) from None
 
 
 def of_run(command: Callable[..., Any]) -> Callable[..., Any]:

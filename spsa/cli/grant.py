@@ -7,7 +7,7 @@ import click
 
 from spsa.cli.common import FileToWrite, config_option, database_option, settings
 from spsa.core import limits
-from spsa.db.grants import CONNECTIONS, Grant, GrantQueries, Role
+from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
@@ -58,7 +58,8 @@ def _machine(_context: click.Context, _option: click.Parameter, name: str | None
 @click.option(
     "--connections",
     type=click.IntRange(1, 100_000),
-    help="Most connections at a time; default: 300 for workers, 50 for builders, 20 for others.",
+    help="Most connections at a time; default: 300 for workers, 50 for builders, 20 for others and "
+    "for one machine, but at most 60% of the server's.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the SQL and change nothing.")
 def grant(
@@ -80,20 +81,21 @@ def grant(
     --machine, the login is for one machine, and no other login can report for that machine.
     """
     if machine is not None and role not in ("worker", "builder"):
-        raise click.UsageError(f"--machine is for --role worker, and not for a {role}")
+        raise click.UsageError(f"--machine is for --role worker or builder, and not for a {role}")
     password = None if password_file is None else _first_line(password_file)
-    wanted = Grant(
-        role=Role(role),
-        user=user or _usual_login(role, machine),
-        machine=machine,
-        connections=connections or CONNECTIONS[Role(role)],
-        password=password,
-    )
+    login = user or _usual_login(role, machine)
     url = settings(config, database_url).database_url
     with open_store(url) as store:
         if store.is_file:
             raise _files_have_modes(store.where)
     with GrantQueries(url) as queries:
+        wanted = Grant(
+            role=Role(role),
+            user=login,
+            machine=machine,
+            connections=connections or queries.usual_connections(Role(role), machine),
+            password=password,
+        )
         if only_print:
             echo_raw("".join(f"{statement};\n" for statement in queries.grant_statements(wanted)))
             return

@@ -26,7 +26,7 @@ COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "spsa_worker": {
         "cores": (1, 100_000),
-        "concurrency": (1, 100_000),
+        "concurrency": (1, 1_024),
         "nps": (0, MAX_NPS),
         "scale": (0, MAX_SCALE),
     },

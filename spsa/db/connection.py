@@ -26,6 +26,7 @@ from spsa.errors import (
     DatabaseRefused,
     DatabaseUnreachable,
     IllegalTransition,
+    LockTimeout,
     NotPermitted,
     SchemaMismatch,
     UnusableState,
@@ -34,6 +35,7 @@ from spsa.errors import (
 _UNDEFINED = ("42P01", "42703", "42883")  # a table, a column, a function
 _READ_ONLY_SQL_TRANSACTION = "25006"
 _INSUFFICIENT_PRIVILEGE = "42501"
+_WAITED_TOO_LONG = ("55P03", "57014")  # for a lock, or in a statement that may wait for one
 
 
 def parse_url(text: str) -> sa.URL:
@@ -104,6 +106,8 @@ def _json_value(text: str) -> Any:
     """
     try:
         return json.loads(text)
+    except JSONDecodeError:
+        raise
     except (ValueError, RecursionError):
         return None
 
@@ -155,8 +159,9 @@ def translated(url: sa.URL) -> Iterator[None]:
     """Turn the errors of any driver into those of this project.
 
     Raises:
-        DatabaseUnreachable: the database does not respond. The outcome of the transaction is
-            unknown; the caller may repeat it with the same identifiers.
+        DatabaseUnreachable: the database does not respond, or another session holds what this one
+            needs (LockTimeout). The outcome of the transaction is unknown; the caller may repeat it
+            with the same identifiers.
         IllegalTransition: a constraint refused the change, because another process was faster or
             the change would break an invariant. Nothing of it is kept.
         SchemaMismatch: a table, a column or a function is missing.
@@ -168,7 +173,8 @@ def translated(url: sa.URL) -> Iterator[None]:
         yield
     except (DriverError, InterfaceError) as error:
         _raise_if_schema_changed(error)
-        raise DatabaseUnreachable(_unreachable(url, error)) from None
+        kind = LockTimeout if _has_code(error, *_WAITED_TOO_LONG) else DatabaseUnreachable
+        raise kind(_unreachable(url, error)) from None
     except IntegrityError as error:
         raise IllegalTransition(f"the database refused: {_first_line(error)}") from error
     except JSONDecodeError as error:

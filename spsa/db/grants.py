@@ -39,7 +39,13 @@ class Role(StrEnum):
 
 
 CONNECTIONS = {Role.WORKER: 300, Role.BUILDER: 50, Role.VIEWER: 20, Role.MASTER: 20}
-"""How many connections a role may have at a time by default."""
+"""How many connections a role may have at a time by default, if the server has so many."""
+
+_MACHINE_CONNECTIONS = 20
+"""Of a login for one machine."""
+
+_PART = 0.6
+"""The part of the server's connections that one login may have by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,13 @@ class _Location:
 
 class GrantQueries(Database):
     """The query with which the owner of the tables gives rights to others."""
+
+    def usual_connections(self, role: Role, machine: str | None) -> int:
+        """How many connections a login has by default; always fewer than the server has."""
+        with self._read() as connection:
+            most = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
+        wanted = CONNECTIONS[role] if machine is None else _MACHINE_CONNECTIONS
+        return max(1, min(wanted, int(_PART * most)))
 
     def grant_statements(self, grant: Grant) -> list[str]:
         """The statements that `grant` runs; a password is in them only as its SCRAM verifier."""
@@ -99,18 +112,20 @@ def _verifier(connection: sa.Connection, user: str, password: str) -> str:
 
 
 def _refuse_superuser(connection: sa.Connection, user: str) -> None:
-    """A superuser or the owner of the tables would keep its rights."""
+    """A superuser, the owner of the tables and their members would keep their rights."""
     is_superuser = connection.scalar(
         sa.text(
-            "SELECT rolsuper OR rolcreaterole OR EXISTS (SELECT 1 FROM pg_class c"
-            " WHERE c.relowner = r.oid AND c.relname = 'spsa_run')"
-            " FROM pg_roles r WHERE rolname = :user"
+            "SELECT EXISTS (SELECT FROM pg_roles l"
+            " JOIN pg_roles r ON pg_has_role(l.oid, r.oid, 'MEMBER')"
+            " WHERE l.rolname = :user AND (r.rolsuper OR r.rolcreaterole OR EXISTS"
+            " (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relname = 'spsa_run')))"
         ),
         {"user": user},
     )
     if is_superuser:
         raise NotPermitted(
-            f"{user} owns the tables or is a superuser, and would stay so: choose another --user"
+            f"{user} owns the tables or is a superuser, or is a member of such a role, and would "
+            "stay so: choose another --user"
         )
 
 
@@ -153,6 +168,8 @@ def _statements(grant: Grant, location: _Location, verifier: str | None) -> Iter
     yield f"GRANT USAGE ON SCHEMA {location.schema} TO {user}"
     yield f"GRANT SELECT ON {_REVISION_TABLE} TO {user}"
     yield from (f"GRANT {right} TO {user}" for right in _RIGHTS[grant.role](location))
+    if grant.role in (Role.WORKER, Role.BUILDER):  # for spsa_end_stalled_sessions
+        yield f"GRANT {user} TO CURRENT_USER"
     if grant.machine is not None:
         yield (
             "INSERT INTO spsa_machine (name, login)"  # noqa: S608 - quoted
@@ -198,6 +215,7 @@ def _master_rights(location: _Location) -> list[str]:
         f"SELECT ON {', '.join((*VIEWS, *PRIVATE_VIEWS))}",
         f"USAGE ON ALL SEQUENCES IN SCHEMA {location.schema}",
         *_builder_rights(location),
+        "EXECUTE ON FUNCTION spsa_end_stalled_sessions",
     ]
 
 

@@ -3,12 +3,14 @@
 A migration has to wait until every other transaction on its tables has ended.
 """
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg2
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -24,6 +26,8 @@ WORK_SECONDS = 3600.0
 _POLL_SECONDS = 0.5
 _LOCK_NOT_AVAILABLE = "55P03"
 _BUSY = ("database is locked", "database is busy")
+_DRIVER_ERRORS = (psycopg2.OperationalError, sqlite3.OperationalError)
+"""Of scripts on the driver's own cursor, whose errors SQLAlchemy does not wrap."""
 
 _HOLDERS = sa.text("""
 SELECT blocking.pid, a.usename, a.application_name, a.state
@@ -46,15 +50,15 @@ def waiting_transaction(
             with engine.begin() as connection:
                 watch.follow(connection)
                 yield connection
-        except OperationalError as error:
-            if _is_lock_timeout(error):
+        except (OperationalError, *_DRIVER_ERRORS) as error:
+            if _is_lock_timeout(getattr(error, "orig", error)):
                 raise DatabaseUnreachable(watch.timeout_message) from None
             raise
 
 
-def _is_lock_timeout(error: OperationalError) -> bool:
-    code = getattr(error.orig, "pgcode", None)
-    return code == _LOCK_NOT_AVAILABLE or str(error.orig).startswith(_BUSY)
+def _is_lock_timeout(error: Any) -> bool:
+    code = getattr(error, "pgcode", None)
+    return code == _LOCK_NOT_AVAILABLE or str(error).startswith(_BUSY)
 
 
 class _LockWatch:

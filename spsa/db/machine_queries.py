@@ -10,6 +10,7 @@ from spsa.db.run_status import write_event
 from spsa.db.schema import IS_LEASED, batches, engines, failures, machines, set_aside, workers
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BATCH, BatchStatus
+from spsa.text import NAME_LENGTH, printable
 
 
 class MachineQueries(Database):
@@ -92,6 +93,18 @@ class MachineQueries(Database):
                 )
                 for row in connection.execute(statement)
             ]
+
+    def end_stalled_sessions(self) -> list[str]:
+        """End the workers' sessions whose transaction is open for too long; returns their logins.
+
+        Raises:
+            NotPermitted: this login may not end them.
+        """
+        if self.is_file:
+            return []
+        with self._write() as connection:
+            logins = connection.scalars(sa.text("SELECT spsa_end_stalled_sessions()"))
+            return [printable(login, NAME_LENGTH) for login in logins]
 
     def machine_named(self, name: str) -> str:
         """The machine of this name, or that of the worker of this name.

@@ -184,7 +184,10 @@ class WorkerQueries(Database):
                     _NEW_MACHINE, {**values, "host": f"{facts['host']}-{hashed[:8]}"}
                 )
                 machine = connection.scalar(_OWN_MACHINE, values)
-            worker_id = connection.scalar(_WORKER, {**values, "machine": machine})
+            values["machine"] = machine
+            if namesake := connection.scalar(_NAMESAKE, values):
+                return None, str(namesake)
+            worker_id = connection.scalar(_WORKER, values)
             if worker_id is None:
                 machine = connection.scalar(_OWNER, values)
             return worker_id, str(machine)
@@ -233,6 +236,7 @@ class WorkerQueries(Database):
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
 _KNOWN = statement("register_worker.known")
+_NAMESAKE = statement("register_worker.namesake")
 _REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
 _NEW_MACHINE = statement("register_worker.new_machine")

@@ -131,7 +131,7 @@ class BuildThreads:
             sides = delivery.prepare(plus, minus)
         finally:
             del self._begun[k]
-        self._seconds.append(time.monotonic() - began)
+        self._seconds.append(time.monotonic() - began - sides.waited)
         return sides
 
     def __enter__(self) -> Self:

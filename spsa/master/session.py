@@ -19,7 +19,13 @@ from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.core.stored_json import as_written, built
 from spsa.db.store import Iteration, MasterLease, Run, RunView, Store
-from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
+from spsa.errors import (
+    DatabaseUnreachable,
+    IllegalTransition,
+    LockTimeout,
+    TuningError,
+    UnusableState,
+)
 from spsa.master.delivery_setup import delivery_settings
 
 Auto = Literal["auto"]
@@ -182,7 +188,14 @@ class MasterSession:
             yield
         except DatabaseUnreachable as error:
             log.warning("the database is not reachable, waiting: %s", error)
+            if isinstance(error, LockTimeout):
+                self._end_stalled_sessions()
             self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, deciding again: %s", error)
             self.wait()
+
+    def _end_stalled_sessions(self) -> None:
+        with suppress(TuningError):  # a master that may not end them waits
+            for login in self.store.end_stalled_sessions():
+                log.warning("ended a session of %s: its transaction was open for too long", login)

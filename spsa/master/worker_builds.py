@@ -8,6 +8,7 @@ import copy
 import hashlib
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -83,7 +84,7 @@ class WorkerDelivery:
     def prepare(self, plus: Values, minus: Values) -> Sides:
         self._waiting.append(threading.current_thread())
         try:
-            found = self._built(self._rendered(plus), self._rendered(minus))
+            found, waited = self._built(self._rendered(plus), self._rendered(minus))
         finally:
             self._waiting.remove(threading.current_thread())
         alike = self._alike(found)
@@ -94,6 +95,7 @@ class WorkerDelivery:
             requires=lowest,
             variants={required_pattern(words) or "": pair for words, pair in reversed(others)},
             refused=dict(self._refused),
+            waited=waited,
         )
 
     def on(self, space: Space) -> Self:
@@ -112,17 +114,24 @@ class WorkerDelivery:
         files = render(self._space, values, self._sources, self._constants_file)
         return Rendered(files=files, values=dict(values))
 
-    def _built(self, plus: Rendered, minus: Rendered) -> Mapping[Kind, OrderedBuild]:
-        """The engines of each kind that workers could build, those of the most slots first."""
+    def _built(self, plus: Rendered, minus: Rendered) -> tuple[Mapping[Kind, OrderedBuild], float]:
+        """The engines of each kind that workers could build, those of the most slots first.
+
+        Also the seconds until there was a worker to build them.
+        """
         orders: dict[Kind, BuildOrder] = {}
+        began = ordered = time.monotonic()
         while True:
+            if not orders:
+                ordered = time.monotonic()
             try:
                 kinds = self._kinds()
                 for kind in kinds:
                     if kind not in orders:
                         orders[kind] = self._ordered(kind, plus, minus)
                 if orders and (found := self._settled(orders)):
-                    return {kind: found[kind] for kind in sorted(found, key=lambda k: -kinds[k])}
+                    by_slots = sorted(found, key=lambda kind: -kinds[kind])
+                    return {kind: found[kind] for kind in by_slots}, ordered - began
             except DatabaseUnreachable as error:
                 log.warning("the database is not reachable, waiting for builds: %s", error)
             if self._stopping.wait(_POLL_SECONDS):

@@ -18,7 +18,7 @@ from spsa.db.connection import parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.row_values import COSTS
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
-from spsa.db.sql_files import functions, worker_functions
+from spsa.db.sql_files import definitions, functions, worker_functions
 from spsa.db.store import BatchResult, open_store
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
 
@@ -110,6 +110,11 @@ class Logins:
 
     def url_of(self, role: str) -> str:
         return self.url.replace("//postgres@", f"//{self.users[role]}@")
+
+    def as_owner(self, statement: str) -> None:
+        engine = sa.create_engine(parse_url(self.url), poolclass=sa.NullPool)
+        with engine.begin() as connection:
+            connection.exec_driver_sql(statement)
 
     def outcome(self, role: str, statement: str) -> str:
         """What becomes of a statement, which leaves nothing behind."""
@@ -327,7 +332,9 @@ OUTSIDE = {
             (2, '{"crash": [1, 1]}'),
         )
     ],
-    "cannot deconstruct": [told(HELD, "held", voids=f"'{odd}'") for odd in ("[]", "7", '"x"')],
+    "cannot call json_object_keys": [
+        told(HELD, "held", voids=f"'{odd}'") for odd in ("[]", "7", '"x"')
+    ],
     "void_games is": [
         *(told(HELD, "held", void_games=odd) for odd in ("-1", "2000000000", "NULL")),
         *(f"SELECT spsa_fail({HELD}, 'held', NULL, 'why', {odd})" for odd in ("-1", "NULL")),
@@ -413,6 +420,42 @@ def test_values_that_no_games_have_are_refused_by_their_column(logins: Logins) -
                 connection.exec_driver_sql(text)
             said = str(refused.value.orig).splitlines()[0]
             assert column in said or "out of range" in said, (text[:200], said)
+    engine.dispose()
+
+
+def test_a_member_of_a_superusers_role_is_nobodys_part(postgresql_url: str) -> None:
+    engine = sa.create_engine(parse_url(postgresql_url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, GrantQueries(postgresql_url) as queries:
+        connection.exec_driver_sql("CREATE ROLE friend IN ROLE postgres")
+        try:
+            with pytest.raises(NotPermitted, match="is a member of such a role"):
+                queries.grant(Grant(role=Role.WORKER, user="friend", connections=9))
+        finally:
+            connection.exec_driver_sql("DROP ROLE friend")
+        most = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
+        assert queries.usual_connections(Role.WORKER, None) < most
+    engine.dispose()
+
+
+def test_a_transaction_that_a_worker_leaves_open_is_ended_by_the_master(logins: Logins) -> None:
+    """A login may lift the limits of its own sessions."""
+    url = logins.url_of("worker")
+    with open_store(url, durable=False) as store:
+        me = store.register_worker(new_worker("stalled", host="stalled", secret="mine"))
+    engine = sa.create_engine(parse_url(url), poolclass=sa.NullPool)
+    with engine.connect() as connection, open_store(logins.url_of("master")) as master:
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
+        connection.commit()
+        connection.exec_driver_sql(f"SELECT spsa_touch_worker({me.id}, 'mine', 1, 1)")
+        assert master.end_stalled_sessions() == [], "it may be at work"
+        ending = definitions("postgresql")["function", "spsa_end_stalled_sessions"]
+        logins.as_owner(ending.replace("30 seconds", "0 seconds"))  # a test does not wait so long
+        try:
+            assert master.end_stalled_sessions() == [logins.users["worker"]]
+        finally:
+            logins.as_owner(ending)
+        with pytest.raises(sa.exc.DBAPIError):
+            connection.exec_driver_sql("SELECT 1")
     engine.dispose()
 
 

@@ -69,6 +69,16 @@ WRONG = {
         " (SELECT id FROM spsa_iteration WHERE status = 'pending') AND seq = 0",
         NOT_PLAYED,
     ),
+    "a batch that counts is deleted": (
+        "DELETE FROM spsa_batch WHERE status = 'done'",
+        "neither inserted nor deleted",
+    ),
+    "a batch begins with games": (
+        "INSERT INTO spsa_batch (iteration_id, seq, games, seed, status, max_attempts, claim_id,"
+        " plus_wins, minus_wins, ptnml_2) SELECT iteration_id, 99, 2, seed, 'done', 5, 'forged',"
+        " 1, 1, 1 FROM spsa_batch WHERE status = 'ready' LIMIT 1",
+        "neither inserted nor deleted",
+    ),
 }
 
 

@@ -336,3 +336,23 @@ def test_a_day_has_so_many_new_machines_and_workers(store, sql, registered, most
     sql("UPDATE spsa_machine SET created_at = '2020-01-01 00:00:00.000'")
     sql("UPDATE spsa_worker SET first_seen_at = '2020-01-01 00:00:00.000'")
     assert store.register_worker(new_worker("one too many", host="third")).machine == "third"
+
+
+def test_a_worker_is_not_named_like_the_machine_of_another(fleet):
+    """`workers exclude b` means the machine b."""
+    fleet.here("b")
+    namesake = new_worker("b", host="a")
+    with pytest.raises(NameTaken):
+        fleet.store.register_worker(namesake)
+
+
+HOSTILE_LOGS = ("[1]", "[null]", "{}", '"x"', "[" + "1" * 5000 + "]", "[" * 9000 + "]" * 9000)
+
+
+@pytest.mark.parametrize("log", HOSTILE_LOGS, ids=lambda log: log[:6])
+def test_what_a_machine_sends_as_void_games_is_read_or_left_out(fleet, sql, log):
+    claim = fleet.claim("a")
+    fleet.store.report(claim, result_of(claim, voids={"crash": 2}))
+    sql(f"UPDATE spsa_batch SET void_log = '{log}' WHERE status = 'done'")  # noqa: S608
+    assert fleet.store.void_games(fleet.on.run.id, 100) == []
+    assert fleet.store.batches(fleet.on.run.id)

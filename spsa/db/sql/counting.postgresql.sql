@@ -1,7 +1,12 @@
 -- How games are counted, on PostgreSQL. counting.sqlite.sql does the same for SQLite.
 --
--- A batch counts while it is `done`; any other batch has no games (a CHECK of the table). After every
--- change of a batch the trigger below adds the difference to its iteration, in the same transaction.
+-- A batch counts while it is `done`; any other batch has no games. That is the CHECK `counts` of spsa_batch:
+--   CASE WHEN status = 'done'
+--        THEN claim_id IS NOT NULL AND plus_wins + minus_wins + draws = games
+--             AND 2 * (ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4) = games
+--             AND plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)
+--        ELSE all eight are 0 END, and none is negative.
+-- After every change of a batch the trigger below adds the difference to its iteration, in the same transaction.
 -- Nothing else changes the counts of an iteration.
 
 CREATE OR REPLACE FUNCTION spsa_count() RETURNS trigger
@@ -69,4 +74,23 @@ CREATE CONSTRAINT TRIGGER spsa_check_counts
           OR NEW.games_played + NEW.struck_games >= NEW.target_games)
     EXECUTE FUNCTION spsa_check_counts();
 
-REVOKE ALL ON FUNCTION spsa_count(), spsa_check_counts() FROM PUBLIC;
+-- A batch begins without games, and one that counts is not deleted: both would change the sums behind the
+-- triggers above.
+
+CREATE OR REPLACE FUNCTION spsa_refuse_batch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+        MESSAGE = 'a batch whose games count is neither inserted nor deleted';
+END $$;
+
+DROP TRIGGER IF EXISTS spsa_insert_batch ON spsa_batch;
+CREATE TRIGGER spsa_insert_batch BEFORE INSERT ON spsa_batch FOR EACH ROW
+    WHEN (NEW.plus_wins + NEW.minus_wins + NEW.draws + NEW.void_games > 0)
+    EXECUTE FUNCTION spsa_refuse_batch();
+
+DROP TRIGGER IF EXISTS spsa_delete_batch ON spsa_batch;
+CREATE TRIGGER spsa_delete_batch BEFORE DELETE ON spsa_batch FOR EACH ROW
+    WHEN (OLD.plus_wins + OLD.minus_wins + OLD.draws + OLD.void_games > 0)
+    EXECUTE FUNCTION spsa_refuse_batch();
+
+REVOKE ALL ON FUNCTION spsa_count(), spsa_check_counts(), spsa_refuse_batch() FROM PUBLIC;

@@ -42,3 +42,20 @@ BEGIN
     SELECT RAISE(ABORT, 'an iteration does not have the sums of its batches')
      WHERE EXISTS (SELECT 1 FROM spsa_miscounted WHERE iteration_id = NEW.id);
 END;
+
+-- A batch begins without games, and one that counts is not deleted: both would change the sums behind the
+-- triggers above.
+
+DROP TRIGGER IF EXISTS spsa_insert_batch;
+CREATE TRIGGER spsa_insert_batch BEFORE INSERT ON spsa_batch
+    WHEN NEW.plus_wins + NEW.minus_wins + NEW.draws + NEW.void_games > 0
+BEGIN
+    SELECT RAISE(ABORT, 'a batch whose games count is neither inserted nor deleted');
+END;
+
+DROP TRIGGER IF EXISTS spsa_delete_batch;
+CREATE TRIGGER spsa_delete_batch BEFORE DELETE ON spsa_batch
+    WHEN OLD.plus_wins + OLD.minus_wins + OLD.draws + OLD.void_games > 0
+BEGIN
+    SELECT RAISE(ABORT, 'a batch whose games count is neither inserted nor deleted');
+END;

@@ -16,7 +16,8 @@
 -- Part 1: what workers call
 
 -- Registers a worker: returns its id and the name of its machine. The name of a worker belongs to one
--- machine; if it belongs to another one, the id is NULL and the machine is that other one.
+-- machine; if it belongs to another one, or is the name of another one, the id is NULL and the machine is
+-- that other one.
 CREATE OR REPLACE FUNCTION spsa_register_worker(
     p_name TEXT, p_secret TEXT, p_host TEXT, p_platform TEXT, p_cores INTEGER,
     p_concurrency INTEGER, p_version TEXT, p_confinement TEXT,
@@ -49,6 +50,10 @@ BEGIN
         INSERT INTO spsa_machine (name, login, secret_sha256)
             VALUES (v_longer, session_user, v_hash) ON CONFLICT DO NOTHING;
         machine := spsa_own_machine(v_hash);
+    END IF;
+    IF EXISTS (SELECT FROM spsa_machine m WHERE m.name = p_name AND m.name <> machine) THEN
+        machine := p_name;
+        RETURN;
     END IF;
     INSERT INTO spsa_worker AS w (name, host, platform, cores, concurrency, version, confinement,
                                   provides, only_runs, not_runs)
@@ -520,6 +525,7 @@ CREATE OR REPLACE FUNCTION spsa_check_voids(p_void_games BIGINT, p_voids JSON) R
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     PERFORM spsa_check_range('void_games', p_void_games, 0, 1000000);
+    PERFORM spsa_check_text('voids', reason) FROM json_object_keys(p_voids) AS reason;
     IF (p_void_games <> 0 OR p_voids::TEXT <> '{}') AND (
         EXISTS (SELECT FROM json_each_text(p_voids) WHERE (value ~ '^[0-9]{1,7}$') IS NOT TRUE)
         OR p_void_games <> (SELECT coalesce(sum(value::BIGINT), 0) FROM json_each_text(p_voids))
@@ -529,10 +535,26 @@ BEGIN
     END IF;
 END $$;
 
+-- Ends every session of a worker's login whose transaction has been open for more than half a minute, and
+-- returns those logins. So no worker can keep a lock that a master waits for: a login may lift the limits
+-- that `grant` sets for its sessions. A master calls this when it has waited too long for a lock.
+CREATE OR REPLACE FUNCTION spsa_end_stalled_sessions() RETURNS SETOF TEXT
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH stalled AS MATERIALIZED (  -- first who, then the call that ends them
+        SELECT a.pid, a.usename FROM pg_stat_activity a
+         WHERE a.datname = current_database()
+           AND a.xact_start < clock_timestamp() - interval '30 seconds'
+           AND has_function_privilege(a.usename, 'spsa_work_left()', 'EXECUTE')
+           AND NOT has_table_privilege(a.usename, 'spsa_batch', 'UPDATE')
+    )
+    SELECT usename::TEXT FROM stalled WHERE pg_terminate_backend(pid)
+$$;
+
 REVOKE ALL ON FUNCTION
     spsa_register_worker, spsa_touch_worker, spsa_claim, spsa_renew, spsa_report, spsa_release,
     spsa_fail, spsa_engine_bytes, spsa_work_left,
     spsa_claim_build, spsa_renew_build, spsa_publish_build, spsa_fail_build,
     spsa_own_machine, spsa_machine_of, spsa_check_registrations, spsa_lease_batch, spsa_next_run,
-    spsa_may_retry, spsa_note_failure, spsa_check_range, spsa_check_text, spsa_check_voids
+    spsa_may_retry, spsa_note_failure, spsa_check_range, spsa_check_text, spsa_check_voids,
+    spsa_end_stalled_sessions
     FROM PUBLIC;

@@ -38,6 +38,9 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, conf
 -- name: register_worker.owner
 SELECT host FROM spsa_worker WHERE name = :name;
 
+-- name: register_worker.namesake
+SELECT name FROM spsa_machine WHERE name = :name AND name <> :machine;
+
 -- name: machine_of
 SELECT m.name FROM spsa_worker w JOIN spsa_machine m ON m.name = w.host
  WHERE w.id = :worker_id AND m.secret_sha256 = :secret_sha256;
