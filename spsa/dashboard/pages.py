@@ -12,9 +12,9 @@ from starlette.responses import HTMLResponse, Response
 from spsa.dashboard import charts, query_string
 from spsa.dashboard.reading import MAX_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import link, render
-from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.history import COMPARED
 from spsa.report.parameters import ParameterStatus
 from spsa.report.pictures import chosen
 from spsa.report.status import Status
@@ -94,7 +94,9 @@ class Pages:
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         workers, first_k = self._reader.workers(run)
-        return _page(request, "workers", run=run, workers=workers, first_k=first_k, compared=SPAN)
+        return _page(
+            request, "workers", run=run, workers=workers, first_k=first_k, compared=COMPARED
+        )
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)

@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from spsa.dashboard.worker_sums import SPAN, WorkerSummer, WorkerSums
+from spsa.dashboard.worker_sums import WorkerSummer, WorkerSums
 from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerPart, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
 from spsa.master.gain import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.history import (
+    COMPARED,
     POINTS,
     ParameterPath,
     Played,
@@ -167,7 +168,8 @@ class Reader:
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            known = Played(workers=self._worker_sums(run).shares, machines=self._machines(run))
+            workers = added(part.share for part in self._parts(run))
+            known = Played(workers=workers, machines=self._machines(run))
             return history(self._store, run, points, known=known)
 
         return self._histories.get(run.id, read)
@@ -195,10 +197,10 @@ class Reader:
         return self._compared.get(run.id, lambda: machine_reports(self._parts(run)))
 
     def _parts(self, run: Run) -> Sequence[WorkerPart]:
-        return self._last.get(run.id, lambda: worker_parts(self._store, run, SPAN))
+        return self._last.get(run.id, lambda: worker_parts(self._store, run, COMPARED))
 
     def _worker_sums(self, run: Run) -> WorkerSums:
-        if run.applied <= SPAN:
+        if run.applied <= COMPARED:
             return WorkerSums(added(part.share for part in self._parts(run)), 1)
         return self._sums.get(run.id, lambda: self._summer.sums(run))
 

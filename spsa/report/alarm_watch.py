@@ -19,7 +19,7 @@ from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
-from spsa.report.history import history, played
+from spsa.report.history import COMPARED, history, played
 from spsa.report.machines import MachineReport
 from spsa.report.status import Status, status
 from spsa.report.workers import of_slots
@@ -30,7 +30,6 @@ _HISTORY_SECONDS = 300.0
 _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
 _MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
-_LAST = 10_000  # iterations whose batches are compared
 _LEAVE_SECONDS = 5.0
 
 log = logging.getLogger("spsa.alarms")
@@ -105,7 +104,7 @@ class AlarmWatch:
         """Those of the last look at the whole history, which is seldom."""
         if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
             run = look.run
-            found = history(self._store, run, known=played(self._store, run, _LAST))
+            found = history(self._store, run, known=played(self._store, run, COMPARED))
             self._of_history = (*of_history(found), *of_slots(look, found.workers))
             self._history_at = now
             if self._config.sets_aside:

@@ -23,6 +23,9 @@ from spsa.report.trails import sampled
 POINTS = 120
 """Points of a path at most, besides the start."""
 
+COMPARED = 5_000
+"""Iterations over which machines are compared by what looks at a run again and again."""
+
 _GROUPS = 50
 """Groups of iterations in which machines are compared."""
 
