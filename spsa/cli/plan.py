@@ -28,6 +28,7 @@ from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs
 from spsa.errors import TuningError
 from spsa.lab.planning.games_needed import in_flight_limit
+from spsa.lab.planning.plan import Plan, most_designs
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
@@ -41,7 +42,7 @@ from spsa.lab.planning.plan_inputs import (
 )
 from spsa.lab.planning.precision import PrecisionDesign, precise
 from spsa.lab.planning.recovery import RunDesign, coarser
-from spsa.live_display import working
+from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json
@@ -241,6 +242,11 @@ def _draw_rate(tally: Tally) -> float:
     return min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
 
 
+def _simulated(inputs: PlanInputs) -> Plan:
+    with counting(Bar("tuning synthetic engines, at most", most_designs(inputs))) as advance:
+        return planned(replace(inputs, simulated=lambda: advance(1)))
+
+
 @click.command()
 @config_option
 @database_option
@@ -281,8 +287,7 @@ def plan(
     with working("finding what games and builds take"):
         asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.inputs, precision, confidence)
-    with working("tuning synthetic engines"):
-        answer = planned(asked.inputs)
+    answer = _simulated(asked.inputs)
     if as_json:
         echo_json(planned_json(asked.inputs, answer, asked.sources, designs))
     else:

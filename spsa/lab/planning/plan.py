@@ -147,6 +147,12 @@ class Plan:
     warnings: tuple[PlanWarning, ...]
 
 
+def most_designs(inputs: PlanInputs) -> int:
+    """How many designs `plan` simulates at most: half of them only where the games are too few."""
+    tries = _LARGEST_BUDGET.bit_length() - 1 + inputs.design.problem.start.size.bit_length()
+    return len(inputs.elos_to_gain) + tries + 1 + len(_DEPTHS) + 1
+
+
 def plan(inputs: PlanInputs) -> Plan:
     """Compute the plan of a run."""
     recoveries = {

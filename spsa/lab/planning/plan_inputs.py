@@ -1,6 +1,6 @@
 """What is planned: a run's files, what is known or assumed of its games, and how long they take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
@@ -233,7 +233,8 @@ class PlanInputs:
     """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
     `seconds` is the time of a game; None if it is unknown. `draw_rate` is the d of
-    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known.
+    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known. `simulated`
+    is called after each simulated design.
     """
 
     space: Space
@@ -246,10 +247,14 @@ class PlanInputs:
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1
+    simulated: Callable[[], None] | None = None
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
-        return recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+        found = recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+        if self.simulated is not None:
+            self.simulated()
+        return found
 
     @property
     def fitted(self) -> Shape:
