@@ -50,7 +50,7 @@ def judged(suite: Suite, most_results: int) -> Iterator[Judged]:
 
 
 def _of_heat(suite: Suite, group: ProblemGroup) -> Iterator[Judged]:
-    field = suite.field(group)
+    field = suite.problems(group)
     rule = create("mixture", {}, field.problem)
     assert isinstance(rule, Mixture)
     marks = [max(1, round(part * group.iterations)) for part in PARTS]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
 from spsa.cli.common import BUILD_SECONDS
 from spsa.config import starter_config, starter_params, starter_uci_config
@@ -124,7 +124,9 @@ def _shape(games: int, concurrency: int, *, builds: bool) -> Shape:
         builders=usual_builds(),
     )
     seconds = game_seconds(TimeControl(low=0.25, high=1.0), USUAL_PLIES, None)
-    return fitted(games, capacity, seconds, method(DEFAULT_ALGORITHM).iterations_per_depth)
+    return fitted(
+        games, capacity, seconds, rule_entry(DEFAULT_ALGORITHM).iterations_per_one_in_flight
+    )
 
 
 def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Shape) -> _Start:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import (
     BUILD_SECONDS,
@@ -27,7 +27,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs
 from spsa.errors import TuningError
-from spsa.lab.planning.games_needed import depth_limit
+from spsa.lab.planning.games_needed import in_flight_limit
 from spsa.lab.planning.plan import Plan, most_designs
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.plan_inputs import (
@@ -119,20 +119,22 @@ def precision_asked(
 
 
 def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
-    """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
-    games, depth = config.games, config.games.iterations_in_flight
+    """How the files cut the run; iterations in flight that follow the fleet are what it needs."""
+    games, in_flight = config.games, config.games.iterations_in_flight
     shape = Shape(
         iterations=config.max_iterations,
         games=games.per_iteration,
         batch_games=games.batch_size,
-        depth=1 if depth == "auto" else depth,
-        adapts=depth == "auto",
+        in_flight=1 if in_flight == "auto" else in_flight,
+        adapts=in_flight == "auto",
     )
     if not shape.adapts:
         return shape
-    bearable = depth_limit(shape.iterations, method(config.algorithm).iterations_per_depth)
-    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).depth
-    return replace(shape, depth=min(needed, bearable))
+    bearable = in_flight_limit(
+        shape.iterations, rule_entry(config.algorithm).iterations_per_one_in_flight
+    )
+    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
+    return replace(shape, in_flight=min(needed, bearable))
 
 
 def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
@@ -145,7 +147,7 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
         algorithm=config.algorithm,
         settings=config.settings,
         problem=shorter,
-        depth=max(1, round(shape.depth / merged)),
+        in_flight=max(1, round(shape.in_flight / merged)),
         grows=shape.adapts,
     )
     return design, merged

@@ -125,11 +125,11 @@ def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
 
 def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
     if plan.shape.adapts:
-        yield f"iterations in flight follow the fleet: up to {plan.shape.depth} with this one"
+        yield f"iterations in flight follow the fleet: up to {plan.shape.in_flight} with this one"
     else:
-        yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
-        if plan.busy_depth is not None and not slower:
-            yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
+        yield f"iterations in flight that cost nothing: up to {plan.free_in_flight}"
+        if plan.busy_in_flight is not None and not slower:
+            yield f"iterations in flight that keep every slot busy: {plan.busy_in_flight} or more"
     if openings is not None:
         yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
     yield from _warned(plan.warnings)
@@ -170,8 +170,8 @@ def planned_json(
         "parameters": [asdict(line) for line in plan.lines],
         "designs": [asdict(design) for design in designs],
         "openings": None if inputs.openings is None else _openings(inputs.openings),
-        "free_depth": plan.free_depth,
-        "busy_depth": plan.busy_depth,
+        "free_depth": plan.free_in_flight,
+        "busy_depth": plan.busy_in_flight,
         "cautions": [asdict(warning) for warning in plan.warnings],
     }
 
