@@ -15,7 +15,7 @@ from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.master.gain import Filters, at_a_bound, is_bounded
+from spsa.master.elo_gained import Filters, at_a_bound, is_bounded
 from spsa.master.verdict import WORTHWHILE
 
 PAIRS = 75

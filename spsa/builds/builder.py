@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import PriorityQueue
 
+from spsa.builds.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.artifacts import sha256_of, verify
-from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
-from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
-from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
-from spsa.builds.cargo.subprocesses import BuildCancelled, Commands
-from spsa.builds.cargo.tree import disk_errors_as_tuning_errors
-from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.builds.command import CommandRecipe
+from spsa.builds.pinned import Pinned, pin, resume, source_sha256
+from spsa.builds.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
+from spsa.builds.subprocesses import BuildCancelled, Commands
+from spsa.builds.tree import disk_errors_as_tuning_errors
+from spsa.builds.work_copy import WorkCopy
 from spsa.core.game_settings import Declarations
 from spsa.errors import BuildFailed, Fault, InvalidInput
 

@@ -15,7 +15,7 @@ import click
 
 from spsa.builds.searches import Searcher, searcher
 from spsa.cli.common import FileInFolder, config_option, settings
-from spsa.cli.master_session import interruptible
+from spsa.cli.held_run import interruptible
 from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
 from spsa.config import Config

@@ -18,7 +18,7 @@ from spsa.cli.common import (
     database_option,
     settings,
 )
-from spsa.cli.master_session import interruptible
+from spsa.cli.held_run import interruptible
 from spsa.cli.measuring import Measured, measured, store_trial
 from spsa.cli.trial import Speed, trial
 from spsa.config import Config

@@ -14,7 +14,7 @@ from spsa.cli.common import (
     settings,
     share_option,
 )
-from spsa.cli.master_session import (
+from spsa.cli.held_run import (
     held_run,
     interruptible,
     play_match,

@@ -12,7 +12,7 @@ from spsa.dashboard.worker_sums import WorkerSummer, WorkerSums
 from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerPart, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
-from spsa.master.gain import EstimatedGain, gain_of_parameter
+from spsa.master.elo_gained import EstimatedGain, gain_of_parameter
 from spsa.report.alarms import with_alarms, with_history
 from spsa.report.history import (
     COMPARED,

@@ -12,7 +12,7 @@ from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
 from spsa.db.store import Run
 from spsa.lifecycle import RunStatus
-from spsa.master.gain import filters_of, gain_of
+from spsa.master.elo_gained import filters_of, gain_of
 from spsa.master.session import RunSettings
 
 WORTHWHILE = 1.0

@@ -15,7 +15,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
-from spsa.master.gain import EstimatedGain, filters_of, gain_of, measured_gain
+from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.status import measured
 from spsa.report.trails import sampled

@@ -13,7 +13,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lab.strength import StrengthCurve
 from spsa.lifecycle import Purpose
-from spsa.master.gain import measured_gain
+from spsa.master.elo_gained import measured_gain
 from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.parameters import ParameterStatus, parameters

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import (
+from spsa.builds.smoke import (
     FirstSearch,
     SmokeTimeouts,
     declared_options,

@@ -29,7 +29,7 @@ from spsa.builds.sources import (
     rewrite,
 )
 from spsa.config import check_against_source, load_config, load_space, starter_params
-from spsa.config.proposals import propose
+from spsa.config.suggestions import propose
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
 from spsa.db.database_url import parsed

@@ -17,7 +17,7 @@ from spsa.history.replay import replay
 from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
-from spsa.master.gain import Filters
+from spsa.master.elo_gained import Filters
 from spsa.master.session import RunSettings
 from spsa.master.verdict import Advice, MoreGames, enough, verdict
 from spsa.report.status import status, verdict_json, verdict_lines

@@ -14,7 +14,7 @@ from spsa.core.params import Number
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a number is not proposed; `left_out` if params.toml does not even mention it."""
+    """Why a number is not suggested; `left_out` if params.toml does not even mention it."""
 
     reason: str
     left_out: bool = True

@@ -1,13 +1,13 @@
-"""From the options of a UCI engine to the parameters that `init --engine` proposes. Pure."""
+"""From the options of a UCI engine to the parameters that `init --engine` suggests. Pure."""
 
 import re
 from dataclasses import replace
 from itertools import accumulate
 
-from spsa.config.proposals.ranges import Proposed, around, bounds
-from spsa.config.proposals.ranking import Objection, objection_to_name, snake
-from spsa.config.proposals.tables import opposed
 from spsa.config.space import MAX_PARAMETERS
+from spsa.config.suggestions.ranges import Suggested, around, bounds
+from spsa.config.suggestions.ranking import Objection, objection_to_name, snake
+from spsa.config.suggestions.tables import opposed
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 
@@ -40,7 +40,7 @@ _ZERO = Objection("0 may stand for switched off: give it a range of its own", le
 _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
 
-def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
+def suggest_options(declarations: Declarations) -> tuple[Suggested, ...]:
     """A parameter for every option; what is not tunable is left out.
 
     A string whose default is a number is one: OpenBench sends fractions to such options.
@@ -54,7 +54,7 @@ def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
     )
 
 
-def _named(option: Declared, taken: set[str]) -> Proposed:
+def _named(option: Declared, taken: set[str]) -> Suggested:
     name = re.sub(r"[^a-z0-9]+", "_", snake(option.name).lower()).strip("_")[:90]
     name = name if name.isidentifier() else f"option_{name}"
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
@@ -62,9 +62,9 @@ def _named(option: Declared, taken: set[str]) -> Proposed:
     taken.add(free)
     keys = {} if free == option.name else {"option": option.name}
     found = _string(option) if option.type == "string" else _spin(option)
-    proposed = replace(found, name=free, keys=keys)
+    suggested = replace(found, name=free, keys=keys)
     objection = _objection(option)
-    return proposed if objection is None else opposed(proposed, objection)
+    return suggested if objection is None else opposed(suggested, objection)
 
 
 def _objection(option: Declared) -> Objection | None:
@@ -87,13 +87,13 @@ def _has_range(option: Declared) -> bool:
     return low <= default <= high > low
 
 
-def _string(option: Declared) -> Proposed:
+def _string(option: Declared) -> Suggested:
     """A range around the default: the engine declares none."""
     value = option.default or 0
     return around(option.name, value, real=isinstance(value, float))
 
 
-def _spin(option: Declared) -> Proposed:
+def _spin(option: Declared) -> Suggested:
     """The range that the engine declares, or around its default where that is too wide."""
     value = option.default or 0
     low, high = option.low or 0, option.high or 0
@@ -101,4 +101,4 @@ def _spin(option: Declared) -> Proposed:
         nearest, farthest = bounds(value, max(1, round(abs(value) / 10)), real=False)
         low, high = max(low, int(nearest)), min(high, int(farthest))
     step = max(1, round((high - low) / _STEPS))
-    return Proposed(name=option.name, value=value, minimum=low, maximum=high, step=step)
+    return Suggested(name=option.name, value=value, minimum=low, maximum=high, step=step)

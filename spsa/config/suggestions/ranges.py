@@ -16,8 +16,8 @@ _PART = 0.09
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
-    """A parameter as params.toml would have it; `reason` says why it is not proposed, or "".
+class Suggested:
+    """A parameter as params.toml would have it; `reason` says why it is not suggested, or "".
 
     `keys` are further keys of its table, such as `constant` or `knob`. `left_out` tells a number
     that is not tunable from one that a person may still want to tune.
@@ -34,7 +34,7 @@ class Proposed:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def scalar(name: str, element: Element) -> Proposed:
+def scalar(name: str, element: Element) -> Suggested:
     """A range that the type of the number can hold."""
     found = around(name, element.literal.number, real=element.real)
     if (limits := INTEGERS.get(element.type or "")) is None:
@@ -43,14 +43,14 @@ def scalar(name: str, element: Element) -> Proposed:
     return replace(found, minimum=low, maximum=high)
 
 
-def around(name: str, value: Number, *, real: bool) -> Proposed:
+def around(name: str, value: Number, *, real: bool) -> Suggested:
     """A range around a number of which nothing else is known."""
     step = _PART * abs(value) if real else _whole_step(value)
     low, high = bounds(value, step, real=real)
-    return Proposed(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
 
 
-def line(name: str, numbers: Sequence[Number]) -> tuple[Proposed, Proposed] | None:
+def line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, Suggested] | None:
     """Base and slope for an array that is a line of whole numbers; None for any other."""
     slope = numbers[1] - numbers[0]
     if slope == 0 or any(numbers[0] + i * slope != number for i, number in enumerate(numbers)):
@@ -61,12 +61,12 @@ def line(name: str, numbers: Sequence[Number]) -> tuple[Proposed, Proposed] | No
     )
 
 
-def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
+def bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
     """Amplitude and bias for a table; a step of each changes at least one entry."""
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
     step = max(1, round(_PART * max(abs(mean), 2 * deviation)))
-    bias = Proposed(
+    bias = Suggested(
         name=f"{name}_bias",
         value=0,
         minimum=-5 * step,
@@ -77,7 +77,7 @@ def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
     least = ceil(100 / deviation) / 100 if deviation else 1.0
     if least > _WIDEST:
         return (bias,)
-    amplitude = Proposed(
+    amplitude = Suggested(
         name=f"{name}_amplitude",
         value=1.0,
         minimum=0.5,
@@ -91,11 +91,11 @@ def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
 _WIDEST = 0.25  # of an amplitude's step: four steps from the value to either bound
 
 
-def _knob(name: str, value: Number, role: str) -> Proposed:
+def _knob(name: str, value: Number, role: str) -> Suggested:
     step = _whole_step(value)
     low, high = bounds(value, step, real=False)
     keys = {"knob": role}
-    return Proposed(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
 
 
 def _whole_step(value: Number) -> int:
