@@ -29,10 +29,10 @@ def workers() -> None:
 @run_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def list_(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
-    """Every worker with its machine, the one heard of last first, and its games of the run.
+    """Every worker with its machine, and its games of the run.
 
-    Then each machine's results, faults and speed in the run, against the other machines. One that
-    stands out comes first, with the reason.
+    The worker that was heard of last is first. Then each machine's results, faults and speed in the
+    run, against the other machines. One that stands out comes first, with the reason.
     """
     with opened(config, database_url) as store, working("comparing the machines"):
         known = _played(store, run)
@@ -98,7 +98,9 @@ def exclude(
     reason: str,
     withdraw: bool,
 ) -> None:
-    """Give MACHINE no more batches; what it plays now still counts, unless it is withdrawn.
+    """Give MACHINE no more batches.
+
+    What it plays now still counts, unless it is withdrawn.
 
     MACHINE is the name of a machine or of one of its workers.
     """
