@@ -67,7 +67,7 @@ class _Start:
     type=click.IntRange(100, 1_000_000_000),
     default=30_000,
     show_default=True,
-    help="Of the whole run: `plan` tells what they recover.",
+    help="Games of the whole run; `plan` tells how much Elo they recover.",
 )
 @click.option(
     "-c",

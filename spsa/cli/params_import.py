@@ -38,7 +38,10 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--gamma", type=click.FloatRange(0.0, 0.5), default=_USUAL.gamma),
         click.option("--alpha", type=share, default=_USUAL.alpha),
         click.option(
-            "--a-ratio", type=share, default=_USUAL.a_ratio, help="A as a part of all iterations."
+            "--a-ratio",
+            type=share,
+            default=_USUAL.a_ratio,
+            help="Spall's A, as a part of the number of iterations.",
         ),
         click.option(
             "--gains",
@@ -55,7 +58,7 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--played",
             type=click.IntRange(0, 10**12),
-            help="Games that the tune has played there: the run goes on after them.",
+            help="Games that the other tuner has played: the run goes on after them.",
         ),
         click.option(
             "--games",

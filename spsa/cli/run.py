@@ -53,7 +53,7 @@ def run(
     """Tune: start a run, or continue an unfinished one.
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
-    same command resumes the run.
+    same command continues the run.
     """
 
     given = {"priority": priority, "share": share}
