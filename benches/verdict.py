@@ -15,12 +15,11 @@ from spsa.algorithms import Problem, Vector, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.lab.simulation.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.master.gain import Filters
+from spsa.master.elo_gained import Filters, at_a_bound, is_bounded
 from spsa.master.verdict import WORTHWHILE
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
-_AT_BOUND = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ def judged(suite: Suite, most_results: int) -> Iterator[Judged]:
 
 
 def _of_heat(suite: Suite, group: ProblemGroup) -> Iterator[Judged]:
-    field = suite.field(group)
+    field = suite.problems(group)
     rule = create("mixture", {}, field.problem)
     assert isinstance(rule, Mixture)
     marks = [max(1, round(part * group.iterations)) for part in PARTS]
@@ -79,14 +78,14 @@ def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
     values = {name: getattr(rule.problem, name)[i] for name in ("start", "lower", "upper", "unit")}
     problem: Problem = replace(rule.problem, **values)
     own = Bank(**{name: getattr(bank, name)[i] for name in Bank.__slots__})
-    return Filters(replace(rule, problem=problem), own, is_own=True)
+    return Filters(replace(rule, problem=problem), own)
 
 
 def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
     problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
     estimated = float(one.bank.gained(np.array([problem.start, theta]))[-1])
-    near = np.minimum(theta - problem.lower, problem.upper - theta) < _AT_BOUND
-    is_known, more = not near.any(), one.elo_of(one.pairs)
+    bounded = at_a_bound(theta, problem.lower, problem.upper)
+    is_known, more = not is_bounded(bounded), one.elo_of(one.pairs)
     return Judged(
         family=family,
         estimated=estimated if is_known else None,

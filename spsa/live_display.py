@@ -151,6 +151,30 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
+_LINE_SECONDS = 20.0
+
+
+@contextmanager
+def counting(bar: "Bar") -> Iterator[Callable[[float], None]]:
+    """Show a bar on a terminal's stderr while it is advanced by the function that this yields.
+
+    A log gets a line now and then instead, and none of what is done at once.
+    """
+    console, told = Console(stderr=True, highlight=False, markup=False), time.monotonic()
+    with LiveDisplay(console, refreshes_per_second=4) as display:
+        display.show(bar)
+
+        def advance(amount: float) -> None:
+            nonlocal told
+            bar.advance(amount)
+            now = time.monotonic()
+            if not display.is_live and now - told >= _LINE_SECONDS:
+                told = now
+                display.say(str(bar))
+
+        yield advance
+
+
 class _Elapsed:
     """A spinner, what is being done, and the seconds so far."""
 

@@ -76,7 +76,7 @@ def line(scene: Scene, before: Outcome | None, after: Outcome) -> str:
         f"x {scene.haste:g}",
         "" if before is None else f"{before.playing:.1%}",
         f"{after.playing:.1%}",
-        f"{after.depth:.1f}",
+        f"{after.in_flight:.1f}",
         "" if after.database is None else f"{after.database:.0%}",
         f"{after.fleet:.0%}",
     )

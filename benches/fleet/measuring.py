@@ -43,13 +43,13 @@ def _measured(
     lasted = window[1] - window[0]
     of_fleet = _processor(fleet.pids) - fleet_before
     of_server = _server(server) - server_before
-    iterations, depth = _iterations(store, before)
+    iterations, in_flight = _iterations(store, before)
     return Outcome(
         playing=_playing(fleet, window, scene),
         database=None if server is None else of_server / lasted,
         fleet=of_fleet / lasted,
         iterations=iterations,
-        depth=depth,
+        in_flight=in_flight,
     )
 
 
@@ -67,8 +67,8 @@ def _iterations(store: Store | None, before: int) -> tuple[int, float]:
         return 0, 1.0
     run = store.run(ours.NAME)
     rows = [it for it in store.iterations(run.id) if before < (it.k or 0) <= run.applied]
-    depths = [float((it.k or 0) - it.opened_on) for it in rows]
-    return len(rows), fmean(depths) if depths else 0.0
+    numbers_in_flight = [float((it.k or 0) - it.opened_on) for it in rows]
+    return len(rows), fmean(numbers_in_flight) if numbers_in_flight else 0.0
 
 
 def _server(pid: int | None) -> float:

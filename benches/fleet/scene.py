@@ -59,7 +59,7 @@ class Outcome:
     database: float | None
     fleet: float
     iterations: int
-    depth: float
+    in_flight: float
 
 
 Span = tuple[float, float]

@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.planning.games_needed import depth_after
+from spsa.lab.planning.games_needed import in_flight_after
 from spsa.lab.simulation.comparison import COMPARED_RULES, NO_ELO_TO_GAIN, MeanAndError, found, wide
 from spsa.lab.simulation.simulated_run import final
 from spsa.lab.simulation.suite import SIZES, STEEP, ProblemGroup, Suite
@@ -30,11 +30,11 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run of `budget` pairs in iterations of `pairs`, `depth` in flight; `growing` to that."""
+    """A run of `budget` pairs in iterations of `pairs`, `in_flight` of them; `growing` to that."""
 
     pairs: int
     budget: int
-    depth: int
+    in_flight: int
     growing: bool = True
 
 
@@ -47,21 +47,21 @@ FLEETS = (
 """Runs of 8 hours, and of 500 iterations for one worker, as deep as `make bench-fleet` finds."""
 
 CUTS = tuple(
-    Case(pairs, budget, depth, growing=False)
+    Case(pairs, budget, in_flight, growing=False)
     for budget in (200_000, 1_000_000)
-    for pairs, depth in ((75, 64), (300, 16), (600, 8), (1200, 4), (2400, 2))
+    for pairs, in_flight in ((75, 64), (300, 16), (600, 8), (1200, 4), (2400, 2))
 )
 """As many games in the air, cut into many small iterations or into few large ones."""
 
 GROWTH = (Case(75, 200_000, 64, growing=False), Case(75, 200_000, 64))
-"""The same depth at once, and grown into."""
+"""As many in flight at once, and grown into."""
 
 SHORT = (Case(75, 20_000, 8, False), Case(75, 20_000, 8))
 
 TABLES = {"fleets": FLEETS, "cuts": CUTS, "growth": GROWTH, "short": SHORT}
 
 
-def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
+def recovered(case: Case, problems: int, in_flight: int) -> dict[str, Vector]:
     """The recovered parts of the Elo to gain, by family, of every problem in its order."""
     size = replace(
         SIZES["short"], budgets=(case.budget,), most_results=case.budget, problems=problems
@@ -70,7 +70,7 @@ def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
     parts: dict[str, list[Vector]] = {}
     for group in suite.groups(case.pairs):
         if STEEP not in group.families:
-            for family, part in _raced(suite, group, depth, case.growing):
+            for family, part in _raced(suite, group, in_flight, case.growing):
                 parts.setdefault(family, []).append(part)
     return {
         family: np.concatenate(each) for family, each in parts.items() if family != NO_ELO_TO_GAIN
@@ -78,11 +78,13 @@ def recovered(case: Case, problems: int, depth: int) -> dict[str, Vector]:
 
 
 def _raced(
-    suite: Suite, group: ProblemGroup, depth: int, growing: bool
+    suite: Suite, group: ProblemGroup, in_flight: int, growing: bool
 ) -> Iterator[tuple[str, Vector]]:
-    field = suite.field(group)
+    field = suite.problems(group)
     played_rule = COMPARED_RULES[RULE](field, wide(field.problem))
-    simulated_run = replace(field.simulated_run(depth), grows=depth_after if growing else None)
+    simulated_run = replace(
+        field.simulated_run(in_flight), grows=in_flight_after if growing else None
+    )
     state = final(simulated_run, played_rule, suite.games(group))
     parts = np.split(field.recovered(played_rule.theta(state)), len(group.families))
     return zip(group.families, parts, strict=True)
@@ -90,12 +92,12 @@ def _raced(
 
 def row(case: Case, problems: int) -> str:
     """One line of the table."""
-    alone, deep = (recovered(case, problems, depth) for depth in (1, case.depth))
+    alone, deep = (recovered(case, problems, in_flight) for in_flight in (1, case.in_flight))
     lost = {family: deep[family] - alone[family] for family in alone}
     cells = (
         str(case.pairs),
         str(round(case.budget / case.pairs)),
-        str(case.depth),
+        str(case.in_flight),
         "" if case.growing else "yes",
         _shown(found(alone.values()), ""),
         _shown(found(lost.values()), "+"),
@@ -113,7 +115,7 @@ def _shown(measured: MeanAndError, sign: str) -> str:
 @click.option("--problems", type=click.IntRange(min=2), default=16, show_default=True)
 @click.option("--processes", type=click.IntRange(min=1), default=os.cpu_count() or 1)
 def main(table: str, problems: int, processes: int) -> None:
-    """What depth costs: in fleets, by how games are cut, at once or grown into, in a short run."""
+    """What iterations in flight cost: in fleets, by the cut of games, grown into, briefly."""
     click.echo(HEAD)
     for line in _lines(TABLES[table], problems, processes):
         click.echo(line)

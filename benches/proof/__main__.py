@@ -11,7 +11,7 @@ from benches.proof.places import RULES, Plan, places
 from benches.proof.playing import Against, Hall
 from benches.proof.verdict import Proof
 from spsa.cli.demonstration import cores, worker_beside
-from spsa.cli.master_session import interruptible
+from spsa.cli.held_run import interruptible
 from spsa.config import Config, load_config
 from spsa.db import migrate
 from spsa.db.store import open_store

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from spsa.cli.demonstration import own_values
-from spsa.cli.master_session import held_run, play_match, tune
+from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config import Config
 from spsa.core.params import PlayedValues, Space
 from spsa.db.store import Iteration, Run, Store, Values

@@ -24,7 +24,7 @@ import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector, total
+from spsa.algorithms.rule import Outcome, Problem, RuleEntry, State, Vector, total
 from spsa.algorithms.state_json import packed, restored, shapes
 
 
@@ -104,7 +104,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Bspsa:
     return Bspsa(problem=problem, prior=Prior.given(given))
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="bspsa",
     summary="Bayesian filter with given curvature and distance, with correlations",
     settings=SETTINGS,

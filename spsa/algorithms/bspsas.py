@@ -23,7 +23,7 @@ import numpy as np
 
 from spsa.algorithms.bayes import SETTINGS, Bayesian, Prior
 from spsa.algorithms.carrying import Carry
-from spsa.algorithms.rule import Method, Outcome, Problem, State, Vector
+from spsa.algorithms.rule import Outcome, Problem, RuleEntry, State, Vector
 from spsa.algorithms.state_json import restored, shapes
 
 
@@ -85,7 +85,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Bspsas:
     return Bspsas(problem=problem, prior=Prior.given(given))
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="bspsas",
     summary="Bayesian filter with given curvature and distance, parameters independent",
     settings=SETTINGS,

@@ -28,10 +28,10 @@ import numpy as np
 
 from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
-    Method,
     Outcome,
     Perturbation,
     Problem,
+    RuleEntry,
     RuleUpdate,
     State,
     Vector,
@@ -86,7 +86,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> ConstantGain:
     return ConstantGain(problem=problem, r=given["r"], c=given["c"], fdsa=fdsa)
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="constant",
     summary="SPSA or FDSA with constant gains, whose precision is known in theory",
     settings=_SETTINGS,

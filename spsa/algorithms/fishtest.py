@@ -25,7 +25,7 @@ import numpy as np
 
 from spsa.algorithms.gains import ALPHA, C_END, GAMMA, A, Gains, delay
 from spsa.algorithms.outcome_elo import reported
-from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State, signs
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleEntry, RuleUpdate, State, signs
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 
@@ -81,7 +81,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Fishtest:
     return Fishtest(problem=problem, gains=gains, played=given["played"])
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="fishtest",
     summary="SPSA on results, as Fishtest and OpenBench run it",
     settings=_SETTINGS,

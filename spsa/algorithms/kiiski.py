@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from spsa.algorithms.outcome_elo import reported
-from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleEntry, RuleUpdate, State
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 
@@ -62,7 +62,7 @@ def _build(problem: Problem, given: Mapping[str, Any]) -> Kiiski:
     return Kiiski(problem=problem, sd=given["sd"], apply_factor=given["apply_factor"])
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="kiiski",
     summary="Kiiski's first tuner: Gaussian perturbations, constant gain towards the winner",
     settings=_SETTINGS,

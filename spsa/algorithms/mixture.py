@@ -67,10 +67,10 @@ from spsa.algorithms.filter_bank import HYPOTHESES, Bank, weighted_mean
 from spsa.algorithms.outcome_elo import reported
 from spsa.algorithms.rule import (
     Belief,
-    Method,
     Outcome,
     Perturbation,
     Problem,
+    RuleEntry,
     RuleUpdate,
     State,
     Vector,
@@ -234,7 +234,7 @@ def _build(problem: Problem, given: Mapping[str, float | None]) -> Mixture:
     return Mixture(problem=problem)
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="mixture",
     summary="a bank of Bayesian filters, weighted by how well each predicted the games",
     settings=(),

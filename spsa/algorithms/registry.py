@@ -1,4 +1,4 @@
-"""The methods by name."""
+"""The rules by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,12 +10,12 @@ import spsa.algorithms.fishtest as fishtest
 import spsa.algorithms.kiiski as kiiski
 import spsa.algorithms.mixture as mixture
 import spsa.algorithms.spsa as spsa
-from spsa.algorithms.rule import Method, Problem, Rule
+from spsa.algorithms.rule import Problem, Rule, RuleEntry
 from spsa.algorithms.settings import Found, faults, suggestion, values
 
-_METHODS: Mapping[str, Method] = MappingProxyType(
+_ENTRIES: Mapping[str, RuleEntry] = MappingProxyType(
     {
-        rule.METHOD.name: rule.METHOD
+        rule.ENTRY.name: rule.ENTRY
         for rule in (mixture, spsa, fishtest, kiiski, constant, bspsa, bspsas)
     }
 )
@@ -23,19 +23,19 @@ _METHODS: Mapping[str, Method] = MappingProxyType(
 
 def algorithms() -> tuple[str, ...]:
     """The names that `create` knows."""
-    return tuple(_METHODS)
+    return tuple(_ENTRIES)
 
 
-def method(algorithm: str) -> Method:
-    """The method of this name. Raises KeyError for an unknown name."""
-    return _METHODS[algorithm]
+def rule_entry(algorithm: str) -> RuleEntry:
+    """The entry of this name. Raises KeyError for an unknown name."""
+    return _ENTRIES[algorithm]
 
 
 def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Found]:
     """All faults as (key, found, remedy); the key of an unknown algorithm is "algorithm"."""
-    if algorithm not in _METHODS:
-        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _METHODS))]
-    return list(faults(_METHODS[algorithm].settings, settings))
+    if algorithm not in _ENTRIES:
+        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _ENTRIES))]
+    return list(faults(_ENTRIES[algorithm].settings, settings))
 
 
 def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> Rule:
@@ -46,5 +46,5 @@ def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> 
     """
     if wrong := settings_faults(algorithm, settings):
         raise ValueError("; ".join(f"{key}: {found}; {remedy}" for key, found, remedy in wrong))
-    chosen = _METHODS[algorithm]
+    chosen = _ENTRIES[algorithm]
     return chosen.build(problem, values(chosen.settings, settings))

@@ -135,7 +135,7 @@ class Belief:
 
 
 class Rule(Protocol):
-    """A method that moves theta. k counts from 1.
+    """How the results of iterations move theta. k counts from 1.
 
     `tell` gets every result once, in the order of k. `ask` may be called on an older state:
     iteration k is opened while results before it are still missing.
@@ -182,18 +182,19 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """A method. `build` gets a value for every setting, from `spsa.algorithms.settings.values`.
+class RuleEntry:
+    """A rule in the registry.
 
-    `iterations_per_depth` is how many planned iterations a run needs for each one in flight: in
-    shorter runs results come too late for the rule's steps, and part of the gain is lost.
+    `build` gets a value for every setting, from `spsa.algorithms.settings.values`.
+    `iterations_per_one_in_flight` is how many planned iterations a run needs for each one in
+    flight: in shorter runs results come too late for the rule's steps and gain less.
     """
 
     name: str
     summary: str
     settings: tuple[Setting, ...]
     build: Callable[[Problem, Mapping[str, Any]], Rule]
-    iterations_per_depth: int = 100  # `simulate compare --depth 1,8`: docs/methods.md
+    iterations_per_one_in_flight: int = 100  # `simulate compare --depth 1,8`: docs/methods.md
 
 
 def signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:

@@ -35,7 +35,7 @@ import numpy as np
 
 from spsa.algorithms.gains import ALPHA, GAMMA, A, Gains, delay
 from spsa.algorithms.outcome_elo import bounded_elo, inverse
-from spsa.algorithms.rule import Method, Outcome, Perturbation, Problem, RuleUpdate, State, signs
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, RuleEntry, RuleUpdate, State, signs
 from spsa.algorithms.settings import SMALL, Setting
 from spsa.algorithms.walk import Walk, WalkState
 from spsa.core.scoring import ELO_PER_SCORE
@@ -160,7 +160,7 @@ def _gains(problem: Problem, given: Mapping[str, Any]) -> Gains:
     return replace(gains, a=given[wanted] / _SIZES[wanted](gains, problem))
 
 
-METHOD = Method(
+ENTRY = RuleEntry(
     name="spsa",
     summary="Spall's SPSA on Elo, its gains derived from the budget unless given",
     settings=_SETTINGS,

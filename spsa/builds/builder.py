@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import PriorityQueue
 
+from spsa.builds.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.artifacts import sha256_of, verify
-from spsa.builds.cargo.artifact_store import ArtifactStore, BuiltEngine
 from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
-from spsa.builds.cargo.pinned import Pinned, pin, resume, source_sha256
 from spsa.builds.cargo.recipe import CargoRecipe
-from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
-from spsa.builds.cargo.subprocesses import BuildCancelled, Commands
-from spsa.builds.cargo.tree import disk_errors_as_tuning_errors
-from spsa.builds.cargo.work_copy import WorkCopy
 from spsa.builds.command import CommandRecipe
+from spsa.builds.pinned import Pinned, pin, resume, source_sha256
+from spsa.builds.smoke import FirstSearch, SmokeTimeouts, declared_options, examine
+from spsa.builds.subprocesses import BuildCancelled, Commands
+from spsa.builds.tree import disk_errors_as_tuning_errors
+from spsa.builds.work_copy import WorkCopy
 from spsa.core.game_settings import Declarations
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
@@ -43,6 +43,7 @@ __all__ = [
     "source_sha256",
 ]
 
+_FEW_VALUES = 4
 _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
 
 
@@ -136,7 +137,7 @@ class Builder:
             self._pinned.verify()
             _refuse_unknown(self._pinned, rendered)
             key = self._recipe.key(rendered)
-            with _explained(_described(side, rendered)):
+            with _explained(*_described(side, rendered)):
                 return self._artifact_store.find(key) or self._make(
                     self._work_copy(side, number), key, rendered
                 )
@@ -257,17 +258,23 @@ def _this_machine() -> str:
 
 
 @contextmanager
-def _explained(subject: str) -> Iterator[None]:
-    """Prefix build errors with the engine's name."""
+def _explained(subject: str, more: str = "") -> Iterator[None]:
+    """Prefix build errors with the engine's name, and let its values follow."""
     try:
         yield
     except BuildFailed as failure:
-        raise type(failure)(f"{subject}: {failure}") from failure
+        raise type(failure)(f"{subject}: {failure}{more}") from failure
 
 
-def _described(side: str, rendered: Rendered) -> str:
-    values = ", ".join(f"{name} = {value}" for name, value in rendered.values.items())
-    return f"the {side} engine, with {values}" if values else f"the {side} engine"
+def _described(side: str, rendered: Rendered) -> tuple[str, str]:
+    """The side with its values; many of them stand behind what went wrong."""
+    values = ", ".join(
+        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
+        for name, value in rendered.values.items()
+    )
+    if len(rendered.values) > _FEW_VALUES:
+        return f"the {side} engine", f"\nIts values: {values}"
+    return f"the {side} engine, with {values}" if values else f"the {side} engine", ""
 
 
 def _refuse_unknown(pinned: Pinned, rendered: Rendered) -> None:

@@ -20,11 +20,11 @@ from spsa.builds.cargo.build_key import (
     values_of,
 )
 from spsa.builds.cargo.compiler import Compiled
-from spsa.builds.cargo.pinned import Pinned
-from spsa.builds.cargo.subprocesses import Commands, Output
-from spsa.builds.cargo.tree import Entry, tree_at
-from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.pinned import Pinned
 from spsa.builds.requirements import own_level, processor_features
+from spsa.builds.subprocesses import Commands, Output
+from spsa.builds.tree import Entry, tree_at
+from spsa.builds.work_copy import WorkCopy
 from spsa.errors import BuildFailed
 
 _SHOWN_LINES = 60

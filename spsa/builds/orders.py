@@ -24,9 +24,9 @@ from spsa.builds.builder import (
     Rendered,
 )
 from spsa.builds.cargo.build_key import digest_of
-from spsa.builds.cargo.checkout import Checkout
-from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
-from spsa.builds.cargo.tree import archived, disk_errors_as_tuning_errors, unpack
+from spsa.builds.checkout import Checkout
+from spsa.builds.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.tree import archived, disk_errors_as_tuning_errors, unpack
 from spsa.core.stored_json import as_written, built
 from spsa.errors import ArtifactMismatch
 

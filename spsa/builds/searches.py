@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from spsa.builds.cargo.smoke import FirstSearch, Silent, SmokeTimeouts, Trial, trial_of
+from spsa.builds.smoke import FirstSearch, Silent, SmokeTimeouts, Trial, trial_of
 from spsa.core.game_settings import Declarations, clamped
 from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed

@@ -58,7 +58,7 @@ COMMANDS: Table = {
     "book": ("spsa.cli.book", "Make a book of openings for your engine."),
     "run": ("spsa.cli.run", "Tune: start a run, or continue an unfinished one."),
     "status": ("spsa.cli.status", "Show the progress, the parameters and the workers of a run."),
-    "watch": ("spsa.cli.status", "Show the status repeatedly, until Ctrl-C."),
+    "watch": ("spsa.cli.status", "Show the status repeatedly, until the run has ended or Ctrl-C."),
     "report": ("spsa.cli.report", "Write a report of a run: one HTML page, JSON or CSV."),
     "events": ("spsa.cli.events", "List what was done to a run, by whom and when."),
     "voids": ("spsa.cli.voids", "Show void games: moves, values, what the engine wrote last."),

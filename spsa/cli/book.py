@@ -15,15 +15,14 @@ import click
 
 from spsa.builds.searches import Searcher, searcher
 from spsa.cli.common import FileInFolder, config_option, settings
-from spsa.cli.master_session import interruptible
-from spsa.cli.simulate.jobs import Lines
+from spsa.cli.held_run import interruptible
 from spsa.cli.trial import Player, short_match
 from spsa.cli.validate import limit
 from spsa.config import Config
 from spsa.core.game_settings import Book, GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_PLIES
 from spsa.errors import NothingToDo
-from spsa.live_display import Bar, LiveDisplay, working
+from spsa.live_display import Bar, counting, working
 from spsa.master.book_making import (
     Candidates,
     GivenOpenings,
@@ -36,7 +35,7 @@ from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.text import plural, terminal
+from spsa.report.text import plural
 from spsa.security.files import write_whole
 
 WINDOWS = {"balanced": (0, 30), "unbalanced": (50, 150)}
@@ -236,18 +235,14 @@ def _chosen(
     openings: list[ScoredOpening] = []
     size, end, tried = given["size"], time.monotonic() + 60 * given["minutes"], 0
     with ExitStack() as stack:
-        bar = Bar("openings", size)
-        display = LiveDisplay(terminal(stderr=True), refreshes_per_second=4)
-        lines = Lines(stack.enter_context(display))
-        display.show(bar)
+        advance = stack.enter_context(counting(Bar("openings", size)))
         searchers = [stack.enter_context(engine.searcher()) for _ in range(slots)]
         results = stack.enter_context(closing(chosen(candidates, window, searchers)))
         for opening in results:
             tried += 1
             if opening is not None:
                 openings.append(opening)
-                bar.advance(1)
-                lines.tell(bar)
+                advance(1)
             if stopping.is_set():
                 raise click.Abort
             if len(openings) == size or time.monotonic() >= end:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 import spsa
 from spsa.builds.sources import element, parse
-from spsa.cli.master_session import (
+from spsa.cli.held_run import (
     HeldRun,
     held_run,
     interruptible,

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.builds.builder import declared
 from spsa.cli.common import BUILD_SECONDS
 from spsa.config import starter_config, starter_params, starter_uci_config
-from spsa.config.proposals import (
+from spsa.config.suggestions import (
     EngineSource,
     Selection,
-    propose_options,
     read_source,
     select,
+    suggest_options,
 )
 from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.core.game_settings import TimeControl
@@ -52,7 +52,7 @@ class _Start:
 @click.option(
     "--constants-file",
     metavar="FILE",
-    help="Propose from this file alone, relative to SOURCE; default: from every file of Rust, "
+    help="Suggest from this file alone, relative to SOURCE; default: from every file of Rust, "
     "C or C++, those of search and evaluation first.",
 )
 @click.option(
@@ -67,7 +67,7 @@ class _Start:
     type=click.IntRange(100, 1_000_000_000),
     default=30_000,
     show_default=True,
-    help="Of the whole run: `plan` tells what they recover.",
+    help="Games of the whole run; `plan` tells how much Elo they recover.",
 )
 @click.option(
     "-c",
@@ -90,8 +90,8 @@ def init(
     SOURCE holds a Cargo.toml, or files of C or C++ with a Makefile or a CMakeLists.txt. With
     --engine BINARY, it is for a finished engine; arguments of it that begin with `-` follow `--`.
 
-    Every number that looks like a search or evaluation parameter is proposed, with a range and a
-    step. Edit the proposals: they are guesses. What is not proposed is told on stderr, with the
+    Every number that looks like a search or evaluation parameter is suggested, with a range and a
+    step. Edit the suggestions: they are guesses. What is not suggested is told on stderr, with the
     reason.
     """
     if engine is None and len(source) != 1:
@@ -110,7 +110,7 @@ def init(
         target.write_text(text, encoding="utf-8")
     echo(*start.notes, *_skipped(start.chosen), err=True)
     echo(
-        f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} proposed, "
+        f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} suggested, "
         f"{start.chosen.commented_out:,} more commented out; edit them, then "
         "`spsa-master params show`, `probe`, `plan`, `run`"
     )
@@ -124,7 +124,9 @@ def _shape(games: int, concurrency: int, *, builds: bool) -> Shape:
         builders=usual_builds(),
     )
     seconds = game_seconds(TimeControl(low=0.25, high=1.0), USUAL_PLIES, None)
-    return fitted(games, capacity, seconds, method(DEFAULT_ALGORITHM).iterations_per_depth)
+    return fitted(
+        games, capacity, seconds, rule_entry(DEFAULT_ALGORITHM).iterations_per_one_in_flight
+    )
 
 
 def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Shape) -> _Start:
@@ -133,15 +135,15 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path, shape: Sh
     except BuildFailed as error:
         remedy = "name a program that speaks UCI, with the arguments it needs"
         raise _refused(str(engine), "--engine", str(error), remedy) from None
-    proposals = propose_options(declarations)
-    chosen = Selection("", {f"options of {engine.name}": proposals})
+    suggestions = suggest_options(declarations)
+    chosen = Selection("", {f"options of {engine.name}": suggestions})
     if not chosen.active:
         raise NothingToDo(
-            f"{engine} declares no spin option that can be tuned; "
+            f"{engine} declares no option with a number that can be tuned; "
             "`spsa-master init SOURCE` reads the constants of a source"
         )
     config = starter_uci_config(_seen_from(engine, folder), shape, arguments)
-    return _Start(config, starter_params(chosen.proposals, of_options=True), chosen)
+    return _Start(config, starter_params(chosen.suggestions, of_options=True), chosen)
 
 
 def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Shape) -> _Start:
@@ -157,7 +159,7 @@ def _of_source(source: Path, constants_file: str | None, folder: Path, shape: Sh
         raise NothingToDo(f"{searched} has no number that can be tuned: name another file")
     config = starter_config(_seen_from(root, folder), chosen.constants_file, shape, engine)
     unread = tuple(f"skipped {file}: {reason}" for file, reason in engine.unread.items())
-    return _Start(config, starter_params(chosen.proposals), chosen, unread)
+    return _Start(config, starter_params(chosen.suggestions), chosen, unread)
 
 
 _READABLE = "save it as UTF-8, and split what is too long"

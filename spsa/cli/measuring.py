@@ -144,7 +144,9 @@ def chosen_size(speed: Speed, slots: int, batch_games: int, seconds: float) -> S
 
 
 def _seconds(size: Size, speed: Speed, slots: int, batch_games: int) -> float:
-    shape = Shape(iterations=size.iterations, games=size.games, batch_games=batch_games, depth=1)
+    shape = Shape(
+        iterations=size.iterations, games=size.games, batch_games=batch_games, in_flight=1
+    )
     fleet = Capacity(concurrency=slots, build_seconds=speed.builds + _BETWEEN_SECONDS)
     match = replace(shape, iterations=1, games=size.match_games)
     return pace(shape, fleet, speed.game).run + pace(match, fleet, speed.game).run

@@ -1,6 +1,7 @@
 """`spsa-master params import`: params.toml and [spsa] from the files of other tuners."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import tomli_w
 import tomlkit
 
 from spsa.cli.common import FileInFolder
+from spsa.config import load_space
 from spsa.config.document import file_text
 from spsa.config.formats import (
     FORMATS,
@@ -20,6 +22,7 @@ from spsa.config.formats import (
     params_file,
     read_file,
 )
+from spsa.core.params import Constant, Location, Placement, Space
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
 from spsa.report.text import plural
@@ -35,7 +38,10 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--gamma", type=click.FloatRange(0.0, 0.5), default=_USUAL.gamma),
         click.option("--alpha", type=share, default=_USUAL.alpha),
         click.option(
-            "--a-ratio", type=share, default=_USUAL.a_ratio, help="A as a part of all iterations."
+            "--a-ratio",
+            type=share,
+            default=_USUAL.a_ratio,
+            help="Spall's A, as a part of the number of iterations.",
         ),
         click.option(
             "--gains",
@@ -52,7 +58,7 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--played",
             type=click.IntRange(0, 10**12),
-            help="Games that the tune has played there: the run goes on after them.",
+            help="Games that the other tuner has played: the run goes on after them.",
         ),
         click.option(
             "--games",
@@ -93,6 +99,9 @@ def import_(
 
     With --games, stdout has the [games] and [spsa] of config.toml with which the tune goes on
     here: the same gains after the same games. stderr says how everything was mapped.
+
+    With --force, a parameter keeps the place in the engine's source that the replaced params.toml
+    gives to the same name, however that is written: BetaMargin is beta_margin.
     """
     if plan["games_per_iteration"] % 2:
         raise click.UsageError("--games-per-iteration is odd, and games come in pairs")
@@ -101,9 +110,12 @@ def import_(
     asked = Plan(gains={} if gains is None else gains_file(gains), **plan)
     read = read_file(file, kind, asked)
     tables = None if read.tune is None else _tables(file, read.tune, asked)
-    write_whole(output, (_header(file, read) + params_file(read.space)).encode())
-    count = plural(len(read.space.parameters), "parameter")
+    space, placed = _placed(read.space, _places(output))
+    write_whole(output, (_header(file, read) + params_file(space)).encode())
+    count = plural(len(space.parameters), "parameter")
     notes = () if read.tune is None else mapping_notes(read.tune)
+    if placed:
+        notes = (*notes, f"{placed:,} of them stay where they are in the source")
     echo(f"{output}: {count} of {file}, format {read.format}", *notes, err=True)
     if tables is None:
         if read.tune is not None:
@@ -113,6 +125,38 @@ def import_(
     if write_config is not None:
         _set(write_config, tables)
         echo(f"{write_config}: [games] and [spsa] are those of the tune", err=True)
+
+
+def _places(replaced: Path) -> dict[str, Placement]:
+    """Where a params.toml for a source has its parameters, by their names' letters and digits.
+
+    Nothing for a file that is missing or wrong, or that names UCI options.
+    """
+    if not replaced.exists():
+        return {}
+    try:
+        known = load_space(replaced).parameters
+    except InvalidInput:
+        return {}
+    options = any(parameter.option != parameter.name for parameter in known)
+    return {} if options else {_letters(one.name): one.place for one in known}
+
+
+def _placed(space: Space, places: Mapping[str, Placement]) -> tuple[Space, int]:
+    """The space with these places for what has none of its own, and how many it took."""
+    found = {
+        one.name: places[_letters(one.name)]
+        for one in space.parameters
+        if _letters(one.name) in places and one.place == Constant(Location(one.name.upper()))
+    }
+    parameters = tuple(
+        replace(one, place=found.get(one.name, one.place)) for one in space.parameters
+    )
+    return replace(space, parameters=parameters), len(found)
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _tables(file: Path, tune: PeerTune, plan: Plan) -> dict[str, dict[str, object]] | None:
@@ -144,7 +188,7 @@ def _set(config: Path, tables: Mapping[str, Mapping[str, object]]) -> None:
         rule["stop_when"] = stop
     rule.add(tomlkit.nl())
     document["spsa"] = rule
-    most = document["games"]["games_per_iteration"]
+    most = int(document["games"]["games_per_iteration"])  # without its comment
     if document["games"].get("batch_size", 0) > most:
         document["games"]["batch_size"] = most
     write_whole(config.resolve(), tomlkit.dumps(document).encode())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import problem_of
 from spsa.cli.common import (
     BUILD_SECONDS,
@@ -18,7 +18,7 @@ from spsa.cli.common import (
     database_option,
     settings,
 )
-from spsa.cli.master_session import interruptible
+from spsa.cli.held_run import interruptible
 from spsa.cli.measuring import Measured, measured, store_trial
 from spsa.cli.trial import Speed, trial
 from spsa.config import Config
@@ -27,7 +27,8 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db.store import Costs
 from spsa.errors import TuningError
-from spsa.lab.planning.games_needed import depth_limit
+from spsa.lab.planning.games_needed import in_flight_limit
+from spsa.lab.planning.plan import Plan, most_designs
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.plan_inputs import (
     ASSUMED_ELO_TO_GAIN,
@@ -41,7 +42,7 @@ from spsa.lab.planning.plan_inputs import (
 )
 from spsa.lab.planning.precision import PrecisionDesign, precise
 from spsa.lab.planning.recovery import RunDesign, coarser
-from spsa.live_display import working
+from spsa.live_display import Bar, counting, working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json
@@ -118,20 +119,22 @@ def precision_asked(
 
 
 def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
-    """How the files cut the run; where the depth follows the fleet, as deep as it would be."""
-    games, depth = config.games, config.games.iterations_in_flight
+    """How the files cut the run; iterations in flight that follow the fleet are what it needs."""
+    games, in_flight = config.games, config.games.iterations_in_flight
     shape = Shape(
         iterations=config.max_iterations,
         games=games.per_iteration,
         batch_games=games.batch_size,
-        depth=1 if depth == "auto" else depth,
-        adapts=depth == "auto",
+        in_flight=1 if in_flight == "auto" else in_flight,
+        adapts=in_flight == "auto",
     )
     if not shape.adapts:
         return shape
-    bearable = depth_limit(shape.iterations, method(config.algorithm).iterations_per_depth)
-    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).depth
-    return replace(shape, depth=min(needed, bearable))
+    bearable = in_flight_limit(
+        shape.iterations, rule_entry(config.algorithm).iterations_per_one_in_flight
+    )
+    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
+    return replace(shape, in_flight=min(needed, bearable))
 
 
 def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
@@ -144,7 +147,7 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
         algorithm=config.algorithm,
         settings=config.settings,
         problem=shorter,
-        depth=max(1, round(shape.depth / merged)),
+        in_flight=max(1, round(shape.in_flight / merged)),
         grows=shape.adapts,
     )
     return design, merged
@@ -239,6 +242,11 @@ def _draw_rate(tally: Tally) -> float:
     return min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
 
 
+def _simulated(inputs: PlanInputs) -> Plan:
+    with counting(Bar("tuning synthetic engines, at most", most_designs(inputs))) as advance:
+        return planned(replace(inputs, simulated=lambda: advance(1)))
+
+
 @click.command()
 @config_option
 @database_option
@@ -279,8 +287,7 @@ def plan(
     with working("finding what games and builds take"):
         asked = known(found, checked_space(found), Assumed(**assumed), replicas=32, seed=seed)
     designs = precision_asked(asked.inputs, precision, confidence)
-    with working("tuning synthetic engines"):
-        answer = planned(asked.inputs)
+    answer = _simulated(asked.inputs)
     if as_json:
         echo_json(planned_json(asked.inputs, answer, asked.sources, designs))
     else:

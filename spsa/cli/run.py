@@ -14,7 +14,7 @@ from spsa.cli.common import (
     settings,
     share_option,
 )
-from spsa.cli.master_session import (
+from spsa.cli.held_run import (
     held_run,
     interruptible,
     play_match,
@@ -53,7 +53,7 @@ def run(
     """Tune: start a run, or continue an unfinished one.
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
-    same command resumes the run.
+    same command continues the run.
     """
 
     given = {"priority": priority, "share": share}

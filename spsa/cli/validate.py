@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from spsa.cli.common import config_option, database_option, run_option, settings
-from spsa.cli.master_session import held_run, interruptible, play_match, validation_game_settings
+from spsa.cli.held_run import held_run, interruptible, play_match, validation_game_settings
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.game_settings.numbers import MAX_NELO, MIN_NELO_APART
 from spsa.core.params import PlayedValues

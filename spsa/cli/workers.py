@@ -8,18 +8,14 @@ from spsa.cli.common import actor, config_option, database_option, opened, run_o
 from spsa.core import limits
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.history import worker_parts
-from spsa.report.machines import machine_reports
+from spsa.report.history import Played, played
 from spsa.report.status import finite
 from spsa.report.text import terminal
 from spsa.report.workers import fleet, fleet_table, machines_text, to_json
 from spsa.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spsa.db.store import Store
-    from spsa.report.machines import MachineReport
 
 
 @click.group()
@@ -33,27 +29,27 @@ def workers() -> None:
 @run_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def list_(config: str | None, database_url: str | None, run: str | None, as_json: bool) -> None:
-    """Every worker with its machine, the one heard of last first.
+    """Every worker with its machine, and its games of the run.
 
-    Then each machine's results, faults and speed in the run, against the other machines. One that
-    stands out comes first, with the reason.
+    The worker that was heard of last is first. Then each machine's results, faults and speed in the
+    run, against the other machines. One that stands out comes first, with the reason.
     """
     with opened(config, database_url) as store, working("comparing the machines"):
-        machines = _machines(store, run)
-        found = fleet(store, machines)
+        known = _played(store, run)
+        found = fleet(store, known.machines)
     if as_json:
         echo_json(finite(to_json(found)))
         return
-    terminal().print(fleet_table(found))
-    if machines:
-        terminal().print(machines_text(machines))
+    terminal().print(fleet_table(found, known.workers))
+    if known.machines:
+        terminal().print(machines_text(known.machines))
 
 
-def _machines(store: "Store", run: str | None) -> "Sequence[MachineReport]":
-    """Those that have played of the run, or of the newest one; none before the first run."""
+def _played(store: "Store", run: str | None) -> Played:
+    """Of the run, or of the newest one; nothing before the first run."""
     if run is None and not store.run_overviews():
-        return ()
-    return machine_reports(worker_parts(store, store.run(run)))
+        return Played(workers=(), machines=())
+    return played(store, store.run(run))
 
 
 @workers.command()
@@ -102,7 +98,9 @@ def exclude(
     reason: str,
     withdraw: bool,
 ) -> None:
-    """Give MACHINE no more batches; what it plays now still counts, unless it is withdrawn.
+    """Give MACHINE no more batches.
+
+    What it plays now still counts, unless it is withdrawn.
 
     MACHINE is the name of a machine or of one of its workers.
     """

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from spsa.algorithms import algorithms
-from spsa.config.proposals import EngineSource, Proposed
 from spsa.config.settings import GamesConfig
+from spsa.config.suggestions import EngineSource, Suggested
 from spsa.config.tuning import DEFAULT_ALGORITHM
 from spsa.lab.planning.plan_inputs import Shape
 
@@ -162,30 +162,32 @@ def _config(engines: str, shape: Shape) -> str:
     )
 
 
-def starter_params(proposals: Mapping[str, Iterable[Proposed]], *, of_options: bool = False) -> str:
-    """The text of a params.toml with the proposals of each file, or of an engine's options.
+def starter_params(
+    suggestions: Mapping[str, Iterable[Suggested]], *, of_options: bool = False
+) -> str:
+    """The text of a params.toml with the suggestions of each file, or of an engine's options.
 
     What has a reason against it is commented out, and what is not tunable is left out.
     """
     parts = [_PARAMS_OF_OPTIONS if of_options else _PARAMS]
-    for file, each in proposals.items():
+    for file, each in suggestions.items():
         if tables := list(_tables(each)):
             parts += [f"\n# ---- {file} ----\n", *tables]
     return "".join(parts)
 
 
-def _tables(proposals: Iterable[Proposed]) -> Iterator[str]:
+def _tables(suggestions: Iterable[Suggested]) -> Iterator[str]:
     group = ""
-    for proposed in proposals:
-        if proposed.left_out:
+    for suggested in suggestions:
+        if suggested.left_out:
             continue
-        if proposed.group and proposed.group != group:
-            yield f"\n# {proposed.group}\n"
-        group = proposed.group
-        yield "\n" + _table(proposed)
+        if suggested.group and suggested.group != group:
+            yield f"\n# {suggested.group}\n"
+        group = suggested.group
+        yield "\n" + _table(suggested)
 
 
-def _table(p: Proposed) -> str:
+def _table(p: Suggested) -> str:
     keys = {"value": p.value, "min": p.minimum, "max": p.maximum, "step": p.step}
     lines = [f"[{p.name}]", *(f"{key} = {_number(number)}" for key, number in keys.items())]
     lines += [f"{key} = {_quoted(text)}" for key, text in p.keys.items()]

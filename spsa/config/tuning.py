@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from spsa.algorithms import method, settings_faults
+from spsa.algorithms import rule_entry, settings_faults
 from spsa.algorithms.carrying import DEFAULT_DOUBT, MAX_DOUBT
 from spsa.builds.requirements import LEVELS, WORD
 from spsa.config.play import read_time_control
@@ -82,7 +82,8 @@ def read_algorithm(section: Section) -> str:
     Early configurations name none and set the gains of SPSA, which no other algorithm has.
     """
     own, gains = (
-        {setting.name for setting in method(name).settings} for name in (DEFAULT_ALGORITHM, "spsa")
+        {setting.name for setting in rule_entry(name).settings}
+        for name in (DEFAULT_ALGORITHM, "spsa")
     )
     usual = "spsa" if any(key in gains - own for key in section.keys) else DEFAULT_ALGORITHM
     return section.text("algorithm", usual)

@@ -4,7 +4,7 @@ JSON in another form was changed by hand. Python's own errors would not say whic
 all JSON of the database is read through this module.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from math import isfinite
@@ -35,10 +35,10 @@ def built(kind: type[Value], data: Mapping[str, Any], /, **more: Any) -> Value:
         TypeError: a field is missing, unknown, or of another type than declared.
     """
     declared: Any = kind  # for mypy: a type variable is not known to be hashable
-    types = _types(declared)
+    tests = _tests(declared)
     for name, value in data.items():
-        wanted = types.get(name)
-        if wanted is not None and not _fits(value, wanted):
+        fits = tests.get(name)
+        if fits is not None and not fits(value):
             raise TypeError(f"{name} is {value!r}")
     return kind(**data, **more)
 
@@ -48,24 +48,37 @@ def finite(values: Mapping[str, Any]) -> Mapping[str, float]:
     if not isinstance(values, Mapping):
         raise TypeError(f"{values!r} is not a mapping from names to numbers")
     for name, value in values.items():
-        if not _fits(value, float):
+        if not _is_number(value):
             raise TypeError(f"{name} is {value!r}")
     return values
 
 
+_Test = Callable[[Any], bool]
+
+
 @cache
-def _types(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _tests(kind: Any) -> dict[str, _Test]:
+    return {name: _test(wanted) for name, wanted in get_type_hints(kind).items()}
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+@cache
+def _test(wanted: Any) -> _Test:
     """Whether a value from JSON fits a field of this type; a whole number fits a float."""
-    if wanted is float:  # first: a theta has a thousand of them
-        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if get_origin(wanted) in (Union, UnionType):
-        return any(_fits(value, each) for each in get_args(wanted))
-    if get_origin(wanted) is Literal:
-        return value in get_args(wanted)
-    return isinstance(value, get_origin(wanted) or wanted)
+    known = {float: _is_number, int: _is_whole}
+    if wanted in known:
+        return known[wanted]
+    kind, of = get_origin(wanted) or wanted, get_args(wanted)
+    if kind in (Union, UnionType):
+        tests = [_test(each) for each in of]
+        return lambda value: any(test(value) for test in tests)
+    if kind is Literal:
+        return lambda value: value in of
+    return lambda value: isinstance(value, kind)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

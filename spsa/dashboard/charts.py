@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from spsa.dashboard.axes import Scale, band, polyline, span, ticks
-from spsa.master.gain import EstimatedGain
+from spsa.master.elo_gained import EstimatedGain
 from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number

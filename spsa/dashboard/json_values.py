@@ -8,8 +8,8 @@ from typing import Any
 
 from spsa.dashboard.reading import BatchView, IterationView, ParameterView, WorkerView
 from spsa.db.history_rows import IterationLine
-from spsa.report.export_json import counted_json, fields_json, share_json
-from spsa.report.status import tally_json
+from spsa.report.export_json import counted_json, share_json
+from spsa.report.status import fields_json, tally_json
 from spsa.report.workers import to_json as fleet_json
 
 # rather too much than too little: a password may hold a slash or an @

@@ -12,14 +12,16 @@ from starlette.responses import HTMLResponse, Response
 from spsa.dashboard import charts, query_string
 from spsa.dashboard.reading import MAX_PAGE, PAGE, Reader
 from spsa.dashboard.rendering import link, render
-from spsa.dashboard.worker_sums import SPAN
 from spsa.db.store import Run
 from spsa.report.alarm import Alarm, AlarmKind
+from spsa.report.history import COMPARED
 from spsa.report.parameters import ParameterStatus
 from spsa.report.pictures import chosen
 from spsa.report.status import Status
 from spsa.report.text import headlines
 
+_GAIN = "Elo gained since the start, as the rule estimates it"
+_EFFECT = "Its part of the estimated Elo"
 EVENTS = 100
 MAX_EVENTS = 1000
 
@@ -36,7 +38,6 @@ class Pages:
     def run(self, request: Request) -> Response:
         run = self._run(request)
         found, status = self._reader.history(run), self._reader.whole_status(run)
-        title = "Elo gained since the start, as the rule estimates it"
         return _page(
             request,
             "run",
@@ -44,7 +45,8 @@ class Pages:
             status=status,
             more_about=partial(_more_about, status),
             sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
-            gain=found.gain and charts.gain_chart(found, found.gain, "gain", title),
+            gain=found.gain and charts.gain_chart(found, found.gain, "gain", _GAIN),
+            unknown_gain=found.unknown_gain,
             validations=charts.validations_chart(found),
             results=charts.results_chart(found),
             paths=[
@@ -63,35 +65,38 @@ class Pages:
             descending=query_string.text(request, "order") == "descending",
         )
         rows = parameter_rows(self._reader.status(run))
+        groups = sorted({row.tuned.group for row in rows if row.tuned.group})
         return _page(
             request,
             "parameters",
             run=run,
             wanted=wanted,
-            sorts=tuple(SORTS),
+            sorts=tuple(key for key in SORTS if groups or key != "group"),
             rows=chosen_rows(rows, wanted),
             count=len(rows),
-            groups=sorted({row.tuned.group for row in rows if row.tuned.group}),
+            groups=groups,
         )
 
     def parameter(self, request: Request) -> Response:
         run = self._run(request)
         view = self._reader.parameter(run, query_string.needed(request, "name"))
         found = self._reader.history(run)
-        title = "Its part of the estimated Elo"
         return _page(
             request,
             "parameter",
             run=run,
             parameter=view.tuned,
             path=view.path and charts.path_chart(found, view.path, "path"),
-            effect=view.effect and charts.gain_chart(found, view.effect, "effect", title),
+            effect=view.effect and charts.gain_chart(found, view.effect, "effect", _EFFECT),
+            unknown_gain=found.unknown_gain,
         )
 
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         workers, first_k = self._reader.workers(run)
-        return _page(request, "workers", run=run, workers=workers, first_k=first_k, compared=SPAN)
+        return _page(
+            request, "workers", run=run, workers=workers, first_k=first_k, compared=COMPARED
+        )
 
     def iterations(self, request: Request) -> Response:
         run = self._run(request)

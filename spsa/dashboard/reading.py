@@ -1,20 +1,30 @@
 """What pages and their JSON show, read from the database: values of `spsa.report`, kept briefly."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from spsa.dashboard.worker_sums import SPAN, WorkerSummer, WorkerSums
-from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerShare
+from spsa.dashboard.worker_sums import WorkerSummer, WorkerSums
+from spsa.db.history_rows import BatchFailure, BatchLine, IterationLine, WorkerPart, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, RunOverview, Store
 from spsa.errors import NothingToDo
-from spsa.master.gain import EstimatedGain, gain_of_parameter
-from spsa.report.alarms import of_history, with_alarms
-from spsa.report.history import POINTS, ParameterPath, RunHistory, history
+from spsa.master.elo_gained import EstimatedGain, gain_of_parameter
+from spsa.report.alarms import with_alarms, with_history
+from spsa.report.history import (
+    COMPARED,
+    POINTS,
+    ParameterPath,
+    Played,
+    RunHistory,
+    added,
+    history,
+    worker_parts,
+)
+from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.status import Status, status
 from spsa.report.workers import FleetMember, fleet
@@ -126,6 +136,8 @@ class Reader:
         self._store = store
         self._summer = WorkerSummer(store)
         self._sums: ShortCache[WorkerSums] = ShortCache()
+        self._last: ShortCache[Sequence[WorkerPart]] = ShortCache()
+        self._compared: ShortCache[tuple[MachineReport, ...]] = ShortCache()
         self._histories: ShortCache[RunHistory] = ShortCache()
         self._statuses: ShortCache[Status] = ShortCache()
         self._whole_statuses: ShortCache[Status] = ShortCache()
@@ -148,8 +160,7 @@ class Reader:
         """With all alarms, those of its history too."""
 
         def read() -> Status:
-            found = with_alarms(self._store, self.status(run))
-            return replace(found, alarms=(*found.alarms, *of_history(self.history(run))))
+            return with_history(with_alarms(self._store, self.status(run)), self.history(run))
 
         return self._whole_statuses.get(run.id, read)
 
@@ -157,8 +168,9 @@ class Reader:
         points = min(POINTS, max(MIN_POINTS, MAX_VALUES // len(run.theta)))
 
         def read() -> RunHistory:
-            shares = self._worker_sums(run).shares
-            return history(self._store, run, points, last=SPAN, workers=shares)
+            workers = added(part.share for part in self._parts(run))
+            known = Played(workers=workers, machines=self._machines(run))
+            return history(self._store, run, points, known=known)
 
         return self._histories.get(run.id, read)
 
@@ -178,10 +190,18 @@ class Reader:
         """Those heard of last first, and the first iteration that is in what they have played."""
         sums = self._worker_sums(run)
         shares = {share.worker: share for share in sums.shares}
-        members = fleet(self._store, self.history(run).machines)
+        members = fleet(self._store, self._machines(run))
         return [WorkerView(one, shares.get(one.worker.name)) for one in members], sums.first_k
 
+    def _machines(self, run: Run) -> tuple[MachineReport, ...]:
+        return self._compared.get(run.id, lambda: machine_reports(self._parts(run)))
+
+    def _parts(self, run: Run) -> Sequence[WorkerPart]:
+        return self._last.get(run.id, lambda: worker_parts(self._store, run, COMPARED))
+
     def _worker_sums(self, run: Run) -> WorkerSums:
+        if run.applied <= COMPARED:
+            return WorkerSums(added(part.share for part in self._parts(run)), 1)
         return self._sums.get(run.id, lambda: self._summer.sums(run))
 
     def iterations(self, run: Run, before: int | None, limit: int) -> Sequence[IterationLine]:

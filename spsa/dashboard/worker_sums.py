@@ -22,7 +22,7 @@ BUDGET_SECONDS = 0.2
 class WorkerSums:
     """The sums over the tuning iterations from `first_k` on, most games first."""
 
-    shares: Sequence[WorkerShare]
+    shares: tuple[WorkerShare, ...]
     first_k: int
 
 

@@ -63,7 +63,7 @@ class OrderedBuild:
     builders: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LeasedBuild:
     """An order that a worker carries out."""
 
@@ -199,12 +199,7 @@ class BuildQueries(Database):
         row = self._claim_build(claim_id, worker, lease_seconds)
         if row is None:
             return None
-        return LeasedBuild(
-            id=row.build_id,
-            claim_id=claim_id,
-            recipe=row.order_json,
-            archive_sha256=row.archive,
-        )
+        return LeasedBuild(row.build_id, claim_id, row.order_json, row.archive)
 
     def renew_build(self, build: LeasedBuild, lease_seconds: float) -> bool:
         """Renew the lease; False if it is lost, or no master wants the engines any more."""
@@ -297,7 +292,6 @@ def _check_published(target: str, plus: Published, minus: Published) -> None:
 
 
 _CLAIM, _CLAIMED = statement("claim_build"), statement("claim_build.claimed", order_json=Json)
-_RENEW = statement("renew_build")
+_RENEW, _PUBLISH = statement("renew_build"), statement("publish_build")
 _STATUS, _ENGINE = statement("publish_build.status"), statement("publish_build.engine")
-_PUBLISH = statement("publish_build")
 _FAIL, _FAIL_REASON = statement("fail_build"), statement("fail_build.reason")

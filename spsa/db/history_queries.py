@@ -18,7 +18,7 @@ from spsa.db.history_rows import (
     WorkerShare,
 )
 from spsa.db.schema import batches, changes, iterations, purges, runs, steps, workers
-from spsa.db.totals import OWN_VOID_GAMES
+from spsa.db.totals import HAS_VOIDS, OWN_VOID_GAMES
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 MAX_ITERATIONS = 2**31 - 1
@@ -96,8 +96,6 @@ def _parts(
 ) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-    # of its own report: void_games counts those of earlier attempts on other machines too
-    has_voids = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
     mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (batches.c.worker_id + 0).label("worker_id")
@@ -109,7 +107,7 @@ def _parts(
             func.count().label("batches"),
             func.sum(nodes).label("nodes"),
             func.sum(lost_on_time).label("time_losses"),
-            _count_of(has_voids).label("void_batches"),
+            _count_of(HAS_VOIDS).label("void_batches"),
             _count_of(lost_on_time > 0).label("late_batches"),
             func.sum(OWN_VOID_GAMES).label("void_games"),
             func.min(batches.c.scale).label("least_scale"),

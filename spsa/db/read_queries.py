@@ -216,7 +216,7 @@ class ReadQueries(Database):
 def _workers() -> sa.Select[Any]:
     names = (
         *("name", "host", "platform", "cores", "concurrency", "nps", "scale"),
-        *("version", "confinement"),
+        *("version", "confinement", "provides"),
     )
     live = unsettled_shares()
     return (

@@ -169,8 +169,9 @@ def purge_of(row: Any) -> Purge:
 def worker_of(row: Any) -> WorkerRow:
     """The value of a row of `spsa_worker` with its sums and the database's `now`."""
     silence = (row.now - row.last_seen_at).total_seconds()
-    values = _named(row, WorkerRow, without={"seconds_since_seen"})
-    return WorkerRow(seconds_since_seen=max(0.0, silence), **values)
+    values = _named(row, WorkerRow, without={"seconds_since_seen", "provides"})
+    words = tuple((row.provides or "").split())
+    return WorkerRow(seconds_since_seen=max(0.0, silence), provides=words, **values)
 
 
 def _named(row: Any, kind: Any, without: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:

@@ -256,6 +256,7 @@ class WorkerRow:
     scale: float | None
     version: str
     confinement: str | None
+    provides: tuple[str, ...] = ()
     seconds_since_seen: float
     batches: int
     games: int

@@ -17,8 +17,13 @@ from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 SUMMED = (*COUNTS, "void_games")
 PLAYED = ("batches", "games", "void_games", "time_losses")
-OWN_VOID_GAMES = sa.case((batches.c.failures == 0, batches.c.void_games), else_=0)
-"""Void games of the worker that has a batch; of one that failed they may be another machine's."""
+_VOIDS = func.json_each(batches.c.voids).table_valued("key", "value")
+_OF_A_REASON = sa.cast(sa.cast(_VOIDS.c.value, sa.Text), sa.BigInteger)
+HAS_VOIDS = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
+OWN_VOID_GAMES = sa.case(
+    (HAS_VOIDS, select(func.sum(_OF_A_REASON)).select_from(_VOIDS).scalar_subquery()), else_=0
+)
+"""Void games of the worker that reported a batch; `void_games` has those of failed attempts too."""
 
 UNSETTLED = (IS_OPEN, IS_ABANDONED)
 """The iterations that no total includes: two queries, because each has an index of its own."""

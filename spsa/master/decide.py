@@ -70,26 +70,26 @@ class BuildProgress:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Always `depth` iterations in flight."""
+    """Always `in_flight` iterations in flight."""
 
-    depth: int
+    in_flight: int
 
     waits_for_builds = True
 
     def due(self, view: RunView, in_build: int) -> bool:
         """Whether to build the next iteration; `in_build` are being built already."""
-        return view.opened + in_build + 1 - self.depth <= view.run.applied
+        return view.opened + in_build + 1 - self.in_flight <= view.run.applied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsNeeded:
-    """As many iterations in flight as keep all slots busy, at most `depth`.
+    """As many iterations in flight as keep all slots busy, at most `in_flight`.
 
     The next one is due when fewer than `wanted` games are ready or being built; an iteration has
     `games`, and `builders` iterations can be built at a time.
     """
 
-    depth: int
+    in_flight: int
     wanted: float
     games: int
     builders: int = 1
@@ -98,9 +98,9 @@ class AsNeeded:
 
     def due(self, view: RunView, in_build: int) -> bool:
         """Whether to build the next iteration; `in_build` are being built already."""
-        in_depth = view.opened + in_build + 1 - self.depth <= view.run.applied
+        in_flight_wanted = view.opened + in_build + 1 - self.in_flight <= view.run.applied
         games = view.ready_games + in_build * self.games
-        return in_depth and in_build < self.builders and games < self.wanted
+        return in_flight_wanted and in_build < self.builders and games < self.wanted
 
 
 Pacing = InOrder | AsNeeded

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.config import Config, PriorRun
 from spsa.core.params import Parameter, Space
@@ -12,7 +12,7 @@ from spsa.db.store import NewRun, Run, Store, Values
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
 from spsa.history.purge import results_of
 from spsa.history.replay import ReplayedState, in_force, replay
-from spsa.lab.planning.games_needed import depth_limit
+from spsa.lab.planning.games_needed import in_flight_limit
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_of, shared_files
 from spsa.master.session import AUTO, RunSettings, settings_from, tuning_of
@@ -57,7 +57,9 @@ def create(
         replacing=None if old is None else old.id,
         prior=detail,
     )
-    warnings = _depth_warning(settings, method(config.algorithm).iterations_per_depth)
+    warnings = _in_flight_warning(
+        settings, rule_entry(config.algorithm).iterations_per_one_in_flight
+    )
     return Prepared(
         run=run,
         tuning=rules,
@@ -262,12 +264,12 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
     )
 
 
-def _depth_warning(settings: RunSettings, iterations_per_depth: int) -> Iterator[str]:
+def _in_flight_warning(settings: RunSettings, iterations_per_one_in_flight: int) -> Iterator[str]:
     """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
-    depth = settings.iterations_in_flight
-    free = depth_limit(settings.planned_iterations, iterations_per_depth, FREE_DEPTH)
-    if depth != AUTO and depth > free:
+    in_flight = settings.iterations_in_flight
+    free = in_flight_limit(settings.planned_iterations, iterations_per_one_in_flight, FREE_DEPTH)
+    if in_flight != AUTO and in_flight > free:
         yield (
-            f"iterations_in_flight = {depth} lets a run of "
+            f"iterations_in_flight = {in_flight} lets a run of "
             f"{settings.planned_iterations} iterations move on old results; {free} gains more"
         )

@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.core.game_settings.options import whole_option
 from spsa.db.store import RunView
-from spsa.lab.planning.games_needed import GamesNeeded, cut, depth_after, depth_limit, evenly
+from spsa.lab.planning.games_needed import (
+    GamesNeeded,
+    cut,
+    evenly,
+    in_flight_after,
+    in_flight_limit,
+)
 from spsa.lab.planning.plan_inputs import USUAL_PLIES, game_seconds
 from spsa.master.build_queue import BuildThreads
 from spsa.master.decide import AsNeeded, InOrder, Pacing
@@ -29,7 +35,7 @@ class Pacer:
         if fixed != AUTO:
             return InOrder(fixed)
         return AsNeeded(
-            depth=min(self._depth_limit(view), depth_after(view.run.applied)),
+            in_flight=min(self._in_flight_limit(view), in_flight_after(view.run.applied)),
             wanted=self._games_needed(view, self._busy_slots(view)).wanted,
             games=self.settings.games_per_iteration,
             builders=self.build_threads.builders,
@@ -56,15 +62,15 @@ class Pacer:
         if self.settings.iterations_in_flight != AUTO or not known:
             return None
         games_needed = self._games_needed(view, self._games_at_once(view))
-        limit = self._depth_limit(view)
+        limit = self._in_flight_limit(view)
         slots = plural(games_needed.slots, "slot")
         if games_needed.games_to_build > games_needed.games:
             found = (
                 f"builds take {games_needed.build_seconds:.0f} s and cannot keep up with {slots}"
             )
-        elif games_needed.depth > limit:
-            depth = plural(games_needed.depth, "iteration")
-            found = f"{depth} in flight would keep {slots} busy, this run allows {limit}"
+        elif games_needed.in_flight > limit:
+            in_flight = plural(games_needed.in_flight, "iteration")
+            found = f"{in_flight} in flight would keep {slots} busy, this run allows {limit}"
         else:
             return None
         return f"{found}: in another run {games_needed.remedy(limit)}"
@@ -93,6 +99,6 @@ class Pacer:
         control = self.settings.game_settings.time_control
         return game_seconds(control, USUAL_PLIES, _ASSUMED_NPS) or _ASSUMED_SECONDS
 
-    def _depth_limit(self, view: RunView) -> int:
-        needed = method(view.run.algorithm).iterations_per_depth
-        return depth_limit(self.settings.planned_iterations, needed)
+    def _in_flight_limit(self, view: RunView) -> int:
+        needed = rule_entry(view.run.algorithm).iterations_per_one_in_flight
+        return in_flight_limit(self.settings.planned_iterations, needed)

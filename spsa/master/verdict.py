@@ -1,10 +1,6 @@
 """The verdict on a run: the Elo gained so far, what more games would bring, and what to do.
 
 It is computed from the run's row alone: a restarted master and every command come to the same.
-
-The gain is what the filters believe. It has no interval: on most synthetic engines the true gain is
-half to twice the number, on some a fifth or five times, and the games do not tell on which.
-`python -m benches.verdict` compares both.
 """
 
 from dataclasses import dataclass
@@ -12,13 +8,11 @@ from enum import StrEnum
 
 import numpy as np
 
-from spsa.algorithms import Vector
 from spsa.algorithms.mixture import MAX_MISFIT
 from spsa.core.params import Space
-from spsa.core.stored_json import as_written
 from spsa.db.store import Run
-from spsa.errors import UnusableState
-from spsa.master.gain import filters_of
+from spsa.lifecycle import RunStatus
+from spsa.master.elo_gained import filters_of, gain_of
 from spsa.master.session import RunSettings
 
 WORTHWHILE = 1.0
@@ -27,7 +21,6 @@ WORTHWHILE = 1.0
 `[spsa] stop_when` replaces it.
 """
 
-_AT_BOUND = 0.01  # steps
 _NEARLY = 0.9  # of the planned iterations
 
 
@@ -63,22 +56,12 @@ class Verdict:
 
 def verdict(run: Run) -> Verdict:
     """The verdict on a run."""
-    try:
-        filters = filters_of(run)
-        worthwhile = RunSettings.from_json(run.settings, run.game_settings).stop_when or WORTHWHILE
-        with as_written("a column `theta` or `start_theta`"):
-            space = Space.from_json(run.space)
-            path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    except UnusableState:
-        return _unknown(run, "this program cannot read the state of the run")
-    if run.applied == 0:
-        return _unknown(run, "there is no result yet")
-    if filters is None or not filters.is_own:
-        return _unknown(run, f"{run.algorithm} holds no belief about it")
-    bounded = _at_a_bound(space, path[-1])
-    if bounded:
-        return _unknown(run, f"theta is at a bound of {', '.join(bounded[:3])}")
-    found = float(filters.bank.gained(path)[-1])
+    filters, why = filters_of(run)
+    if filters is None:
+        return _unknown(run, why)
+    space = Space.from_json(run.space)
+    path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
+    found = gain_of(filters.bank, path).elo[-1]
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MAX_MISFIT:
         reason = (
@@ -87,34 +70,32 @@ def verdict(run: Run) -> Verdict:
         )
         return Verdict(gained=found, unknown="", more=None, advice=_longer(run), reason=reason)
     more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
-    advice, reason = _advice(run, more, worthwhile)
+    settings = RunSettings.from_json(run.settings, run.game_settings)
+    advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
     return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
 
 
 def _unknown(run: Run, why: str) -> Verdict:
-    ended = run.finished_at is not None or run.applied >= run.max_iterations
-    return Verdict(
-        gained=None,
-        unknown=why,
-        more=None,
-        advice=Advice.STOP if ended else Advice.GO_ON,
-        reason="all planned games are played" if ended else "nothing says that it has enough games",
-    )
-
-
-def _at_a_bound(space: Space, theta: Vector) -> list[str]:
-    near = np.minimum(theta - space.lower, space.upper - theta) < _AT_BOUND
-    return [p.name for p, at in zip(space.active, near.tolist(), strict=True) if at]
+    advice, reason = Advice.GO_ON, "play the planned games"
+    if run.applied >= run.max_iterations:
+        advice, reason = Advice.STOP, "all planned games are played"
+    elif run.finished_at is not None:
+        advice, reason = Advice.STOP, "the run is over"
+    return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
 
 
 def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     brings = f"as many games again ({more.games:,}) are expected to bring {more.elo:+.2g} Elo"
+    if run.status is RunStatus.STOPPED:
+        return Advice.STOP, f"{brings}; `spsa-master fork` starts a run that goes on from this one"
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     return _longer(run), brings
 
 
 def _longer(run: Run) -> Advice:
+    if run.status is RunStatus.STOPPED:
+        return Advice.STOP
     is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
     return Advice.EXTEND if is_over else Advice.GO_ON
 

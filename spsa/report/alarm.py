@@ -21,6 +21,7 @@ class AlarmKind(StrEnum):
     NO_MASTER = "no_master"
     NO_WORKER = "no_worker"
     WAITING_FOR_BUILDS = "waiting_for_builds"
+    WAITING_FOR_WORK = "waiting_for_work"
     STALLED = "stalled"
     DEAD = "dead"
     AT_BOUND = "at_bound"

@@ -19,9 +19,10 @@ from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
-from spsa.report.history import history
+from spsa.report.history import COMPARED, history, played
 from spsa.report.machines import MachineReport
-from spsa.report.status import status
+from spsa.report.status import Status, status
+from spsa.report.workers import of_slots
 from spsa.text import FAILURE_LENGTH, printable
 
 _LOOK_SECONDS = 15.0
@@ -29,7 +30,6 @@ _HISTORY_SECONDS = 300.0
 _SELDOM = 5.0  # times as long as an alarm has to last, if that is shorter
 _MAX_EVENTS = 10_000
 _COST = 10.0  # looks take a tenth of the time at most
-_LAST = 10_000  # iterations whose batches are compared
 _LEAVE_SECONDS = 5.0
 
 log = logging.getLogger("spsa.alarms")
@@ -93,17 +93,20 @@ class AlarmWatch:
             self._stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
 
     def _look(self, run: Run, now: float) -> None:
-        found = with_alarms(self._store, status(self._store, run)).alarms
-        seen = {alarm.key: alarm for alarm in (*found, *self._history_alarms(run, now))}
+        look = with_alarms(self._store, status(self._store, run))
+        found = (*look.alarms, *self._history_alarms(look, now))
+        seen = {alarm.key: alarm for alarm in found}
         seen = {key: alarm for key, alarm in seen.items() if alarm.kind is not AlarmKind.DISK}
         disks = of_disks(run.name, self._folders())
         self._record(run, now, (*seen.values(), *disks))
 
-    def _history_alarms(self, run: Run, now: float) -> Sequence[Alarm]:
+    def _history_alarms(self, look: Status, now: float) -> Sequence[Alarm]:
         """Those of the last look at the whole history, which is seldom."""
         if now - self._history_at >= min(_HISTORY_SECONDS, _SELDOM * self._config.alarms.after):
-            found = history(self._store, run, last=_LAST)
-            self._of_history, self._history_at = of_history(found), now
+            run = look.run
+            found = history(self._store, run, known=played(self._store, run, COMPARED))
+            self._of_history = (*of_history(found), *of_slots(look, found.workers))
+            self._history_at = now
             if self._config.sets_aside:
                 set_aside(self._store, run, found.machines)
         return self._of_history

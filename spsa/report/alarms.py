@@ -26,9 +26,13 @@ from spsa.report.machines import of_machines
 from spsa.report.status import RATE_SECONDS, Status, estimate
 from spsa.report.text import plural
 from spsa.report.trails import Trail
+from spsa.report.workers import of_scales, of_slots
 
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
+
+_LONG_BUILD = 60.0
+"""Seconds without an open iteration; a run of one iteration in flight always waits a little."""
 
 _MIN_SAME = 10
 _MIN_GAMES = 20
@@ -37,7 +41,6 @@ _MIN_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-s
 _MIN_RESULTS = 100
 _MIN_FAULTS = 5
 _FAULTS = 0.01  # of all games
-_SCALES_APART = 1.2
 
 _MIN_FREE, _SHARE_FREE = 5 * 10**9, 0.05
 _MAX_EVENTS = 100_000
@@ -76,12 +79,14 @@ def _of_standstill(status: Status, age_seconds: float) -> Iterator[Alarm]:
     run, here = status.run, plural(len(status.present), "worker")
     if run.master_id is None:
         kind, found, advice = AlarmKind.NO_MASTER, "no master runs it", "start `spsa-master run`"
+    elif status.builds.iterations and not status.open:
+        if status.builds.seconds < _LONG_BUILD or not status.present:
+            return
+        kind = AlarmKind.WAITING_FOR_BUILDS
+        found = f"{here} waited {status.builds.seconds:.0f} s for engines that are built"
+        advice = "use more games an iteration"
     elif not status.present:
         kind, found, advice = AlarmKind.NO_WORKER, "no worker plays", "start `compete --spsa -c 8`"
-    elif status.builds.iterations and not status.open:
-        kind = AlarmKind.WAITING_FOR_BUILDS
-        found = f"no iteration is open for {here} while engines are built"
-        advice = "if that lasts, use more games an iteration"
     elif status.games_per_second == 0.0 and age_seconds > RATE_SECONDS:
         kind, advice = AlarmKind.STALLED, "check the logs of the workers"
         found = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
@@ -244,13 +249,19 @@ _GROWTH = 2.0
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 
+def with_history(status: Status, history: RunHistory) -> Status:
+    """The same status with the alarms of its history too."""
+    found = (*of_history(history), *of_slots(status, history.workers))
+    return replace(status, alarms=(*status.alarms, *found))
+
+
 def of_history(history: RunHistory) -> tuple[Alarm, ...]:
     """The alarms of a run's history."""
     return (
         *_of_divergence(history),
         *_of_validations(history),
         *of_machines(history.machines),
-        *_of_scales(history),
+        *of_scales(history.workers),
     )
 
 
@@ -269,18 +280,6 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
             found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
             advice="start again with smaller gains or steps",
         )
-
-
-def _of_scales(history: RunHistory) -> Iterator[Alarm]:
-    """A machine gets slower, or faster: its games had other times than they would have now."""
-    for share in history.workers:
-        if share.most_scale > _SCALES_APART * share.least_scale:
-            yield Alarm(
-                kind=AlarmKind.WORKER_SCALE,
-                subject=share.worker,
-                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
-                advice="look for other work, heat or a power limit on that machine",
-            )
 
 
 def _size(steps: Vector) -> float:

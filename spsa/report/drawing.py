@@ -77,7 +77,9 @@ def nothing_of(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) 
     still = "" if len(history.ks) > 1 else "Theta has not moved yet."
     missing = {
         Kind.THETA: still if paths else "No parameter is active.",
-        Kind.GAIN: "" if history.gain else "The rule has no estimate of Elo yet.",
+        Kind.GAIN: f"It is not known, because {history.unknown_gain}."
+        if history.unknown_gain
+        else "",
         Kind.VALIDATIONS: ""
         if any(match.tally.pairs for match in history.validations)
         else "No validation has been played; `spsa-master validate` plays one.",
@@ -146,8 +148,7 @@ def _view(path: ParameterPath) -> View:
 
 def _gain(part: Any, history: RunHistory) -> None:
     assert history.gain is not None  # `nothing_of` has looked
-    axes = part.subplots()
-    label = "estimate, no measurement"
+    axes, label = part.subplots(), "estimate, no measurement"
     axes.plot(history.games, history.gain.elo, color="C2", gid="gain", label=label)
     axes.axhline(0.0, lw=0.8, color="0.4")
     axes.legend(fontsize=8)

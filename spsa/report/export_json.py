@@ -1,18 +1,18 @@
 """All that is known of a run in one frozen value: what `report` shows, writes and exports."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from spsa import __version__
 from spsa.db.history_rows import BatchLine, IterationLine, ResultGroup, WorkerShare
 from spsa.db.store import Event, Iteration, PurgedBatch, Run, Store
-from spsa.report.alarms import of_history, with_alarms
+from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, Strength, ValidationPoint, history
-from spsa.report.status import Status, finite, measured, status, tally_json
+from spsa.report.status import Status, fields_json, finite, measured, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
 from spsa.report.workers import machine_json, machines_table, shares_table
@@ -87,7 +87,7 @@ def report(store: Store, run: Run) -> Report:
     now, path = with_alarms(store, status(store, run)), history(store, run)
     return Report(
         made_at=store.clock(),
-        status=replace(now, alarms=(*now.alarms, *of_history(path))),
+        status=with_history(now, path),
         history=path,
         validations=tuple(store.matches(run.id)),
         events=tuple(store.events(run.id, MAX_EVENTS)),
@@ -125,11 +125,6 @@ def counted_json(
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}
-
-
-def fields_json(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass; unlike `asdict` it copies no values: a path has thousands."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _plain(value: Any) -> Any:

@@ -15,13 +15,16 @@ from spsa.core.stored_json import as_written
 from spsa.db.history_rows import ResultGroup, ThetaPoint, WorkerPart, WorkerShare
 from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
-from spsa.master.gain import EstimatedGain, estimated_gain, measured_gain
+from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.report.machines import MachineReport, machine_reports
 from spsa.report.status import measured
 from spsa.report.trails import sampled
 
 POINTS = 120
 """Points of a path at most, besides the start."""
+
+COMPARED = 5_000
+"""Iterations over which machines are compared by what looks at a run again and again."""
 
 _GROUPS = 50
 """Groups of iterations in which machines are compared."""
@@ -91,7 +94,7 @@ class RunHistory:
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
     `games`, `at`, and the values of a path belong to them one by one. `results` are sums over the
-    iterations between two of them.
+    iterations between two of them. Where `gain` is None, `unknown_gain` says why, as a clause.
     """
 
     run: str
@@ -105,21 +108,30 @@ class RunHistory:
     workers: tuple[WorkerShare, ...]
     machines: tuple[MachineReport, ...]
     gain: EstimatedGain | None
+    unknown_gain: str = ""
     strength: Strength | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What each worker has played of a run, and how its machine compares with the others."""
+
+    workers: tuple[WorkerShare, ...]
+    machines: tuple[MachineReport, ...]
+
+
+def played(store: Store, run: Run, last: int | None = None) -> Played:
+    """Of the `last` iterations, if given, else of all."""
+    parts = worker_parts(store, run, last)
+    return Played(workers=added(part.share for part in parts), machines=machine_reports(parts))
+
+
 def history(
-    store: Store,
-    run: Run,
-    points: int = POINTS,
-    *,
-    last: int | None = None,
-    workers: Sequence[WorkerShare] | None = None,
+    store: Store, run: Run, points: int = POINTS, *, known: Played | None = None
 ) -> RunHistory:
     """Read a run from its start to now, in at most so many points.
 
-    Machines are compared over the `last` iterations, if given, else over all. `workers` is what the
-    workers have played, if that is known already; otherwise it is that of the same iterations.
+    `known` is what the workers have played, if that was read already.
     """
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
@@ -129,7 +141,8 @@ def history(
     )
     theta = _matrix(run, space, path)
     games = _games([point.k for point in path], results)
-    parts = worker_parts(store, run, last)
+    fleet = known or played(store, run)
+    filters, unknown = filters_of(run)
     return RunHistory(
         run=run.name,
         algorithm=run.algorithm,
@@ -140,9 +153,10 @@ def history(
         results=results,
         validations=_validations(store, run, path, games),
         strength=_strength(store, run, path, games),
-        workers=tuple(workers) if workers is not None else added(part.share for part in parts),
-        machines=machine_reports(parts),
-        gain=estimated_gain(run, theta / space.step),
+        workers=fleet.workers,
+        machines=fleet.machines,
+        gain=None if filters is None else gain_of(filters.bank, theta / space.step),
+        unknown_gain=unknown,
     )
 
 

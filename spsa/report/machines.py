@@ -115,7 +115,8 @@ def of_machines(reports: Sequence[MachineReport]) -> Iterator[Alarm]:
             advice = (
                 "start fewer slots on that machine (-c) if other programs use its cores"
                 if one.kind is AlarmKind.WORKER_SPEED
-                else "`spsa-master purge --suggested` removes its results"
+                else f"`spsa-master workers exclude {report.machine}` gives it no more games, "
+                "`spsa-master purge --suggested` removes its results"
             )
             yield Alarm(kind=one.kind, subject=report.machine, found=one.text, advice=advice)
 

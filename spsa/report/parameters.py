@@ -50,11 +50,14 @@ def parameters(run: Run) -> tuple[ParameterStatus, ...]:
     space = Space.from_json(run.space)
     with as_written("a column `theta` or `start_theta`"):
         played: Mapping[str, float] = space.rounded(space.steps(run.theta))
-        return tuple(_tuned(run, p, played[p.name]) for p in space.parameters)
+        known = run.estimates.by_name()
+        return tuple(_tuned(run, p, played[p.name], known) for p in space.parameters)
 
 
-def _tuned(run: Run, parameter: Parameter, played: float) -> ParameterStatus:
-    name, known = parameter.name, run.estimates.by_name()
+def _tuned(
+    run: Run, parameter: Parameter, played: float, known: Mapping[str, Mapping[str, float] | None]
+) -> ParameterStatus:
+    name = parameter.name
     return ParameterStatus(
         name=name,
         group=parameter.group,

@@ -9,11 +9,15 @@ from rich.console import Group, RenderableType
 from spsa.core.params import Space, target
 from spsa.lab.planning.plan import Plan
 from spsa.lab.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
+from spsa.lab.planning.plan_warnings import PlanWarning
 from spsa.lab.planning.precision import PrecisionDesign
 from spsa.lab.planning.recovery import Recovery
 from spsa.report.runs import duration
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural, sentence
+
+_NAMED = 6
+"""Parameters of one warning that are named."""
 
 
 def planned_text(
@@ -60,11 +64,12 @@ def _recoveries(inputs: PlanInputs, plan: Plan) -> FittedTable:
         ),
     )
     for elo_to_gain, found in plan.recoveries.items():
+        mean = round(found.mean * elo_to_gain, 1) + 0.0  # not -0.0
         table.add(
             number(elo_to_gain),
-            f"{found.mean * elo_to_gain:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
+            f"{mean:.1f} ± {1.96 * found.error * elo_to_gain:.1f}",
             f"± {found.spread * elo_to_gain:.1f}",
-            f"{found.mean:.0%}",
+            f"{round(found.mean, 2) + 0.0:.0%}",
         )
     return table
 
@@ -120,14 +125,24 @@ def _designs(designs: Sequence[PrecisionDesign]) -> FittedTable:
 
 def _advice(plan: Plan, openings: Openings | None, *, slower: bool) -> Iterator[str]:
     if plan.shape.adapts:
-        yield f"iterations in flight follow the fleet: up to {plan.shape.depth} with this one"
+        yield f"iterations in flight follow the fleet: up to {plan.shape.in_flight} with this one"
     else:
-        yield f"iterations in flight that cost nothing: up to {plan.free_depth}"
-        if plan.busy_depth is not None and not slower:
-            yield f"iterations in flight that keep every slot busy: {plan.busy_depth} or more"
+        yield f"iterations in flight that cost nothing: up to {plan.free_in_flight}"
+        if plan.busy_in_flight is not None and not slower:
+            yield f"iterations in flight that keep every slot busy: {plan.busy_in_flight} or more"
     if openings is not None:
         yield f"openings: {openings.draw_rate:.0%} draws; {_unbalanced(openings)}"
-    yield from (f"look at {warning}" for warning in plan.warnings)
+    yield from _warned(plan.warnings)
+
+
+def _warned(warnings: Sequence[PlanWarning]) -> Iterator[str]:
+    """A line a warning; those that say the same share one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for warning in warnings:
+        names.setdefault((warning.found, warning.remedy), []).append(warning.name)
+    for (found, remedy), same in names.items():
+        more = f" and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+        yield f"look at {', '.join(same[:_NAMED])}{more}: {found}; {remedy}"
 
 
 def _unbalanced(openings: Openings) -> str:
@@ -155,8 +170,8 @@ def planned_json(
         "parameters": [asdict(line) for line in plan.lines],
         "designs": [asdict(design) for design in designs],
         "openings": None if inputs.openings is None else _openings(inputs.openings),
-        "free_depth": plan.free_depth,
-        "busy_depth": plan.busy_depth,
+        "free_depth": plan.free_in_flight,
+        "busy_depth": plan.busy_in_flight,
         "cautions": [asdict(warning) for warning in plan.warnings],
     }
 

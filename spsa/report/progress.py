@@ -189,6 +189,7 @@ def _headline(view: RunView, tally: Tally, speed: str = "") -> str:
 
 
 def _players(view: RunView) -> str:
+    """A worker that starts beside the master has the time of the first builds."""
     if not view.active_workers:
-        return f"no worker plays: {START_A_WORKER}"
+        return f"no worker plays: {START_A_WORKER}" if view.open else "no worker yet"
     return f"{plural(view.active_workers, 'worker')} on {plural(view.active_slots, 'slot')}"

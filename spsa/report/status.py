@@ -1,7 +1,7 @@
 """The status of a run as one frozen value: progress, gain, workers, the verdict in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -13,7 +13,7 @@ from spsa.core.stored_json import as_written
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
 from spsa.lab.strength import StrengthCurve
 from spsa.lifecycle import Purpose
-from spsa.master.gain import measured_gain
+from spsa.master.elo_gained import measured_gain
 from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
 from spsa.report.parameters import ParameterStatus, parameters
@@ -79,6 +79,7 @@ class Status:
     trails: Mapping[str, Trail] = field(default_factory=dict)  # by the parameter's name
     strength: StrengthCurve | None = None  # where several thetas were measured
     builds: Builds = field(default_factory=Builds)
+    set_aside: frozenset[str] = frozenset()  # machines that are given no batches at all
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
 
     @property
@@ -102,6 +103,11 @@ class Status:
     def present(self) -> tuple[WorkerRow, ...]:
         """The workers that are there."""
         return tuple(worker for worker in self.workers if _is_present(worker))
+
+    @property
+    def playing(self) -> tuple[WorkerRow, ...]:
+        """Those of them whose machines are given batches."""
+        return tuple(worker for worker in self.present if worker.host not in self.set_aside)
 
     @property
     def absent(self) -> tuple[WorkerRow, ...]:
@@ -143,7 +149,8 @@ class Status:
             ],
             "strength": None if self.strength is None else asdict(self.strength),
             "parameters": [
-                asdict(p) | {"steps_moved": p.steps_moved, "bound": p.bound} | self._trail(p.name)
+                {**fields_json(p), "steps_moved": p.steps_moved, "bound": p.bound}
+                | self._trail(p.name)
                 for p in self.parameters
             ],
             "workers": [asdict(worker) for worker in self.workers],
@@ -182,6 +189,9 @@ def status(store: Store, run: Run) -> Status:
         trails=trails(store, run),
         strength=measured_gain(store.match_lines(run.id), least=2),
         builds=_builds(run, standings),
+        set_aside=frozenset(
+            one.machine for one in store.machines_set_aside() if one.sha256 is None
+        ),
     )
 
 
@@ -221,6 +231,11 @@ def wanted_games(run: Run) -> int:
 
 def _is_present(worker: WorkerRow) -> bool:
     return worker.seconds_since_seen < PRESENT_SECONDS or worker.games_leased > 0
+
+
+def fields_json(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass; unlike `asdict` it copies no values: a path has thousands."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def finite(value: Any) -> Any:

@@ -67,7 +67,7 @@ def headlines(status: Status) -> Iterator[str]:
         f"{plural(games.games, 'game')}, {run.algorithm}, seed {run.seed}"
     )
     if run.reason:
-        yield f"  because: {run.reason}"
+        yield f"  reason: {run.reason}"
     if status.prior:
         yield f"  {status.prior}"
     yield f"  {_strength(status)}"
@@ -93,7 +93,7 @@ def headlines(status: Status) -> Iterator[str]:
     if _is_unsure(status):
         yield (
             "  supported values have no interval: the games do not say how much the parameters "
-            "differ in what a step costs, and without that none is honest"
+            "differ in what a step costs"
         )
     if status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
@@ -133,10 +133,12 @@ def _pace(status: Status) -> str:
     if not status.present:
         return f"no worker plays: {START_A_WORKER}"
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
-    slots = sum(worker.concurrency for worker in status.present)
+    slots = sum(worker.concurrency for worker in status.playing)
+    aside = len(status.present) - len(status.playing)
     return (
         f"pace: {status.games_per_second:.2f} games/s lately{left}; "
-        f"{plural(len(status.present), 'worker')} on {plural(slots, 'slot')}"
+        f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
+        + (f", {aside} set aside" if aside else "")
     )
 
 
@@ -259,17 +261,17 @@ def parameters_table(
 
 
 def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
-    """The workers, last seen first."""
+    """The workers, last seen first: games of all runs and matches, and the last batch's speed."""
     table = FittedTable(
         "workers",
         (
             Column("name", is_number=False),
             Column("slots"),
             Column("playing", 1),
-            Column("games"),
+            Column("all games", 1),
             Column("void", 3),
             Column("time losses", 3),
-            Column("knps", 4),
+            Column("knps lately", 4),
             Column("confinement", 5, is_number=False),
             Column("seen", 2),
         ),

@@ -1,16 +1,19 @@
 """The workers of a database, and which machines are set aside, for people and for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
 
+from spsa.builds.requirements import MACHINE_WORDS
 from spsa.db.history_rows import WorkerShare
 from spsa.db.store import SetAside, Store, WorkerRow
-from spsa.report.alarm import AlarmKind
+from spsa.lifecycle import RunStatus
+from spsa.report.alarm import Alarm, AlarmKind
 from spsa.report.machines import MachineReport, folded, of_machines
 from spsa.report.runs import duration
+from spsa.report.status import RATE_SECONDS, Status
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import elo_text, sentence, unless_zero
 
@@ -58,31 +61,36 @@ def to_json(members: Sequence[FleetMember]) -> dict[str, Any]:
     return {"workers": [_json(member) for member in members]}
 
 
-def fleet_table(members: Sequence[FleetMember]) -> FittedTable:
-    """A line a worker."""
+def fleet_table(members: Sequence[FleetMember], shares: Sequence[WorkerShare]) -> FittedTable:
+    """A line a worker; `shares` are what workers have played of one run."""
     table = FittedTable(
-        "workers",
+        "workers, with what they have played of this run",
         (
             Column("name", is_number=False),
             Column("machine", is_number=False),
             Column("seen"),
             Column("games"),
             Column("void", 2),
-            Column("scale", 3),
+            Column("knps", 3),
+            Column("scale", 5),
             Column("failed batches", 1),
+            Column("labels", 4, is_number=False),
             Column("state", is_number=False),
         ),
     )
+    by_worker = {share.worker: share for share in shares}
     for member in members:
-        worker = member.worker
+        worker, share = member.worker, by_worker.get(member.worker.name)
         table.add(
             worker.name,
             worker.host,
             f"{duration(worker.seconds_since_seen)} ago",
-            str(worker.games),
-            unless_zero(worker.void_games),
+            "0" if share is None else str(share.tally.games),
+            "" if share is None else unless_zero(share.void_games),
+            "" if share is None else _knps(share),
             "" if worker.scale is None else f"{worker.scale:.3g}",
             unless_zero(member.failed_batches),
+            " ".join(word for word in worker.provides if word not in MACHINE_WORDS),
             member.state,
         )
     return table
@@ -106,7 +114,7 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
         ),
     )
     for share in shares:
-        per_hour, speed = share.games_per_hour, share.nodes_per_second
+        per_hour = share.games_per_hour
         table.add(
             share.worker,
             share.machine,
@@ -114,12 +122,18 @@ def shares_table(shares: Sequence[WorkerShare]) -> FittedTable:
             str(share.tally.games),
             elo_text(share.tally),
             "" if per_hour is None else f"{per_hour:,.0f}",
-            "" if speed is None else f"{speed / 1000:.0f}",
+            _knps(share),
             scale_text(share),
             unless_zero(share.void_games),
             unless_zero(share.time_losses),
         )
     return table
+
+
+def _knps(share: WorkerShare) -> str:
+    """The mean over all its games of a run; empty where no time is known."""
+    speed = share.nodes_per_second
+    return "" if speed is None else f"{speed / 1000:.0f}"
 
 
 def scale_text(share: WorkerShare) -> str:
@@ -128,6 +142,45 @@ def scale_text(share: WorkerShare) -> str:
     if least == most == 1.0:
         return ""
     return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+
+
+_SCALES_APART = 1.2
+
+
+def of_scales(shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """A machine gets slower, or faster: its games had other times than they would have now."""
+    for share in shares:
+        if share.most_scale > _SCALES_APART * share.least_scale:
+            yield Alarm(
+                kind=AlarmKind.WORKER_SCALE,
+                subject=share.worker,
+                found=f"its scale was {share.least_scale:.3g} to {share.most_scale:.3g}",
+                advice="look for other work, heat or a power limit on that machine",
+            )
+
+
+_BUSY = 1 / 3
+_MIN_RESULTS = 10  # the first games wait for the first engines
+
+
+def of_slots(status: Status, shares: Sequence[WorkerShare]) -> Iterator[Alarm]:
+    """The slots of the fleet have no game most of the time, by what they play in an hour.
+
+    None while several runs share the fleet, or where a standstill says it already.
+    """
+    run = status.run
+    if run.status is not RunStatus.RUNNING or run.applied < _MIN_RESULTS or status.beside:
+        return
+    slots = {worker.name: worker.concurrency for worker in status.playing}
+    hourly = sum(slots.get(share.worker, 0) * (share.games_per_hour or 0.0) for share in shares)
+    busy = 3600 * status.games_per_second / hourly if hourly else 0.0
+    if 0.0 < busy < _BUSY:
+        yield Alarm(
+            kind=AlarmKind.WAITING_FOR_WORK,
+            subject=run.name,
+            found=f"the slots played {busy:.0%} of the last {RATE_SECONDS / 60:.0f} minutes",
+            advice="more iterations in flight, or more games in each, keep them busy",
+        )
 
 
 _BY = {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, walked
 
-from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, method
+from spsa.algorithms import Outcome, Problem, Rule, Vector, algorithms, create, rule_entry
 from spsa.algorithms.rule import State
 from spsa.algorithms.state_json import alike, packed
 from spsa.algorithms.tuning import PlayedGames, tuning
@@ -158,7 +158,7 @@ def test_theta_stays_inside_the_bounds(variant: str, seed: int) -> None:
 def extremes(name: str) -> list[dict[str, object]]:
     """Every setting by itself at the ends of its range."""
     found: list[dict[str, object]] = []
-    for setting in method(name).settings:
+    for setting in rule_entry(name).settings:
         least = np.nextafter(setting.least, np.inf) if setting.open else setting.least
         ends = setting.choices or (float(least), min(setting.most, 1e300))
         found += [{setting.name: end} for end in ends]

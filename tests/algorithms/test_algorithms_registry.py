@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spsa.algorithms import Method, Problem, algorithms, create, method, settings_faults
+from spsa.algorithms import Problem, RuleEntry, algorithms, create, rule_entry, settings_faults
 
 PROBLEM = Problem(
     start=np.zeros(3),
@@ -13,7 +13,7 @@ PROBLEM = Problem(
 )
 
 
-def usual(chosen: Method) -> dict[str, object]:
+def usual(chosen: RuleEntry) -> dict[str, object]:
     """Every setting that has a default, at it."""
     return {s.name: s.default for s in chosen.settings if s.default is not None}
 
@@ -28,8 +28,8 @@ def test_every_method_works_with_its_defaults(name: str) -> None:
 
 @pytest.mark.parametrize("name", algorithms())
 def test_every_default_is_a_value_that_may_be_given(name: str) -> None:
-    assert settings_faults(name, usual(method(name))) == []
-    assert all(setting.meaning for setting in method(name).settings)
+    assert settings_faults(name, usual(rule_entry(name))) == []
+    assert all(setting.meaning for setting in rule_entry(name).settings)
 
 
 def test_an_unknown_algorithm_is_a_fault_with_a_suggestion() -> None:

@@ -1,4 +1,4 @@
-"""The simulated fleet: its slots, its short form, and what depth costs in a short run."""
+"""The simulated fleet: its slots, and what iterations in flight cost in a short run."""
 
 import os
 import time
@@ -75,17 +75,17 @@ def test_slots_are_busier_than_in_lock_step(tmp_path) -> None:  # type: ignore[n
     before, after = outcomes
     assert 0 < before.playing < after.playing <= 1.001
     assert after.iterations > 0
-    assert 1 <= after.depth < 5
+    assert 1 <= after.in_flight < 5
 
 
 def test_a_row_has_a_cell_for_every_heading() -> None:
-    outcome = Outcome(playing=0.5, database=None, fleet=0.1, iterations=3, depth=2.0)
+    outcome = Outcome(playing=0.5, database=None, fleet=0.1, iterations=3, in_flight=2.0)
     assert line(FLEETS[8], None, outcome).count("|") == 10
     assert "| 50.0% |" in line(FLEETS[8], outcome, outcome)
 
 
 @pytest.mark.slow
-def test_depth_at_once_and_depth_that_grows_are_measured_against_the_same() -> None:
+def test_iterations_in_flight_at_once_and_growing_are_measured_against_the_same() -> None:
     told = CliRunner().invoke(
         staleness.main, ["--table", "short", "--problems", "2", "--processes", "1"]
     )
@@ -120,6 +120,6 @@ def test_a_race_is_as_deep_as_its_results_allow(grows, deepest) -> None:  # type
             return outcome, None
 
     problem = type("P", (), {"iterations": 9})()
-    simulated_run = Noting(problem=problem, engine=None, games=None, depth=4, grows=grows)  # type: ignore[arg-type]
+    simulated_run = Noting(problem=problem, engine=None, games=None, in_flight=4, grows=grows)  # type: ignore[arg-type]
     assert list(simulated_run.run(Rule(), None)) == list(range(1, 10))  # type: ignore[arg-type]
     assert max(k - results for k, results in asked) == deepest

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from spsa.builds.artifact_store import ArtifactStore
 from spsa.builds.builder import (
     BuildCancelled,
     Builder,
@@ -23,7 +24,6 @@ from spsa.builds.builder import (
     pin,
     source_sha256,
 )
-from spsa.builds.cargo.artifact_store import ArtifactStore
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, SourceChanged, TuningError
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")

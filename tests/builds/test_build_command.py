@@ -109,6 +109,18 @@ def test_a_build_that_fails_says_why(
     assert said in str(failed.value)
 
 
+def test_many_values_stand_behind_what_went_wrong(shared: Bench) -> None:
+    one = rendered(TEMPO_BONUS=12)
+    many = Rendered(one.files, {f"value_{i}": 0.1 * i for i in range(1, 6)})
+    with pytest.raises(BuildFailed) as failed:
+        shared.builder(("no-such-make",)).build_one("minus", many)
+    first, *_, last = str(failed.value).splitlines()
+    assert first.startswith("the minus engine: `no-such-make` is not found")
+    assert last == (
+        "Its values: value_1 = 0.1, value_2 = 0.2, value_3 = 0.3, value_4 = 0.4, value_5 = 0.5"
+    )
+
+
 def test_a_pinned_source_that_was_altered_is_refused(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     builder = bench.builder()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.smoke import (
+from spsa.builds.smoke import (
     FirstSearch,
     SmokeTimeouts,
     declared_options,
@@ -156,7 +156,7 @@ done
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (":", "asked `go nodes 500`, it did not answer in time"),
+        (":", "asked `go nodes 500`, it did not answer in time (0.5 s); if the engine does not"),
         ("exit 7", "asked `go nodes 500`, it exited with 7 without saying `bestmove`"),
         ("kill -SEGV $$", "asked `go nodes 500`, it was killed by signal 11 without saying"),
     ],
@@ -169,6 +169,18 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
     with pytest.raises(SmokeTestFailed) as failure:
         examine(engine, False, PATIENT, first_search=first)
     assert said in str(failure.value)
+
+
+def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> None:
+    clock = '"go wtime"*) echo info depth 1 nodes 20; echo bestmove e2e4;;'
+    silent = ASKED.format(answer="echo bestmove a2a3")
+    first = FirstSearch(go="go nodes 500", seconds=5.0)
+    engine = script(tmp_path, silent.replace("    quit)", f"    {clock}\n    quit)"))
+    with pytest.raises(SmokeTestFailed, match="`go nodes 500`, it moves without a search; if the"):
+        examine(engine, False, PATIENT, first_search=first)
+    mute = clock.replace("echo info depth 1 nodes 20; ", "")
+    engine.write_text(engine.read_text().replace(clock, mute))
+    examine(engine, False, PATIENT, first_search=first)
 
 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from spsa.builds.builder import pin, resume, source_sha256
-from spsa.builds.cargo.checkout import checkout
-from spsa.builds.cargo.tree import Entry, differences, digest, manifest, tree_at
-from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.checkout import checkout
+from spsa.builds.tree import Entry, differences, digest, manifest, tree_at
+from spsa.builds.work_copy import WorkCopy
 from spsa.errors import InvalidInput, SourceChanged, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spsa.builds.sources import ConstantRefused, element, elements, parse, path_of, rewrite
 from spsa.config import starter_params
-from spsa.config.proposals import select
+from spsa.config.suggestions import select
 from spsa.core.params import Location
 
 SOURCE = """\
@@ -159,12 +159,14 @@ def test_a_whole_table_is_found_in_the_order_of_the_text():
 
 def test_init_proposes_what_an_author_would_tune():
     chosen = select({"src/eval.h": SOURCE, "src/uci.cpp": "int port = 8080;"})
-    active = {one.name: one for each in chosen.proposals.values() for one in each if not one.reason}
+    active = {
+        one.name: one for each in chosen.suggestions.values() for one in each if not one.reason
+    }
     assert {"rfp_margin", "razor", "bishop_0", "bishop_1", "lmr_base", "extension"} <= set(active)
     assert {"knight_pair_0", "knight_pair_1", "pawn_mg", "table_1_1", "table_1_2"} <= set(active)
     assert not {"port", "derived", "flag"} & set(active)
     assert active["lmr_base"].keys == {"constant": "lmr_base"}
-    assert "[bishop_0]" in starter_params(chosen.proposals)
+    assert "[bishop_0]" in starter_params(chosen.suggestions)
 
 
 MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")

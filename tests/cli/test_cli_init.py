@@ -164,6 +164,10 @@ option name RAZOR_margin type spin default 40 min 10 max 80
 option name contempt type spin default 0 min -50 max 50
 option name odd type spin default 9 min 10 max 80
 option name Move Overhead type spin default 10 min 0 max 5000
+option name LMRDivisor type string default 2.25
+option name NMPDepth type string default 3
+option name SyzygyPath type string default <empty>
+option name Style type string default 0
 """
 
 
@@ -180,7 +184,7 @@ def test_an_engines_options_become_parameters(
 ) -> None:
     assert execute(["init", "--engine", str(uci)]) == 0
     said = capsys.readouterr().err
-    assert "skipped 2, an option of the protocol" in said and "no spin" in said
+    assert "skipped 2, an option of the protocol" in said and "no number: set it" in said
     assert "without a default between a minimum and a maximum: odd" in said
     params = tomllib.loads(Path("params.toml").read_text())
     assert {name: tuple(one.values()) for name, one in params.items()} == {
@@ -188,6 +192,8 @@ def test_an_engines_options_become_parameters(
         "razor_margin": (300, 150, 600, 22, "razor-margin"),
         "razor_margin_2": (40, 10, 80, 4, "RAZOR_margin"),
         "contempt": (0, -50, 50, 5),
+        "lmr_divisor": (2.25, 1.125, 4.5, 0.2025, "LMRDivisor"),
+        "nmp_depth": (3, 1, 6, 1, "NMPDepth"),
     }
     assert execute(["params", "show"]) == 0
     config = tomllib.loads(Path("config.toml").read_text())
@@ -206,6 +212,8 @@ def test_the_values_of_options_are_shown_as_uci_lines(
         "setoption name razor-margin value 300",
         "setoption name RAZOR_margin value 40",
         "setoption name contempt value 0",
+        "setoption name LMRDivisor value 2.25",
+        "setoption name NMPDepth value 3",
     ]
 
 
@@ -216,7 +224,7 @@ def test_the_values_of_options_are_shown_as_uci_lines(
         (["engine", "more"], 2, "either one SOURCE, or --engine"),
         (["--engine", "none"], 2, "does not exist"),
         (["--engine", "outside.rs"], 2, "cannot be started"),
-        (["--engine", "dull"], 3, "declares no spin option"),
+        (["--engine", "dull"], 3, "declares no option with a number"),
     ],
 )
 def test_what_is_no_engine_with_options_is_refused(

@@ -6,6 +6,7 @@ import pytest
 
 from spsa.cli import execute
 from spsa.config import load_config, load_space
+from spsa.core.params import target
 
 LINES = "razor,446.5,0,892,44,0.0020\nlmr,18,-20,60,4,0.0020\n"
 CONFIG = """\
@@ -52,6 +53,24 @@ def test_a_tune_is_imported_into_both_files(
     )  # fmt: skip
     assert config.settings["A"] == 300 and "noise_walk" not in text
     assert "stop_when = 0.5" in text
+
+
+def test_an_import_keeps_the_places_of_the_source_that_init_found(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "margins.txt").write_text(
+        "RazorMargin, int, 80, 10, 150, 8, 0.002\nLMRBase, float, 0.75, 0, 2, 0.1, 0.002\n"
+    )
+    was = '[razor_margin]\nvalue = 70\nmin = 9\nmax = 99\nstep = 7\nconstant = "s.h::RazorMargin"\n'
+    (folder / "params.toml").write_text(was)
+    assert execute(["params", "import", "margins.txt", "--force"]) == 0
+    assert "1 of them stay where they are in the source" in capsys.readouterr().err
+    razor, base = load_space(folder / "params.toml").parameters
+    assert str(target(razor.place)) == "s.h::RazorMargin" and (razor.value, razor.step) == (80, 8)
+    assert str(target(base.place)) == "LMRBASE"
+    (folder / "params.toml").write_text(was + 'option = "RazorMargin"\n')
+    assert execute(["params", "import", "margins.txt", "--force"]) == 0
+    assert "constant" not in (folder / "params.toml").read_text()
 
 
 def test_an_export_is_imported_as_the_same_parameters(

@@ -66,8 +66,8 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     file = project / "config.toml"
     text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]")
     auto, fixed = (
-        text.replace("[games]", f"[games]\niterations_in_flight = {depth}")
-        for depth in ('"auto"', "2")
+        text.replace("[games]", f"[games]\niterations_in_flight = {in_flight}")
+        for in_flight in ('"auto"', "2")
     )
     file.write_text(auto, encoding="utf-8")
     told = asked("plan", "-c", "64", "--game-seconds", "10").stdout

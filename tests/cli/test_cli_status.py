@@ -107,7 +107,7 @@ def test_a_run_in_any_state_is_shown(
     ("state", "said"),
     [
         ("open", "1 worker on 4 slots"),
-        ("paused", "because: for [/a] :reason:"),
+        ("paused", "reason: for [/a] :reason:"),
         ("paused", "`spsa-master resume` continues it"),
         ("without a master", "`spsa-master run` continues it"),
         ("finished", "strength: not measured; `spsa-master validate`"),
@@ -183,7 +183,7 @@ def test_a_watch_outlives_the_master_that_it_looks_at(project: Path, staged: Sta
     assert watching.stdout.readline().startswith(b"run first: running")
     staged.store.stop("first", "me", "enough")
     rest = watching.stdout.read().decode()
-    assert watching.wait(120) == 0 and "because: enough" in rest
+    assert watching.wait(120) == 0 and "reason: enough" in rest
 
 
 @pytest.mark.slow

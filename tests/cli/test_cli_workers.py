@@ -25,7 +25,7 @@ def staged(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with open_store(database_url, durable=False) as store:
         on = stage(store)
         on.open()
-        bad = store.register_worker(new_worker("bad-1", host="bad"))
+        bad = store.register_worker(new_worker("bad-1", host="bad", provides=("big", "linux")))
         claim = store.claim("of bad", bad, LEASE)
         assert claim is not None
         store.fail(claim, "no such book", void_games=2)
@@ -58,7 +58,7 @@ def test_all_workers_are_listed_with_their_machines_and_faults(
     code, out, _ = workers(capsys, "list")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
-    assert any(line[:2] == ["bad-1", "bad"] for line in lines)
+    assert any(line[:2] == ["bad-1", "bad"] and line[-1] == "big" for line in lines)
     assert any(line[:2] == ["machine-1", "machine"] and "8" in line for line in lines)
     assert "set aside" not in out
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms.fishtest import METHOD
+from spsa.algorithms.fishtest import ENTRY
 from spsa.algorithms.rule import Problem
 from spsa.algorithms.settings import values
 from spsa.config import load_space
@@ -227,7 +227,7 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path: Path) -> None:
     )
     block = read.tune.schedule.settings(read.tune.common_r_end, 16)
     assert block.pop("algorithm") == "fishtest" and block.pop("max_iterations") == 18_750
-    rule = METHOD.build(PROBLEM, values(METHOD.settings, block))
+    rule = ENTRY.build(PROBLEM, values(ENTRY.settings, block))
     for k in (1, 100, 18_750):
         ours = rule.ask(rule.start(), k, np.random.default_rng(1))
         iteration = 6_250 + k
@@ -263,7 +263,7 @@ def test_weather_factory_moves_parameters_as_far_here(tmp_path: Path) -> None:
     block = read.tune.schedule.settings(read.tune.common_r_end, 32)
     assert (block.pop("algorithm"), block.pop("max_iterations")) == ("fishtest", 900)
     problem = replace(PROBLEM, iterations=900, pairs=16)
-    rule = METHOD.build(problem, values(METHOD.settings, block))
+    rule = ENTRY.build(problem, values(ENTRY.settings, block))
     for k in (1, 900):
         ours = rule.ask(rule.start(), k, np.random.default_rng(1))
         t = 3_200 + 32 * k

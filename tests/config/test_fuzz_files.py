@@ -29,7 +29,7 @@ from spsa.builds.sources import (
     rewrite,
 )
 from spsa.config import check_against_source, load_config, load_space, starter_params
-from spsa.config.proposals import propose
+from spsa.config.suggestions import suggest
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Location, Parameter, Space
 from spsa.db.database_url import parsed
@@ -311,9 +311,9 @@ def hold_source(text: str) -> None:
 
 def hold_proposals(folder: Path, text: str) -> None:
     """What `init` would write is accepted as it is."""
-    proposals = propose(parse(text))
-    if any(not proposal.reason for proposal in proposals):
-        path = written(folder, "params.toml", starter_params({"c.rs": proposals}))
+    suggestions = suggest(parse(text))
+    if any(not proposal.reason for proposal in suggestions):
+        path = written(folder, "params.toml", starter_params({"c.rs": suggestions}))
         faults = check_against_source(load_space(path), {"c.rs": text}, "c.rs")
         assert not faults
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spsa.algorithms import algorithms, method
+from spsa.algorithms import algorithms, rule_entry
 from spsa.config import load_config, load_space
 from spsa.config.section import MAX_NUMBER, Section
 
@@ -207,7 +207,7 @@ def test_the_settings_of_every_method_are_in_the_guide() -> None:
             r"^##", re.split(rf"^###.* ?`{name}`.*$", guide, flags=re.M)[1], flags=re.M
         )[0]
         rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", section, re.M))
-        assert set(rows) == {setting.name for setting in method(name).settings}, name
-        for setting in method(name).settings:
+        assert set(rows) == {setting.name for setting in rule_entry(name).settings}, name
+        for setting in rule_entry(name).settings:
             if isinstance(setting.default, float | int):
                 assert rows[setting.name] == f"{setting.default:g}", setting.name

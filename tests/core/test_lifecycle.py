@@ -114,7 +114,7 @@ def test_every_change_of_a_status_asks_the_table():
 
 
 _SETS_STATUS = re.compile(
-    r"UPDATE spsa_(\w+)(?: b)?\s+SET status = '(\w+)'(.*?)(?:;|RETURNING)", re.DOTALL
+    r"UPDATE spsa_(batch|iteration)(?: b)?\s+SET status = '(\w+)'(.*?)(?:;|RETURNING)", re.DOTALL
 )
 _ASKS_STATUS = re.compile(r"\bstatus = '(\w+)'")
 

@@ -16,6 +16,7 @@ from spsa.master.session import tuning_of
 @pytest.fixture(autouse=True)
 def short_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_sums, "SPAN", 2)
+    monkeypatch.setattr(worker_sums, "BUDGET_SECONDS", 60.0)
 
 
 def test_all_iterations_are_summed(store: Store) -> None:

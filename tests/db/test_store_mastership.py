@@ -17,7 +17,7 @@ from builders import (
     step_from,
 )
 
-from spsa.cli import master_session
+from spsa.cli import held_run as master_session
 from spsa.core.seeds import derived_seed
 from spsa.errors import IllegalTransition, LeaseLost, MasterLeaseLost
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus

@@ -1,7 +1,7 @@
 """The views that people query: one text, the same answers from both databases."""
 
 import pytest
-from builders import result_of, stage
+from builders import new_worker, result_of, stage
 
 from spsa.core.estimates import Estimates
 from spsa.core.scoring import Tally
@@ -114,6 +114,19 @@ def test_worker_stats_agree_with_the_store(played, sql):
     assert row.worker == known.name
     assert row.seconds_played == 2.5
     assert row.last_report_at is not None
+
+
+def test_void_games_count_for_the_worker_that_reports_them(store, sql):
+    run = stage(store)
+    run.open(target_games=2, batches=[2])
+    run.store.fail(run.claim("sick"), "it crashed", 3)
+    sound = store.register_worker(new_worker("sound", host="other"))
+    claim = store.claim("sound", sound, 60.0)
+    store.report(claim, result_of(claim, voids={"crash": 1, "hang": 1}))
+    known = {one.name: one.void_games for one in store.workers()}
+    rows = sql("SELECT worker, void_games FROM spsa_worker_stats")
+    assert dict(map(tuple, rows)) == known == {"machine-1": 0, "sound": 2}
+    assert {one.worker: one.void_games for one in store.worker_shares(run.run.id)} == {"sound": 2}
 
 
 def test_the_views_are_there_before_anything_is(store, sql):

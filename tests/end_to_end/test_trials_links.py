@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from spsa.builds.cargo.artifact_store import ArtifactStore
-from spsa.builds.cargo.checkout import checkout
-from spsa.builds.cargo.pinned import pin
-from spsa.builds.cargo.subprocesses import Commands
-from spsa.builds.cargo.work_copy import WorkCopy
+from spsa.builds.artifact_store import ArtifactStore
+from spsa.builds.checkout import checkout
+from spsa.builds.pinned import pin
+from spsa.builds.subprocesses import Commands
+from spsa.builds.work_copy import WorkCopy
 from spsa.core.game_settings import Book
 from spsa.errors import SourceChanged
 from spsa.openings.book import load

@@ -67,5 +67,5 @@ def test_both_deliveries_play_the_same_games(tmp_path: Path) -> None:
     by_build = games(plus, usual, tmp_path / "build.pgn")
     over_uci = games(by_options, by_options, tmp_path / "uci.pgn", *sent)
     assert len(by_build) == 6 and len(set(by_build)) > 1
-    assert over_uci == by_build
+    assert sorted(over_uci) == sorted(by_build)  # pairs of two slots come as they end
     assert games(usual, usual, tmp_path / "usual.pgn") != by_build, "the constants change games"

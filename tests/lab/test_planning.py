@@ -9,16 +9,16 @@ from spsa.algorithms import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constant, Constraint, Location, Parameter, Space
 from spsa.core.scoring import Tally, elo
-from spsa.lab.planning.plan import busy_depth, depth_warnings, plan
+from spsa.lab.planning.plan import busy_in_flight, in_flight_warnings, plan
 from spsa.lab.planning.plan_inputs import (
     UNBALANCED_ELO,
     Capacity,
     Openings,
     PlanInputs,
     Shape,
-    depth_without_idling,
     fitted,
     game_seconds,
+    in_flight_without_idling,
     noise,
     pace,
 )
@@ -28,7 +28,7 @@ from spsa.lab.planning.recovery import EngineAssumptions, RunDesign, coarser, re
 from spsa.lab.simulation.simulated_run import SimulatedGames
 from spsa.lab.theory.process import ConstantGainProcess, noise_of_game
 
-SHAPE = Shape(iterations=100, games=40, batch_games=4, depth=1)
+SHAPE = Shape(iterations=100, games=40, batch_games=4, in_flight=1)
 FLEET = Capacity(concurrency=4, build_seconds=30.0)
 
 NARROWEST, WIDEST = 1.0, 1.8
@@ -47,7 +47,7 @@ def problem(n: int = 6, iterations: int = 60, pairs: int = 20) -> Problem:
 
 
 def design(**over: object) -> RunDesign:
-    usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), depth=1)
+    usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), in_flight=1)
     return replace(usual, **over)  # type: ignore[arg-type]
 
 
@@ -90,22 +90,22 @@ def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for() -> 
 
 def test_with_enough_in_flight_every_slot_plays_all_the_time() -> None:
     shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
-    needed = depth_without_idling(shape, FLEET, 2.0)
-    busy = pace(replace(shape, depth=needed), FLEET, 2.0)
-    fewer = pace(replace(shape, depth=needed - 1), FLEET, 2.0)
+    needed = in_flight_without_idling(shape, FLEET, 2.0)
+    busy = pace(replace(shape, in_flight=needed), FLEET, 2.0)
+    fewer = pace(replace(shape, in_flight=needed - 1), FLEET, 2.0)
     assert needed > 1
     assert busy.idle == pytest.approx(0.0)
     assert fewer.idle > 0.05
 
 
 def test_builds_that_take_longer_than_the_games_set_the_pace() -> None:
-    slow = pace(replace(SHAPE, depth=8), Capacity(concurrency=64, build_seconds=30), 2.0)
+    slow = pace(replace(SHAPE, in_flight=8), Capacity(concurrency=64, build_seconds=30), 2.0)
     assert slow.iteration == pytest.approx(30)
 
 
 def test_builds_side_by_side_set_a_quicker_pace() -> None:
     capacity = Capacity(concurrency=64, build_seconds=30, builders=4)
-    assert pace(replace(SHAPE, depth=99), capacity, 2.0).iteration == pytest.approx(30 / 4)
+    assert pace(replace(SHAPE, in_flight=99), capacity, 2.0).iteration == pytest.approx(30 / 4)
 
 
 def cautioned(shape: Shape, capacity: Capacity) -> list[str]:
@@ -117,30 +117,30 @@ def cautioned(shape: Shape, capacity: Capacity) -> list[str]:
         seconds=10.0,
         draw_rate=0.6,
     )
-    return [str(warning) for warning in depth_warnings(asked, 1, busy_depth(asked))]
+    return [str(warning) for warning in in_flight_warnings(asked, 1, busy_in_flight(asked))]
 
 
 def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of() -> None:
-    shape = Shape(iterations=500, games=150, batch_games=2, depth=5, adapts=True)
+    shape = Shape(iterations=500, games=150, batch_games=2, in_flight=5, adapts=True)
     small, large = (Capacity(concurrency=n, build_seconds=30, builders=9) for n in (8, 256))
     assert cautioned(shape, small) == []
     (told,) = cautioned(shape, large)
     assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
     assert "games_per_iteration = " in told
-    (short,) = cautioned(replace(shape, iterations=99, depth=1), small)
+    (short,) = cautioned(replace(shape, iterations=99, in_flight=1), small)
     assert "more iterations" in short
 
 
-def test_depth_that_grows_is_that_depth_as_soon_as_there_are_results_enough() -> None:
+def test_iterations_in_flight_that_grow_are_all_there_as_soon_as_there_are_results_enough() -> None:
     assumptions = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
     (one, one_grown), (many, many_grown) = (
         [
             recovery(
-                design(depth=depth, grows=grows), assumptions, replicas=8, seed=3
+                design(in_flight=in_flight, grows=grows), assumptions, replicas=8, seed=3
             ).parts.tolist()
             for grows in (False, True)
         ]
-        for depth in (1, 12)
+        for in_flight in (1, 12)
     )
     assert one == one_grown
     assert many != many_grown
@@ -168,7 +168,7 @@ def test_iterations_are_as_small_as_builds_and_slots_let_them(
 
 def test_smaller_iterations_are_advised_where_they_recover_more() -> None:
     few = design(problem=problem(n=16, iterations=13, pairs=75))
-    shape = Shape(iterations=13, games=150, batch_games=10, depth=1, adapts=True)
+    shape = Shape(iterations=13, games=150, batch_games=10, in_flight=1, adapts=True)
     asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
     told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
     assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
@@ -298,8 +298,8 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one() -> Non
     steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
     flat = design(problem=problem(iterations=400, pairs=20))
     long = replace(SHAPE, iterations=400)
-    assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_depth == 1
-    assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_depth == 4
+    assert plan(inputs(design=steep, elos_to_gain=(300.0,))).free_in_flight == 1
+    assert plan(inputs(design=flat, shape=long, elos_to_gain=(20.0,))).free_in_flight == 4
 
 
 def test_openings_are_known_by_their_draws_and_pairs() -> None:
@@ -347,15 +347,15 @@ def test_slots_that_would_idle_are_said() -> None:
     found = plan(inputs(design=flat, shape=longer))
     names = [warning.name for warning in found.warnings]
     assert "iterations_in_flight" in names
-    assert found.busy_depth is not None and found.busy_depth > 1
+    assert found.busy_in_flight is not None and found.busy_in_flight > 1
     assert plan(inputs(seconds=None)).pace is None
 
 
 def test_builds_that_no_depth_hides_are_said() -> None:
-    found = plan(inputs(shape=replace(SHAPE, depth=2)))  # 20 s of games, 30 s of builds
+    found = plan(inputs(shape=replace(SHAPE, in_flight=2)))  # 20 s of games, 30 s of builds
     assert "games_per_iteration" in [warning.name for warning in found.warnings]
-    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, depth=2))
-    (told,) = [w for w in depth_warnings(long, 2, None) if w.name == "games_per_iteration"]
+    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, in_flight=2))
+    (told,) = [w for w in in_flight_warnings(long, 2, None) if w.name == "games_per_iteration"]
     assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spsa.lab.planning.games_needed import (
-    MAX_DEPTH,
+    MAX_IN_FLIGHT,
     GamesNeeded,
     cut,
-    depth_after,
-    depth_limit,
     evenly,
+    in_flight_after,
+    in_flight_limit,
 )
 
 EVEN = st.integers(1, 400).map(lambda n: 2 * n)
@@ -51,14 +51,14 @@ def test_what_is_wanted_is_between_the_average_and_all_that_can_be_claimed(
         slots=slots, game_seconds=seconds, games=games, batch_games=batch, build_seconds=build
     )
     assert games_needed.rate * build <= games_needed.wanted * (1 + 1e-9)
-    assert games_needed.depth >= 2
-    assert games_needed.games_for(games_needed.depth) >= games
+    assert games_needed.in_flight >= 2
+    assert games_needed.games_for(games_needed.in_flight) >= games
 
 
 def test_so_many_games_in_an_iteration_need_no_more_depth_than_allowed() -> None:
     large = replace(USUAL, slots=2048, batch_games=2, builders=4)
-    assert large.depth > 60
-    assert replace(large, games=large.games_for(8)).depth <= 8
+    assert large.in_flight > 60
+    assert replace(large, games=large.games_for(8)).in_flight <= 8
     assert large.games_to_build == pytest.approx(2048 / 10 * 30 / 4)
 
 
@@ -67,8 +67,8 @@ def test_nobody_there_wants_one_game() -> None:
 
 
 def test_depth_is_borne_by_long_runs_and_grows_with_the_results() -> None:
-    assert [depth_limit(n, 100) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_DEPTH]
-    assert [depth_after(n) for n in (0, 3, 4, 40)] == [1, 1, 2, 11]
+    assert [in_flight_limit(n, 100) for n in (5, 199, 500, 10**6)] == [1, 1, 5, MAX_IN_FLIGHT]
+    assert [in_flight_after(n) for n in (0, 3, 4, 40)] == [1, 1, 2, 11]
 
 
 @pytest.mark.parametrize("slots", [8, 64])

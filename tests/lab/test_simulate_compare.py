@@ -35,8 +35,8 @@ def test_the_text_has_every_rule_with_its_difference_and_every_family() -> None:
 
 def test_batches_and_depths_are_set_against_the_first() -> None:
     result = ran(*QUICK, "--depth", "1,4")
-    assert "against 75 pairs, depth 1" in result.stdout
-    assert "75 pairs, depth 4" in result.stdout
+    assert "against 75 pairs, 1 in flight" in result.stdout
+    assert "75 pairs, 4 in flight" in result.stdout
 
 
 def test_json_has_every_cell_and_repeats_itself() -> None:

@@ -127,7 +127,7 @@ def simulated_run(
     unit: float = 0.0,
     iterations: int = 1,
     pairs: int = 1,
-    depth: int = 1,
+    in_flight: int = 1,
 ) -> SimulatedRun:
     n = start.shape[-1]
     problem = Problem(
@@ -139,18 +139,24 @@ def simulated_run(
         pairs=pairs,
     )
     return SimulatedRun(
-        problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), depth=depth
+        problem=problem, engine=engine or Noted(), games=SimulatedGames(0.5), in_flight=in_flight
     )
 
 
-@pytest.mark.parametrize("depth", [1, 3, 9])
-def test_iterations_are_asked_for_when_the_results_before_their_depth_are_in(depth: int) -> None:
+@pytest.mark.parametrize("in_flight", [1, 3, 9])
+def test_iterations_are_asked_for_when_the_results_before_so_many_before_are_in(
+    in_flight: int,
+) -> None:
     rule = Fixed(np.zeros(2), np.ones(2))
     assert (
-        final(simulated_run(np.zeros(2), iterations=6, depth=depth), rule, np.random.default_rng(1))
+        final(
+            simulated_run(np.zeros(2), iterations=6, in_flight=in_flight),
+            rule,
+            np.random.default_rng(1),
+        )
         == 6
     )
-    assert rule.asked == [(k, max(0, k - depth)) for k in range(1, 7)]
+    assert rule.asked == [(k, max(0, k - in_flight)) for k in range(1, 7)]
     assert [(outcome.k, outcome.a_k) for outcome in rule.told] == [(k, k) for k in range(1, 7)]
     assert {outcome.c_k for outcome in rule.told} == {2.0}
 

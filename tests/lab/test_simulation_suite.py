@@ -13,7 +13,7 @@ from spsa.lab.simulation.comparison import (
     ComparisonSettings,
     RuleResults,
     ranks,
-    sheets,
+    results,
     with_elo_to_gain,
 )
 from spsa.lab.simulation.families import FAMILIES
@@ -104,21 +104,21 @@ def test_the_shelf_of_a_lopsided_parameter_is_flat() -> None:
 
 
 def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None:
-    one, again = SUITE.field(group(75)), SUITE.field(group(75))
-    other = replace(SUITE, seed=12).field(group(75))
+    one, again = SUITE.problems(group(75)), SUITE.problems(group(75))
+    other = replace(SUITE, seed=12).problems(group(75))
     assert np.array_equal(one.losses.hessian, again.losses.hessian)
     assert np.array_equal(one.draw_rate, again.draw_rate)
     assert not np.any(one.losses.elo_to_gain == other.losses.elo_to_gain)
 
 
 def test_the_halves_have_no_problem_in_common() -> None:
-    choose, judge = (replace(SUITE, half=half).field(group(75)) for half in HALVES)
+    choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in HALVES)
     assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
     assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
 
 
 def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
-    pairs, games = SUITE.field(group(1)), SUITE.field(group(75))
+    pairs, games = SUITE.problems(group(1)), SUITE.problems(group(75))
     assert (pairs.problem.iterations, games.problem.iterations) == (1_000, 13)
     assert np.array_equal(pairs.losses.optimum, games.losses.optimum)
     assert np.array_equal(pairs.draw_rate, games.draw_rate)
@@ -127,8 +127,8 @@ def test_a_budget_holds_the_same_problems_however_it_is_cut() -> None:
 def test_a_family_has_the_same_problems_whoever_else_is_run() -> None:
     alone = replace(SUITE, families=("heavy",))
     assert np.array_equal(
-        alone.field(group(75, alone)).losses.elo_to_gain,
-        SUITE.field(group(75)).losses.elo_to_gain[2 * 6 : 3 * 6],
+        alone.problems(group(75, alone)).losses.elo_to_gain,
+        SUITE.problems(group(75)).losses.elo_to_gain[2 * 6 : 3 * 6],
     )
 
 
@@ -148,7 +148,7 @@ def test_long_budgets_are_left_out_pair_by_pair() -> None:
 
 
 def test_recovered_is_0_at_the_start_1_at_the_optimum_and_negative_beyond() -> None:
-    field = SUITE.field(group(75))
+    field = SUITE.problems(group(75))
     drawn = field.losses
     assert np.all(field.recovered(drawn.start) == 0.0)
     part = field.recovered(drawn.optimum)[:-6]  # all but the settled
@@ -161,12 +161,12 @@ CELL, NO_ELO_TO_GAIN = (
 )
 
 
-def sheet(rule: str, *gained: float) -> RuleResults:
+def of_rule(rule: str, *gained: float) -> RuleResults:
     return RuleResults(rule, {CELL: np.array(gained), NO_ELO_TO_GAIN: np.array([-9.0, -9.0])})
 
 
-def test_a_sheet_has_means_with_errors_and_leaves_out_what_nobody_can_gain() -> None:
-    one, other = sheet("one", 0.5, 0.7, 0.9), sheet("other", 0.4, 0.5, 0.9)
+def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody_can_gain() -> None:
+    one, other = of_rule("one", 0.5, 0.7, 0.9), of_rule("other", 0.4, 0.5, 0.9)
     assert isclose(one.overall().mean, 0.7) and one.overall().count == 3
     assert isclose(one.overall().error, 0.2 / 3**0.5)
     assert isclose(one.beyond(other).mean, 0.1)
@@ -182,7 +182,7 @@ def table() -> Mapping[str, RuleResults]:
     quick = Size(parameters=(4, 16), budgets=(10_000,), problems=12, most_results=10_000)
     contest = ComparisonSettings(suite=Suite(seed=5, half="judge", size=quick), pairs=75)
     done = [(name, contest.recovered(name, h)) for name in names for h in contest.groups()]
-    return {one.rule: one for one in sheets(done, names)}
+    return {one.rule: one for one in results(done, names)}
 
 
 @pytest.mark.slow
@@ -207,7 +207,9 @@ def test_the_gains_of_the_seed_lose_elo(table: Mapping[str, RuleResults]) -> Non
 @pytest.mark.parametrize("rule", COMPARED_RULES)
 def test_everybody_can_run_and_ends_at_a_number(rule: str) -> None:
     tiny = Size(parameters=(2,), budgets=(300,), problems=2, most_results=300)
-    contest = ComparisonSettings(suite=Suite(seed=1, half="choose", size=tiny), pairs=30, depth=3)
+    contest = ComparisonSettings(
+        suite=Suite(seed=1, half="choose", size=tiny), pairs=30, in_flight=3
+    )
     for h in contest.groups():
         for part in contest.recovered(rule, h).values():
             assert np.all(np.isfinite(part))

@@ -173,7 +173,7 @@ def test_a_paused_run_opens_nothing_and_applies_nothing_past_the_next_opening() 
 
 
 def needed(**over: Any) -> AsNeeded:
-    return AsNeeded(**{"depth": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
+    return AsNeeded(**{"in_flight": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
 
 
 def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -> None:
@@ -187,7 +187,7 @@ def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted() -
 def test_as_needed_no_more_is_begun_than_can_be_built_or_borne() -> None:
     seen = view(0, [iteration(1)], ready=4)
     assert next_decision(seen, needed(builders=1), BuildProgress(count=1)) == Idle()
-    assert next_decision(seen, needed(depth=2), BuildProgress(count=1)) == Idle()
+    assert next_decision(seen, needed(in_flight=2), BuildProgress(count=1)) == Idle()
 
 
 def test_as_needed_results_are_applied_while_engines_are_built() -> None:
@@ -254,19 +254,19 @@ def test_in_order_iteration_k_is_always_opened_on_the_results_through_k_minus_m(
 
 
 @given(
-    depth=st.integers(1, 8),
+    in_flight=st.integers(1, 8),
     wanted=st.integers(1, 60),
     builders=st.integers(1, 4),
     most=LENGTHS,
     order=CHANCE,
 )
 def test_as_needed_every_run_ends_and_no_iteration_is_deeper_than_bearable(
-    depth: int, wanted: int, builders: int, most: int, order: Any
+    in_flight: int, wanted: int, builders: int, most: int, order: Any
 ) -> None:
-    pacing = needed(depth=depth, wanted=wanted, builders=builders)
+    pacing = needed(in_flight=in_flight, wanted=wanted, builders=builders)
     opened_on = Rehearsal(pacing, most, order).run()
     assert list(opened_on) == list(range(1, most + 1))
-    assert all(k - depth <= on < k for k, on in opened_on.items())
+    assert all(k - in_flight <= on < k for k, on in opened_on.items())
     assert list(opened_on.values()) == sorted(opened_on.values())
 
 

@@ -137,11 +137,12 @@ def test_nothing_is_known_of_builds_before_the_first(store):
 
 def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(store):
     view = seen(store)
-    depths = [
-        pacer().pacing(replace(view, run=replace(view.run, applied=n))).depth for n in (0, 4, 99)
+    numbers_in_flight = [
+        pacer().pacing(replace(view, run=replace(view.run, applied=n))).in_flight
+        for n in (0, 4, 99)
     ]
-    assert depths == [1, 2, 10]
-    assert pacer(planned_iterations=99).pacing(view).depth == 1
+    assert numbers_in_flight == [1, 2, 10]
+    assert pacer(planned_iterations=99).pacing(view).in_flight == 1
 
 
 def test_a_fleet_that_is_too_large_for_its_iterations_is_told_what_helps(store):

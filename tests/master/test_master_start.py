@@ -39,9 +39,9 @@ def store(project: Path) -> Iterator[Store]:
         yield opened
 
 
-def prepared(folder: Path, store: Store, *, iterations: int, depth: int, rule: str) -> Prepared:
+def prepared(folder: Path, store: Store, *, iterations: int, in_flight: int, rule: str) -> Prepared:
     config = CONFIG.replace("max_iterations = 4", f"max_iterations = {iterations}\n{rule}")
-    config = config.replace("batch_size = 2", f"batch_size = 2\niterations_in_flight = {depth}")
+    config = config.replace("batch_size = 2", f"batch_size = 2\niterations_in_flight = {in_flight}")
     write_project(folder, config)
     return prepare(load_config(folder / "config.toml", {}), store)
 
@@ -58,17 +58,17 @@ def altered(store: Store, statement: str, **values: object) -> None:
 
 
 def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) -> None:
-    first = prepared(project, store, iterations=99, depth=1, rule="").run
+    first = prepared(project, store, iterations=99, in_flight=1, rule="").run
     assert first.algorithm == "mixture"
     store.release_master_lease(
         store.acquire_master_lease(first.id, "a master that left it unbegun", 30)
     )
-    other = prepared(project, store, iterations=99, depth=1, rule="a = 0.1")
+    other = prepared(project, store, iterations=99, in_flight=1, rule="a = 0.1")
     assert other.run.algorithm == other.tuning.rule.name == "spsa"
 
 
 @pytest.mark.parametrize(
-    ("rule", "iterations", "depth", "free"),
+    ("rule", "iterations", "in_flight", "free"),
     [
         ("", 300, 4, 3),
         ("", 300, 3, None),
@@ -80,23 +80,23 @@ def test_a_run_has_the_rule_of_its_configuration(project: Path, store: Store) ->
     ],
 )
 def test_too_much_in_flight_is_told_by_rule_and_length(
-    project: Path, store: Store, rule: str, iterations: int, depth: int, free: int | None
+    project: Path, store: Store, rule: str, iterations: int, in_flight: int, free: int | None
 ) -> None:
-    notes = prepared(project, store, iterations=iterations, depth=depth, rule=rule).notes
+    notes = prepared(project, store, iterations=iterations, in_flight=in_flight, rule=rule).notes
     assert list(notes) == (
         []
         if free is None
         else [
-            f"iterations_in_flight = {depth} lets a run of {iterations} iterations move on old "
+            f"iterations_in_flight = {in_flight} lets a run of {iterations} iterations move on old "
             f"results; {free} gains more"
         ]
     )
 
 
 def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, store: Store) -> None:
-    before = prepared(project, store, iterations=99, depth=1, rule="algorithm = 'spsa'")
+    before = prepared(project, store, iterations=99, in_flight=1, rule="algorithm = 'spsa'")
     opened(store, before)
-    after = prepared(project, store, iterations=99, depth=1, rule="")
+    after = prepared(project, store, iterations=99, in_flight=1, rule="")
     assert after.run.algorithm == after.tuning.rule.name == "spsa"
     assert "config.toml: algorithm is mixture, the run has spsa" in after.notes
 
@@ -104,7 +104,7 @@ def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project: Path, stor
 def test_a_run_of_an_unknown_rule_is_said(
     project: Path, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = prepared(project, store, iterations=9, depth=1, rule="")
+    found = prepared(project, store, iterations=9, in_flight=1, rule="")
     opened(store, found)
     altered(store, "UPDATE spsa_run SET algorithm = 'mixtures'")
     with pytest.raises(UnusableState, match="did you mean 'mixture'"):
@@ -214,7 +214,7 @@ def next_run(folder: Path, store: Store, rule: str = PRIOR, params: str = PARAMS
 def test_a_run_starts_from_what_its_prior_learned_and_is_replayed(
     project: Path, store: Store
 ) -> None:
-    tuned(store, prepared(project, store, iterations=4, depth=1, rule=""))
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     parent = store.run("small")
     bound = int(parent.theta["margin"]) - 1
     margin, _, new = PARAMS.partition("[depth]")
@@ -243,7 +243,7 @@ def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_sta
     project: Path, store: Store
 ) -> None:
     rule = 'algorithm = "fishtest"'
-    tuned(store, prepared(project, store, iterations=4, depth=1, rule=rule))
+    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=rule))
     frozen = PARAMS.replace("max = 8", "max = 8\nactive = false")
     found = next_run(project, store, f"{rule}\n{PRIOR}", frozen)
     assert found.run.theta == {**store.run("small").theta, "depth": 3}
@@ -265,7 +265,7 @@ def test_a_rule_without_knowledge_has_theta_from_its_prior_and_frozen_values_sta
 def test_a_prior_that_cannot_be_one_is_refused_with_its_line(
     project: Path, store: Store, rule: str, said: str
 ) -> None:
-    before = prepared(project, store, iterations=4, depth=1, rule="")
+    before = prepared(project, store, iterations=4, in_flight=1, rule="")
     if "algorithm" in rule:
         opened(store, before)
     with pytest.raises(InvalidInput) as refused:

@@ -17,7 +17,7 @@ from spsa.history.replay import replay
 from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.lifecycle import RunStatus
 from spsa.master import verdict as verdict_module
-from spsa.master.gain import Filters
+from spsa.master.elo_gained import Filters
 from spsa.master.session import RunSettings
 from spsa.master.verdict import Advice, MoreGames, enough, verdict
 from spsa.report.status import status, verdict_json, verdict_lines
@@ -48,7 +48,7 @@ def filters(n: int = 4, pairs: int = 75) -> Filters:
     )
     rule = create("mixture", {}, problem)
     assert isinstance(rule, Mixture)
-    return Filters(rule, rule.start(), is_own=True)
+    return Filters(rule, rule.start())
 
 
 def after(one: Filters, results: int) -> Filters:
@@ -102,7 +102,7 @@ def test_where_nothing_is_known_it_says_why(
 
 def test_a_method_without_belief_gives_no_number(store: Store) -> None:
     run = tuned(store, SPACE, 3, algorithm="spsa").now()
-    assert verdict(run).unknown == "spsa holds no belief about it"
+    assert verdict(run).unknown == "spsa does not estimate it"
 
 
 def said(monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0) -> Advice:
@@ -119,6 +119,8 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     nearly_over = replace(run, max_iterations=11)
     assert said(monkeypatch, nearly_over, 1.1) is Advice.EXTEND
     assert said(monkeypatch, nearly_over, 0.9) is Advice.STOP
+    stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
+    assert said(monkeypatch, stopped, 1.1) is Advice.STOP, "it cannot be extended"
     eager = replace(run, settings={**run.settings, "stop_when": 2.0})
     assert said(monkeypatch, eager, 1.1) is Advice.STOP
 

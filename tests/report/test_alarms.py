@@ -24,6 +24,7 @@ from spsa.report.history import history
 from spsa.report.status import status
 from spsa.report.text import headlines
 from spsa.report.trails import Trail
+from spsa.report.workers import of_slots
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -57,7 +58,7 @@ RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
         "UPDATE spsa_worker SET last_seen_at = :then", then="2020-01-01 00:00:00.000"
     ),
     AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(
-        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=1.0)
+        it.master, LEASE, Builds(iterations=(1,), sides=("plus",), seconds=61.0)
     ),
     AlarmKind.STALLED: lambda it, sql: (
         it.open(),
@@ -215,6 +216,17 @@ def test_a_machine_whose_speed_has_changed(sqlite_store: Store, sql: Shell) -> N
     assert (found.workers[0].least_scale, found.workers[0].most_scale) == (1.0, 1.3)
     (alarm,) = of_history(found)
     assert str(alarm).startswith("machine-1: its scale was 1 to 1.3; look for other work")
+
+
+def test_slots_without_games(sqlite_store: Store) -> None:
+    """One worker of four slots, each of which plays a game a second."""
+    run = tuned(sqlite_store, SPACE, 10, planned=20).now()
+    found, now = history(sqlite_store, run), status(sqlite_store, run)
+    shares = [replace(found.workers[0], seconds=found.workers[0].tally.games)]
+    assert not [*of_slots(replace(now, games_per_second=1.4), shares)]
+    assert not [*of_slots(replace(now, games_per_second=0.0), shares)], "a standstill of its own"
+    (alarm,) = of_slots(replace(now, games_per_second=1.0), shares)
+    assert str(alarm).startswith("first: the slots played 25% of the last 5 minutes; more")
 
 
 def test_steps_that_grow(store: Store) -> None:

@@ -1,5 +1,6 @@
 """A run from its start to now as values: what pictures and reports show."""
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -11,6 +12,7 @@ from spsa.core.params import Space
 from spsa.db.store import Selection, Store
 from spsa.history.purge import carry_out, plan
 from spsa.master.session import tuning_of
+from spsa.master.verdict import verdict
 from spsa.report.history import averages, history, merged
 from spsa.report.status import status
 from spsa.report.trails import sampled, signal_to_noise
@@ -129,9 +131,14 @@ def test_only_a_method_that_was_told_curvatures_has_a_deviation(store: Store, sp
         assert all((p.supported_sd is None) == (name != "bspsas") for p in found if p.active)
 
 
-def test_a_rule_without_filters_has_them_as_its_witness(store: Store, space: Space) -> None:
-    assert history(store, tuned(store, space, 3, algorithm="spsa").now()).gain is not None
-    assert history(store, tuned(store, space, 3, algorithm="bspsa", name="b").now()).gain is None
+def test_where_the_verdict_knows_no_gain_the_history_has_none(store: Store, space: Space) -> None:
+    known = tuned(store, space, 3).now()
+    bounded = replace(known, theta={**known.theta, "margin": 400.0})  # one of two
+    for run in (known, bounded, tuned(store, space, 3, algorithm="spsa", name="s").now()):
+        found, said = history(store, run), verdict(run)
+        assert found.unknown_gain == said.unknown and (found.gain is None) == bool(said.unknown)
+        if found.gain is not None and said.gained is not None:
+            assert found.gain.elo[-1] == pytest.approx(said.gained)
 
 
 def test_a_trend_stands_out_of_a_walk() -> None:

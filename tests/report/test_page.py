@@ -127,7 +127,7 @@ def test_every_parameter_is_in_it_from_start_to_final(told: Report, read: Reader
 def test_the_summary_is_in_sentences(read: Reader) -> None:
     said = " ".join(read.texts["p"])
     assert "run first: paused, 5 of 5 iterations applied, 40 games, mixture, seed 42" in said
-    assert "because: for a reason" in said
+    assert "reason: for a reason" in said
     assert "strength: tuned against start, games 8" in said
     assert "only a validation measures it" in said and "verdict: " in said
 

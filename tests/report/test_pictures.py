@@ -111,7 +111,7 @@ def test_a_run_without_anything_says_so(sqlite_url: str) -> None:
         new = history(store, tuned(store, space_of(1), 0).now())
     said = texts(drawn(new, list(Kind), "svg", paths=new.parameters))
     assert {
-        "The rule has no estimate of Elo yet.",
+        "It is not known, because there is no result yet.",
         "No validation has been played; `spsa-master validate` plays one.",
         "No iteration is complete yet.",
         "No worker has reported a batch yet.",

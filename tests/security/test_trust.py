@@ -15,7 +15,7 @@ from engines.faulty import LOSER, PATIENT, WINNER, engine, start_book
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.builds.cargo.subprocesses import Commands
+from spsa.builds.subprocesses import Commands
 from spsa.core.game_settings import Adjudication, Book, GameSettings, TimeControl, TimeKind
 from spsa.db.signed_orders import order_of
 from spsa.db.store import NewEngine, Store

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.cargo.checkout import CONFIGURATIONS, cargo_home, configuration
-from spsa.builds.cargo.pinned import Pinned
-from spsa.builds.cargo.smoke import FirstSearch, SmokeTimeouts
-from spsa.builds.cargo.subprocesses import Commands
+from spsa.builds.checkout import CONFIGURATIONS, cargo_home, configuration
+from spsa.builds.pinned import Pinned
 from spsa.builds.requirements import level_for, own_level
+from spsa.builds.smoke import FirstSearch, SmokeTimeouts
+from spsa.builds.subprocesses import Commands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spsa.builds.cargo.build_key import BuildSettings
-from spsa.builds.cargo.subprocesses import Commands, Output
+from spsa.builds.subprocesses import Commands, Output
 from spsa.errors import BuildFailed, Fault, InvalidInput
 
 _SHOWN_LINES = 60

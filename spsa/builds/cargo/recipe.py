@@ -13,10 +13,10 @@ from pathlib import Path
 
 from spsa.builds.cargo.build_key import BuildEnvironment, BuildSettings, Rendered
 from spsa.builds.cargo.compiler import Compiled, Compiler
-from spsa.builds.cargo.pinned import Pinned
-from spsa.builds.cargo.subprocesses import Commands
-from spsa.builds.cargo.tree import Entry, Tree, tree_at
-from spsa.builds.cargo.work_copy import AHEAD_NS, WorkCopy
+from spsa.builds.pinned import Pinned
+from spsa.builds.subprocesses import Commands
+from spsa.builds.tree import Entry, Tree, tree_at
+from spsa.builds.work_copy import AHEAD_NS, WorkCopy
 
 _STARTED = re.compile(r"^\s*Compiling \S+ v\S+(?: \((?P<place>[^)]*)\))?", re.MULTILINE)
 _WAIT_SECONDS = 0.2

@@ -230,11 +230,12 @@ def _absent(
             f"{location} is only in tests, {file.name}:{found[0].line}",
             "name a constant that the engine itself uses",
         )
-    close = get_close_matches(location.name, [*file.by_name][:_MAX_COMPARED], n=1)
+    names = {name.upper(): name for name in [*file.by_name][:_MAX_COMPARED]}
+    close = get_close_matches(location.name.upper(), names, n=1)
     if elsewhere := file.by_name.get(location.name):
         remedy = f'write constant = "{path_of(elsewhere[0])}"'
     elif close:
-        remedy = f"did you mean {close[0]}?"
+        remedy = f"did you mean {names[close[0]]}?"
     else:
         remedy = 'name the constant it stands for: constant = "NAME" or "path/to/file.rs::NAME"'
     return ConstantRefused(f"there is no constant {location} in {file.name}", remedy)

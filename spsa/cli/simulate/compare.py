@@ -13,7 +13,7 @@ from spsa.algorithms.settings import suggestion
 from spsa.cli.simulate.comparison_tables import standings_json, standings_tables
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
 from spsa.cli.simulate.pictures import Curve, Picture, plot_option, save
-from spsa.lab.simulation.comparison import COMPARED_RULES, ComparisonSettings, sheets
+from spsa.lab.simulation.comparison import COMPARED_RULES, ComparisonSettings, results
 from spsa.lab.simulation.suite import SIZES, Suite
 from spsa.output import echo_json
 from spsa.report.text import terminal
@@ -65,7 +65,7 @@ def _parts(text: str) -> list[str]:
 )
 @click.option(
     "--depth",
-    "depths",
+    "numbers_in_flight",
     callback=_numbers,
     default="1",
     show_default=True,
@@ -107,7 +107,7 @@ def _parts(text: str) -> list[str]:
 def compare(
     rules: tuple[str, ...],
     batches: tuple[int, ...],
-    depths: tuple[int, ...],
+    numbers_in_flight: tuple[int, ...],
     own_width: bool,
     processes: int,
     as_json: bool,
@@ -121,8 +121,8 @@ def compare(
     """
     suite = _suite(**asked)
     contests = [
-        ComparisonSettings(suite=suite, pairs=pairs, depth=depth, same_width=not own_width)
-        for pairs, depth in product(batches, depths)
+        ComparisonSettings(suite=suite, pairs=pairs, in_flight=in_flight, same_width=not own_width)
+        for pairs, in_flight in product(batches, numbers_in_flight)
     ]
     found = _played(contests, rules, processes)
     if plot:
@@ -158,17 +158,17 @@ def _played(
     workshop = JobPool(processes, "tuning synthetic engines")
     done = list(workshop.finished(jobs, weight=lambda key: key[2].iterations + 100))
     return {
-        contest: sheets([(name, cells) for (of, name, _), cells in done if of == contest], names)
+        contest: results([(name, cells) for (of, name, _), cells in done if of == contest], names)
         for contest in contests
     }
 
 
 def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> Picture:
     """What every rule recovers by the budget, in the first contest."""
-    contest, sheets = next(iter(found.items()))
-    curves = [_curve(sheet) for sheet in sheets]
+    contest, compared = next(iter(found.items()))
+    curves = [_curve(one) for one in compared]
     return Picture(
-        title=f"{contest.pairs} pairs an iteration, {contest.depth} in flight",
+        title=f"{contest.pairs} pairs an iteration, {contest.in_flight} in flight",
         x_label="game pairs",
         y_label="part of the Elo to gain",
         curves=curves,

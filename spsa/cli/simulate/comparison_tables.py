@@ -19,7 +19,7 @@ Standings = Mapping[ComparisonSettings, Sequence[RuleResults]]
 
 
 def standings_tables(standings: Standings) -> Iterator[FittedTable]:
-    """For every contest the standings and the families; then what batch and depth do."""
+    """For every contest the standings and the families; then batches and iterations in flight."""
     for contest, sheets in standings.items():
         yield _overall(contest, sheets)
         yield from _families(sheets)
@@ -39,7 +39,7 @@ def _overall(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> Fitt
     count = first.overall().count
     table = FittedTable(
         f"half {contest.suite.half}, seed {contest.suite.seed}: {count} problems, "
-        f"{contest.pairs} pairs an iteration, {contest.depth} in flight, "
+        f"{contest.pairs} pairs an iteration, {contest.in_flight} in flight, "
         f"{'the same' if contest.same_width else 'their own'} widths",
         (
             Column("rule", is_number=False),
@@ -93,7 +93,7 @@ def _settings(standings: Standings) -> FittedTable:
 
 
 def _setting(contest: ComparisonSettings) -> str:
-    return f"{contest.pairs} pairs, depth {contest.depth}"
+    return f"{contest.pairs} pairs, {contest.in_flight} in flight"
 
 
 def _named(cell: ComparisonCell) -> str:
@@ -103,7 +103,7 @@ def _named(cell: ComparisonCell) -> str:
 def _contest_json(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> dict[str, Any]:
     return {
         "pairs": contest.pairs,
-        "depth": contest.depth,
+        "depth": contest.in_flight,
         "same_width": contest.same_width,
         "rules": [_sheet_json(sheet, sheets) for sheet in sheets],
     }

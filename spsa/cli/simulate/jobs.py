@@ -1,10 +1,9 @@
 """Independent simulations on as many processes as one wants, with a bar on stderr."""
 
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children
 from typing import Any, TypeVar
@@ -12,10 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from spsa.cli.common import Option
-from spsa.live_display import Bar, LiveDisplay
-from spsa.report.text import terminal
-
-_LINE_SECONDS = 20.0
+from spsa.live_display import Bar, counting
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -48,13 +44,9 @@ class JobPool:
         self, jobs: Mapping[Key, "partial[Result]"], weight: Callable[[Key], float] = lambda _: 1.0
     ) -> Iterator[tuple[Key, Result]]:
         """Every job's key and result, as they come; `weight` is what a job adds to the bar."""
-        bar = Bar(self.label, sum(weight(key) for key in jobs))
-        with LiveDisplay(terminal(stderr=True), refreshes_per_second=4) as display:
-            lines = Lines(display)
-            display.show(bar)
+        with counting(Bar(self.label, sum(weight(key) for key in jobs))) as advance:
             for key, result in self._computed(jobs):
-                bar.advance(weight(key))
-                lines.tell(bar)
+                advance(weight(key))
                 yield key, result
 
     def _computed(self, jobs: Mapping[Key, "partial[Result]"]) -> Iterator[tuple[Key, Result]]:
@@ -63,21 +55,6 @@ class JobPool:
             return
         with ProcessPoolExecutor(self.processes, initializer=_leave_interrupts) as pool:
             yield from _pooled(pool, jobs)
-
-
-@dataclass(slots=True)
-class Lines:
-    """What a log gets instead of a bar: a line now and then, and none of what is done at once."""
-
-    display: LiveDisplay
-    told: float = field(default_factory=time.monotonic)
-
-    def tell(self, bar: Bar) -> None:
-        now = time.monotonic()
-        if self.display.is_live or now - self.told < _LINE_SECONDS:
-            return
-        self.told = now
-        self.display.say(str(bar))
 
 
 def _leave_interrupts() -> None:

@@ -25,18 +25,19 @@ _SWITCH = {"0": "false", "1": "true", "false": "false", "true": "true"}
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _BOUND = re.compile(r"-?[0-9]+")
+_FRACTION = re.compile(r"[+-]?[0-9]{1,15}\.[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
     """One `option` line: `low` and `high` are the bounds of a spin, `choices` those of a combo.
 
-    `default` is that of a spin, None where it has none or for the other types.
+    `default` is that of a spin, or the number that a string begins with; else None.
     """
 
     name: str
     type: str
-    default: int | None = None
+    default: int | float | None = None
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
@@ -126,11 +127,17 @@ def _declared(words: Sequence[str]) -> Declared | None:
     return Declared(
         name=" ".join(words[2:kind]),
         type=words[kind + 1].lower(),
-        default=bounds.get("default"),
+        default=bounds.get("default", _fraction(rest) if words[kind + 1] == "string" else None),
         low=bounds.get("min"),
         high=bounds.get("max"),
         choices=tuple(_choices(rest)),
     )
+
+
+def _fraction(words: Sequence[str]) -> float | None:
+    """The default of a string option that is sent fractions, as engines on OpenBench have them."""
+    word = dict(pairwise(words)).get("default", "")
+    return float(word) if _FRACTION.fullmatch(word) else None
 
 
 def _choices(words: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ values for engines always are.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,8 @@ class PlayedValues:
 class Space:
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...] = ()
+
+    _last_read: ClassVar[tuple[Mapping[str, Any], "Space"] | None] = None
 
     @cached_property
     def active(self) -> tuple[Parameter, ...]:
@@ -172,15 +174,21 @@ class Space:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The space that `to_json` gave; UnusableState if the JSON is anything else."""
+    def from_json(cls, data: Mapping[str, Any]) -> "Space":
+        """The space that `to_json` gave; UnusableState if the JSON is anything else.
+
+        The same object gives the same space again, because many values of one run need it.
+        """
+        if cls._last_read is not None and cls._last_read[0] is data:
+            return cls._last_read[1]
         with as_written("a column `space`"):
             space = cls(
                 tuple(Parameter.from_json(parameter) for parameter in data["parameters"]),
                 tuple(Constraint.parse(constraint) for constraint in data["constraints"]),
             )
             space._bounds, space._upwards  # noqa: B018 - a constraint of unknown names, a circle
-            return space
+        cls._last_read = data, space
+        return space
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

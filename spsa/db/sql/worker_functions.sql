@@ -155,7 +155,7 @@ BEGIN
            plus_wins = p_plus_wins, minus_wins = p_minus_wins, draws = p_draws,
            ptnml_0 = p_ptnml_0, ptnml_1 = p_ptnml_1, ptnml_2 = p_ptnml_2,
            ptnml_3 = p_ptnml_3, ptnml_4 = p_ptnml_4,
-           void_games = least(void_games + p_void_games, 1000000), voids = p_voids,
+           void_games = void_games + least(p_void_games, 1000000 - void_games), voids = p_voids,
            void_log = coalesce(p_void_log, void_log),
            void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END,
            plus_nodes = p_plus_nodes, minus_nodes = p_minus_nodes, moves = p_moves,
@@ -201,7 +201,7 @@ BEGIN
     PERFORM spsa_check_text('reason', p_reason);
     UPDATE spsa_batch
        SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = p_reason,
-           void_games = least(void_games + p_void_games, 1000000),
+           void_games = void_games + least(p_void_games, 1000000 - void_games),
            void_log = coalesce(p_void_log, void_log),
            void_worker_id = CASE WHEN p_void_log IS NULL THEN void_worker_id ELSE worker_id END
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased'

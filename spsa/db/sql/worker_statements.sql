@@ -142,7 +142,7 @@ UPDATE spsa_batch
        plus_wins = :plus_wins, minus_wins = :minus_wins, draws = :draws,
        ptnml_0 = :ptnml_0, ptnml_1 = :ptnml_1, ptnml_2 = :ptnml_2,
        ptnml_3 = :ptnml_3, ptnml_4 = :ptnml_4,
-       void_games = min(void_games + :void_games, 1000000), voids = :voids,
+       void_games = void_games + min(:void_games, 1000000 - void_games), voids = :voids,
        void_log = coalesce(:void_log, void_log),
        void_worker_id = CASE WHEN :void_log IS NULL THEN void_worker_id ELSE worker_id END,
        plus_nodes = :plus_nodes, minus_nodes = :minus_nodes, moves = :moves,
@@ -169,7 +169,7 @@ UPDATE spsa_batch
 -- name: fail
 UPDATE spsa_batch
    SET status = 'ready', claim_id = NULL, lease_expires_at = NULL, last_error = :reason,
-       void_games = min(void_games + :void_games, 1000000),
+       void_games = void_games + min(:void_games, 1000000 - void_games),
        void_log = coalesce(:void_log, void_log),
        void_worker_id = CASE WHEN :void_log IS NULL THEN void_worker_id ELSE worker_id END
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'

@@ -11,11 +11,11 @@ from math import ceil, sqrt
 REACTION_SECONDS = 1.5
 """The seconds that pass besides the build: the master's tick, and the poll of an idle worker."""
 
-RESULTS_PER_DEPTH = 4
-"""Depth grows with the results: one more iteration in flight after this many."""
+RESULTS_PER_ONE_IN_FLIGHT = 4
+"""Iterations in flight grow with the results: one more iteration in flight after this many."""
 
-MAX_DEPTH = 64
-"""The greatest depth that was simulated."""
+MAX_IN_FLIGHT = 64
+"""The most iterations in flight that were simulated."""
 
 _SAFETY = 3.0  # standard deviations of the claims while engines are built
 
@@ -55,7 +55,7 @@ class GamesNeeded:
         return batch * min(claims + _SAFETY * sqrt(claims), most)
 
     @property
-    def depth(self) -> int:
+    def in_flight(self) -> int:
         """Iterations in flight, for the wanted games and for those being played.
 
         Until the oldest batch is reported, the slots hold one batch each.
@@ -67,17 +67,17 @@ class GamesNeeded:
         """Games that an iteration needs so that builds keep up with the slots."""
         return self.rate * self.build_seconds / self.builders
 
-    def games_for(self, depth: int) -> int:
-        """Games that an iteration needs so that `depth` in flight keep all slots busy."""
+    def games_for(self, in_flight: int) -> int:
+        """Games that an iteration needs so that `in_flight` of them keep all slots busy."""
         needed = self.wanted + self.slots * self._batch
-        enough = max(needed / max(1, depth - 1), self.games_to_build, self.games)
+        enough = max(needed / max(1, in_flight - 1), self.games_to_build, self.games)
         return 2 * ceil(enough / 2)
 
-    def remedy(self, depth: int) -> str:
-        """What would keep the slots busy with at most `depth` iterations in flight."""
-        if depth < 2 and self.games_to_build <= self.games:
+    def remedy(self, in_flight: int) -> str:
+        """What would keep the slots busy with at most `in_flight` iterations in flight."""
+        if in_flight < 2 and self.games_to_build <= self.games:
             return "more iterations, or more games in each, reduce the part of the builds"
-        return f"games_per_iteration = {self.games_for(depth)} keeps them busy"
+        return f"games_per_iteration = {self.games_for(in_flight)} keeps them busy"
 
     @property
     def _lead(self) -> float:
@@ -110,11 +110,13 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
     return tuple(min(most, games - start) for start in range(0, games, most))
 
 
-def depth_limit(planned_iterations: int, iterations_per_depth: int, most: int = MAX_DEPTH) -> int:
+def in_flight_limit(
+    planned_iterations: int, iterations_per_one_in_flight: int, most: int = MAX_IN_FLIGHT
+) -> int:
     """The most iterations in flight for a run of this length."""
-    return min(max(1, planned_iterations // iterations_per_depth), most)
+    return min(max(1, planned_iterations // iterations_per_one_in_flight), most)
 
 
-def depth_after(results: int) -> int:
+def in_flight_after(results: int) -> int:
     """The most in flight after `results`: few at first, because the first steps are largest."""
-    return 1 + results // RESULTS_PER_DEPTH
+    return 1 + results // RESULTS_PER_ONE_IN_FLIGHT

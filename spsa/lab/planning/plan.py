@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.core.params import Parameter, Space
 from spsa.lab.planning.plan_inputs import (
     GameSpeed,
     PlanInputs,
     Shape,
-    depth_without_idling,
+    in_flight_without_idling,
     noise,
     pace,
 )
@@ -101,18 +101,18 @@ def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
         return
     problem = replace(design.problem, iterations=fit.iterations, pairs=fit.games // 2)
     simulated, merged = coarser(problem)
-    depth = max(1, round(fit.depth / merged))
-    smaller = replace(design, problem=simulated, depth=depth, grows=True)
+    in_flight = max(1, round(fit.in_flight / merged))
+    smaller = replace(design, problem=simulated, in_flight=in_flight, grows=True)
     better, error = inputs.recovery(smaller, inputs.elo_to_gain).better_than(usual)
     if better > max(_WORTH_A_CHANGE, 2 * error):
         elo, by = better * inputs.elo_to_gain, 1.96 * error * inputs.elo_to_gain
-        in_flight = "" if shape.adapts else ', iterations_in_flight = "auto"'
+        automatic = "" if shape.adapts else ', iterations_in_flight = "auto"'
         yield PlanWarning(
             name="games_per_iteration",
             found=f"as many games in smaller iterations recover {elo:.1f} ± {by:.1f} Elo more of "
             f"{inputs.elo_to_gain:g}, and the slots are as busy",
             remedy=f"games_per_iteration = {fit.games}, max_iterations = {fit.iterations}"
-            + in_flight,
+            + automatic,
         )
 
 
@@ -132,8 +132,9 @@ class Line:
 class Plan:
     """`noise` is one standard deviation of an iteration's Elo.
 
-    `recoveries` are by the assumed Elo to gain. `free_depth` is the most iterations in flight that
-    cost nothing, `busy_depth` the fewest that leave no slot idle; None without a pace.
+    `recoveries` are by the assumed Elo to gain. `free_in_flight` is the most iterations
+    in flight that cost nothing, `busy_in_flight` the fewest that leave no slot idle; None
+    without a pace.
     """
 
     shape: Shape
@@ -141,9 +142,15 @@ class Plan:
     noise: float
     recoveries: dict[float, Recovery]
     lines: tuple[Line, ...]
-    free_depth: int
-    busy_depth: int | None
+    free_in_flight: int
+    busy_in_flight: int | None
     warnings: tuple[PlanWarning, ...]
+
+
+def most_designs(inputs: PlanInputs) -> int:
+    """How many designs `plan` simulates at most: half of them only where the games are too few."""
+    tries = _LARGEST_BUDGET.bit_length() - 1 + inputs.design.problem.start.size.bit_length()
+    return len(inputs.elos_to_gain) + tries + 1 + len(_DEPTHS) + 1
 
 
 def plan(inputs: PlanInputs) -> Plan:
@@ -153,25 +160,25 @@ def plan(inputs: PlanInputs) -> Plan:
         for elo_to_gain in inputs.elos_to_gain
     }
     usual = recoveries[inputs.elo_to_gain]
-    free = free_depth(inputs)
+    free = free_in_flight(inputs)
     shape, seconds = inputs.shape, inputs.seconds
     known = None if seconds is None else pace(shape, inputs.capacity, seconds)
-    busy = busy_depth(inputs)
+    busy = busy_in_flight(inputs)
     return Plan(
         shape=shape,
         pace=known,
         noise=noise(inputs.draw_rate, shape.games // 2),
         recoveries=recoveries,
         lines=tuple(_lines(inputs.space, usual)),
-        free_depth=free,
-        busy_depth=busy,
+        free_in_flight=free,
+        busy_in_flight=busy,
         warnings=(
             *space_warnings(inputs.space, usual.c_last),
             *side_warnings(inputs.space, usual.c_first),
             *(() if inputs.openings is None else book_warnings(inputs.openings)),
             *budget_warnings(inputs, usual),
             *size_warnings(inputs, usual),
-            *depth_warnings(inputs, free, busy),
+            *in_flight_warnings(inputs, free, busy),
         ),
     )
 
@@ -196,66 +203,67 @@ def _playable(parameter: Parameter, c: float) -> float:
 
 
 _DEPTHS = (2, 4, 8)
-_FREE = 0.01  # the part of the Elo to gain that depth may cost
+_FREE = 0.01  # the part of the Elo to gain that iterations in flight may cost
 _INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 0
 
 
-def free_depth(inputs: PlanInputs) -> int:
+def free_in_flight(inputs: PlanInputs) -> int:
     """The most iterations in flight that cost less than a hundredth of the Elo to gain.
 
-    The simulated engines are easier than many real ones, so `iterations_per_depth` limits it too.
+    The simulated engines are easier than many real ones, so
+    `iterations_per_one_in_flight` limits them too.
     """
-    design = replace(inputs.design, depth=1, grows=False)
-    needed = method(design.algorithm).iterations_per_depth
+    design = replace(inputs.design, in_flight=1, grows=False)
+    needed = rule_entry(design.algorithm).iterations_per_one_in_flight
     alone = inputs.recovery(design, inputs.elo_to_gain)
     free = 1
-    for depth in _DEPTHS:
-        if depth > inputs.shape.iterations / needed:
+    for in_flight in _DEPTHS:
+        if in_flight > inputs.shape.iterations / needed:
             break
         lost, error = alone.better_than(
-            inputs.recovery(replace(design, depth=depth), inputs.elo_to_gain)
+            inputs.recovery(replace(design, in_flight=in_flight), inputs.elo_to_gain)
         )
         if lost > max(_FREE, min(2 * error, _INSIGNIFICANT)):
             break
-        free = depth
+        free = in_flight
     return free
 
 
-def busy_depth(inputs: PlanInputs) -> int | None:
+def busy_in_flight(inputs: PlanInputs) -> int | None:
     """The fewest in flight that keep every slot busy; None if the time of a game is unknown.
 
-    If the depth follows the fleet, it is that of the `GamesNeeded`, which starts builds late.
+    If their number follows the fleet, it is that of the `GamesNeeded`, which starts builds late.
     """
     games_needed = inputs.games_needed
     if games_needed is None or inputs.shape.adapts:
-        return None if games_needed is None else games_needed.depth
-    return depth_without_idling(inputs.shape, inputs.capacity, games_needed.game_seconds)
+        return None if games_needed is None else games_needed.in_flight
+    return in_flight_without_idling(inputs.shape, inputs.capacity, games_needed.game_seconds)
 
 
-def depth_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[PlanWarning]:
-    """The warnings about the configured depth."""
-    depth = inputs.shape.depth
+def in_flight_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Iterator[PlanWarning]:
+    """The warnings about the configured iterations in flight."""
+    in_flight = inputs.shape.in_flight
     if inputs.builds_are_slower:
         yield PlanWarning(
             name="games_per_iteration",
-            found="its games are played before the next engines are built, at any depth",
+            found="its games end before the next engines are built, for any number in flight",
             remedy=_fewer_builds(inputs.fitted, inputs.shape),
         )
     if inputs.shape.adapts:
         yield from _fleet_warnings(inputs, busy)
-    elif depth > free:
+    elif in_flight > free:
         yield PlanWarning(
             name="iterations_in_flight",
-            found=f"{depth} moves theta by outdated results",
+            found=f"{in_flight} moves theta by outdated results",
             remedy=f"{free} costs nothing",
         )
-    elif not inputs.builds_are_slower and busy is not None and busy > depth:
+    elif not inputs.builds_are_slower and busy is not None and busy > in_flight:
         best = min(busy, free)
         yield PlanWarning(
             name="iterations_in_flight",
-            found=f"{depth} in flight lets slots wait for builds or for the last games of one",
+            found=f"{in_flight} in flight lets slots wait for builds or for the last games of one",
             remedy=f"{busy} would keep them busy, {free} costs nothing: use {best}"
-            if best > depth
+            if best > in_flight
             else "more games in an iteration keep them busy",
         )
 
@@ -269,12 +277,12 @@ def _fewer_builds(fit: Shape, shape: Shape) -> str:
 def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:
     """The warning about a fleet that is too large for the run."""
     shape, games_needed = inputs.shape, inputs.games_needed
-    if busy is None or games_needed is None or busy <= shape.depth:
+    if busy is None or games_needed is None or busy <= shape.in_flight:
         return
     yield PlanWarning(
         name="games_per_iteration",
         found=f"{plural(busy, 'iteration')} in flight would keep "
         f"{plural(games_needed.slots, 'slot')} busy, and a run of "
-        f"{shape.iterations} allows {shape.depth}: slots will wait",
-        remedy=games_needed.remedy(shape.depth),
+        f"{shape.iterations} allows {shape.in_flight}: slots will wait",
+        remedy=games_needed.remedy(shape.in_flight),
     )

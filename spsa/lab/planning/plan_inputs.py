@@ -1,15 +1,15 @@
 """What is planned: a run's files, what is known or assumed of its games, and how long they take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log10, sqrt
 from typing import Self
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE
-from spsa.lab.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, depth_limit
+from spsa.lab.planning.games_needed import REACTION_SECONDS, GamesNeeded, cut, in_flight_limit
 from spsa.lab.planning.recovery import EngineAssumptions, Recovery, RunDesign, recovery
 
 USUAL_PLIES = 100.0
@@ -35,13 +35,13 @@ class Capacity:
 class Shape:
     """How a run's games are cut.
 
-    `depth` is the number of iterations in flight; `adapts` is whether it follows the fleet.
+    `in_flight` is the number of iterations in flight; `adapts` is whether it follows the fleet.
     """
 
     iterations: int
     games: int
     batch_games: int
-    depth: int
+    in_flight: int
     adapts: bool = False
 
 
@@ -86,16 +86,16 @@ def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:
     rounds = ceil(batches / capacity.concurrency)
     playing = shape.games * seconds / capacity.concurrency
     alone = rounds * shape.batch_games * seconds + capacity.build_seconds
-    iteration = max(playing, alone / shape.depth, capacity.build_seconds / capacity.builders)
+    iteration = max(playing, alone / shape.in_flight, capacity.build_seconds / capacity.builders)
     return GameSpeed(
         game=seconds,
         iteration=iteration,
-        run=shape.iterations * iteration + (alone - iteration if shape.depth > 1 else 0.0),
+        run=shape.iterations * iteration + (alone - iteration if shape.in_flight > 1 else 0.0),
         idle=1 - playing / iteration,
     )
 
 
-def depth_without_idling(shape: Shape, capacity: Capacity, seconds: float) -> int:
+def in_flight_without_idling(shape: Shape, capacity: Capacity, seconds: float) -> int:
     """The fewest iterations in flight that keep every slot busy.
 
     If the build of an iteration takes longer than its games, no number does.
@@ -177,7 +177,7 @@ BATCH_GAMES = 10
 
 
 def fitted(
-    games: int, capacity: Capacity, seconds: float | None, iterations_per_depth: int
+    games: int, capacity: Capacity, seconds: float | None, iterations_per_one_in_flight: int
 ) -> Shape:
     """How to cut a run of `games`: the smallest iterations that make it at most 5% longer.
 
@@ -185,7 +185,9 @@ def fitted(
     them is the time in which the engines of an iteration are built; `seconds` is that of a game,
     None if it is unknown.
     """
-    shapes = [_cut(games, size, capacity, seconds, iterations_per_depth) for size in _sizes(games)]
+    shapes = [
+        _cut(games, size, capacity, seconds, iterations_per_one_in_flight) for size in _sizes(games)
+    ]
     if seconds is None:
         return shapes[0]
     slowed = replace(capacity, build_seconds=capacity.build_seconds + REACTION_SECONDS)
@@ -203,19 +205,23 @@ def _sizes(games: int) -> list[int]:
 
 
 def _cut(
-    games: int, size: int, capacity: Capacity, seconds: float | None, iterations_per_depth: int
+    games: int,
+    size: int,
+    capacity: Capacity,
+    seconds: float | None,
+    iterations_per_one_in_flight: int,
 ) -> Shape:
     """The shape with iterations of `size`, as deep as the fleet needs and the run allows."""
     shape = Shape(
         iterations=max(1, round(games / size)),
         games=size,
         batch_games=cut(size, BATCH_GAMES, capacity.concurrency)[0],
-        depth=1,
+        in_flight=1,
         adapts=True,
     )
-    limit = depth_limit(shape.iterations, iterations_per_depth)
-    needed = limit if seconds is None else games_needed_by(shape, capacity, seconds).depth
-    return replace(shape, depth=min(needed, limit))
+    limit = in_flight_limit(shape.iterations, iterations_per_one_in_flight)
+    needed = limit if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
+    return replace(shape, in_flight=min(needed, limit))
 
 
 ASSUMED_ELO_TO_GAIN = (5.0, 20.0, 60.0)
@@ -227,7 +233,8 @@ class PlanInputs:
     """`design` is simulated `replicas` times from `seed`, with each of the `elos_to_gain`.
 
     `seconds` is the time of a game; None if it is unknown. `draw_rate` is the d of
-    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known.
+    tau^2 = 2 (1 - d), and `openings` are those of the run; None if they are not known. `simulated`
+    is called after each simulated design.
     """
 
     space: Space
@@ -240,16 +247,20 @@ class PlanInputs:
     elos_to_gain: Sequence[float] = ASSUMED_ELO_TO_GAIN
     replicas: int = 32
     seed: int = 1
+    simulated: Callable[[], None] | None = None
 
     def recovery(self, design: RunDesign, elo_to_gain: float) -> Recovery:
         assumptions = EngineAssumptions(elo_to_gain=elo_to_gain, draw_rate=self.draw_rate)
-        return recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+        found = recovery(design, assumptions, replicas=self.replicas, seed=self.seed)
+        if self.simulated is not None:
+            self.simulated()
+        return found
 
     @property
     def fitted(self) -> Shape:
         """The same games in iterations that suit the machines."""
-        games, needed = self.shape.iterations * self.shape.games, method(self.design.algorithm)
-        return fitted(games, self.capacity, self.seconds, needed.iterations_per_depth)
+        games, needed = self.shape.iterations * self.shape.games, rule_entry(self.design.algorithm)
+        return fitted(games, self.capacity, self.seconds, needed.iterations_per_one_in_flight)
 
     @property
     def builds_are_slower(self) -> bool:

@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from spsa.algorithms import method
+from spsa.algorithms import rule_entry
 from spsa.algorithms.settings import values
 from spsa.lab.planning.plan_inputs import PlanInputs
 from spsa.lab.planning.recovery import EngineAssumptions, RunDesign
@@ -27,7 +27,7 @@ def alternatives(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
     """The design as it is, and its variants, which differ in one setting; with names."""
     yield "as it is", design
     yield from _rules(design)
-    yield from _depths(design)
+    yield from _numbers_in_flight(design)
     yield from _cuts(design)
     yield from _budgets(design)
     for stretch in _STRETCHES:
@@ -40,9 +40,12 @@ def _rules(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
             yield f'algorithm = "{rule}"', replace(design, algorithm=rule, settings={})
 
 
-def _depths(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
-    for depth in {1, 2 * design.depth} - {design.depth}:
-        yield f"iterations_in_flight = {depth}", replace(design, depth=depth, grows=False)
+def _numbers_in_flight(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
+    for in_flight in {1, 2 * design.in_flight} - {design.in_flight}:
+        yield (
+            f"iterations_in_flight = {in_flight}",
+            replace(design, in_flight=in_flight, grows=False),
+        )
 
 
 def _cuts(design: RunDesign) -> Iterator[tuple[str, RunDesign]]:
@@ -91,7 +94,7 @@ def precise(
 
     Raises ValueError for a draw rate of 1.
     """
-    chosen = values(method("constant").settings, inputs.design.settings)
+    chosen = values(rule_entry("constant").settings, inputs.design.settings)
     c = float(chosen["c"] or 0.0)
     for elo in inputs.elos_to_gain:
         goal = Goal(precision=precision or elo / 10, confidence=confidence)

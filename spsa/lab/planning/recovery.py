@@ -13,7 +13,7 @@ import numpy as np
 
 from spsa.algorithms import Problem, Rule, Vector, create
 from spsa.algorithms.rule import State
-from spsa.lab.planning.games_needed import depth_after
+from spsa.lab.planning.games_needed import in_flight_after
 from spsa.lab.simulation.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 
@@ -56,14 +56,14 @@ def _inside(problem: Problem, shift: Vector) -> Vector:
 class RunDesign:
     """A possible run: its rule, and how its games are cut.
 
-    `stretch` multiplies every step of `problem`. If the depth `grows`, it does so with the number
-    of results, as it does if it follows the fleet.
+    `stretch` multiplies every step of `problem`. If the number in flight `grows`, it does so with
+    the number of results, as it does if it follows the fleet.
     """
 
     algorithm: str
     settings: Mapping[str, Any]
     problem: Problem
-    depth: int
+    in_flight: int
     stretch: float = 1.0
     grows: bool = False
 
@@ -119,8 +119,8 @@ def recovery(
         problem=problem,
         engine=engine,
         games=SimulatedGames(assumptions.draw_rate),
-        depth=design.depth,
-        grows=depth_after if design.grows else None,
+        in_flight=design.in_flight,
+        grows=in_flight_after if design.grows else None,
     )
     first, last, end = _moves(rule, simulated_run.run(rule, played))
     lost, left = engine.elo(problem.start), engine.elo(rule.theta(end))

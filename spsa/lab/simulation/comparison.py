@@ -12,12 +12,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from spsa.algorithms import Problem, Rule, Vector, algorithms, create, method
+from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_entry
 from spsa.algorithms.bayes import Prior, sigma_of
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas
 from spsa.lab.simulation.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
-from spsa.lab.simulation.simulated_run import SimulatedMethod, final
+from spsa.lab.simulation.simulated_run import SimulatedRule, final
 from spsa.lab.simulation.suite import ProblemGroup, ProblemSet, Suite
 
 _GAMMA = 0.101
@@ -25,8 +25,8 @@ FIRST_VERSION_GAINS = MappingProxyType(
     {"a": 1.0, "c": 0.5, "A": 50.0}
 )  # the gains of the first version
 
-RuleFactory = Callable[[ProblemSet, float], SimulatedMethod]
-"""Creates a rule for the problems of a field, with c_end."""
+RuleFactory = Callable[[ProblemSet, float], SimulatedRule]
+"""Creates a rule for the problems of a group, with c_end."""
 
 
 def wide(problem: Problem) -> float:
@@ -34,48 +34,48 @@ def wide(problem: Problem) -> float:
     return float((1e6 / (problem.pairs * problem.iterations)) ** _GAMMA)
 
 
-def _registered(name: str, field: ProblemSet, c_end: float) -> Rule:
-    return create(name, _widened(name, field, c_end), field.problem)
+def _registered(name: str, problems: ProblemSet, c_end: float) -> Rule:
+    return create(name, _widened(name, problems, c_end), problems.problem)
 
 
-def _widened(name: str, field: ProblemSet, c_end: float) -> dict[str, float]:
+def _widened(name: str, problems: ProblemSet, c_end: float) -> dict[str, float]:
     """The settings with which a rule's perturbation ends at `c_end`; none if it has no such one."""
-    if any(setting.name == "c_end" for setting in method(name).settings):
+    if any(setting.name == "c_end" for setting in rule_entry(name).settings):
         return {"c_end": c_end}
     if name == "spsa":  # c of the first iteration
-        return {"c": c_end * field.problem.iterations**_GAMMA}
+        return {"c": c_end * problems.problem.iterations**_GAMMA}
     return {}
 
 
-def _seed(field: ProblemSet, _c_end: float) -> Rule:
-    return create("spsa", FIRST_VERSION_GAINS, field.problem)
+def _seed(problems: ProblemSet, _c_end: float) -> Rule:
+    return create("spsa", FIRST_VERSION_GAINS, problems.problem)
 
 
-def _told(rule: type[Bspsa] | type[Bspsas], field: ProblemSet, c_end: float) -> Rule:
+def _told(rule: type[Bspsa] | type[Bspsas], problems: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the true curvature and the expected distance of every parameter."""
-    curvature = np.diagonal(field.losses.hessian, axis1=-2, axis2=-1)
-    return rule(problem=field.problem, prior=_prior(field, _sigma(curvature), c_end))
+    curvature = np.diagonal(problems.losses.hessian, axis1=-2, axis2=-1)
+    return rule(problem=problems.problem, prior=_prior(problems, _sigma(curvature), c_end))
 
 
-def _measured(field: ProblemSet, c_end: float) -> Rule:
+def _measured(problems: ProblemSet, c_end: float) -> Rule:
     """A rule that knows the mean curvature and the mean distance of a problem."""
-    curvature = np.diagonal(field.losses.hessian, axis1=-2, axis2=-1)
-    distance = np.sqrt(np.square(field.losses.deviation).mean(axis=-1, keepdims=True))
+    curvature = np.diagonal(problems.losses.hessian, axis1=-2, axis2=-1)
+    distance = np.sqrt(np.square(problems.losses.deviation).mean(axis=-1, keepdims=True))
     sigma = _sigma(curvature.mean(axis=-1, keepdims=True))
-    return Bspsa(problem=field.problem, prior=Prior(sigma=sigma, distance=distance, c_end=c_end))
+    return Bspsa(problem=problems.problem, prior=Prior(sigma=sigma, distance=distance, c_end=c_end))
 
 
-def _ceiling(field: ProblemSet, c_end: float) -> Rule:
-    prior = _prior(field, sigma_of(1.0), c_end)
-    return Kalman(problem=field.problem, prior=prior, hessian=field.losses.hessian)
+def _ceiling(problems: ProblemSet, c_end: float) -> Rule:
+    prior = _prior(problems, sigma_of(1.0), c_end)
+    return Kalman(problem=problems.problem, prior=prior, hessian=problems.losses.hessian)
 
 
-def _averaged(name: str, field: ProblemSet, c_end: float) -> SimulatedMethod:
-    return Averaged(_registered(name, field, c_end), field.problem)
+def _averaged(name: str, problems: ProblemSet, c_end: float) -> SimulatedRule:
+    return Averaged(_registered(name, problems, c_end), problems.problem)
 
 
-def _prior(field: ProblemSet, sigma: Vector | float, c_end: float) -> Prior:
-    return Prior(sigma=sigma, distance=field.losses.deviation, c_end=c_end)
+def _prior(problems: ProblemSet, sigma: Vector | float, c_end: float) -> Prior:
+    return Prior(sigma=sigma, distance=problems.losses.deviation, c_end=c_end)
 
 
 def _sigma(curvature: Vector) -> Vector:
@@ -85,9 +85,9 @@ def _sigma(curvature: Vector) -> Vector:
 
 
 def _reference(
-    reference: Callable[..., SimulatedMethod], field: ProblemSet, c_end: float
-) -> SimulatedMethod:
-    return reference(problem=field.problem, c_end=c_end)
+    reference: Callable[..., SimulatedRule], problems: ProblemSet, c_end: float
+) -> SimulatedRule:
+    return reference(problem=problems.problem, c_end=c_end)
 
 
 COMPARED_RULES: Mapping[str, RuleFactory] = MappingProxyType(
@@ -130,25 +130,27 @@ class MeanAndError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonSettings:
-    """A suite, played `pairs` game pairs an iteration with `depth` of them in flight.
+    """A suite, played `pairs` game pairs an iteration with `in_flight` of them in flight.
 
     With `same_width` rules that have a c_end get that of `wide`, else their own defaults.
     """
 
     suite: Suite
     pairs: int
-    depth: int = 1
+    in_flight: int = 1
     same_width: bool = True
 
     def groups(self) -> list[ProblemGroup]:
         return list(self.suite.groups(self.pairs))
 
     def recovered(self, rule: str, group: ProblemGroup) -> dict[ComparisonCell, Vector]:
-        """The recovered part of the Elo to gain, for every problem of a heat."""
-        field = self.suite.field(group)
-        played_rule = COMPARED_RULES[rule](field, wide(field.problem) if self.same_width else 1.0)
-        state = final(field.simulated_run(self.depth), played_rule, self.suite.games(group))
-        parts = np.split(field.recovered(played_rule.theta(state)), len(group.families))
+        """The recovered part of the Elo to gain, for every problem of a group."""
+        problems = self.suite.problems(group)
+        played_rule = COMPARED_RULES[rule](
+            problems, wide(problems.problem) if self.same_width else 1.0
+        )
+        state = final(problems.simulated_run(self.in_flight), played_rule, self.suite.games(group))
+        parts = np.split(problems.recovered(played_rule.theta(state)), len(group.families))
         return {
             ComparisonCell(family=family, parameters=group.parameters, budget=group.budget): part
             for family, part in zip(group.families, parts, strict=True)
@@ -206,13 +208,13 @@ def found(parts: Iterable[Vector]) -> MeanAndError:
     )
 
 
-def ranks(sheets: Sequence[RuleResults], family: str) -> dict[str, int]:
+def ranks(results: Sequence[RuleResults], family: str) -> dict[str, int]:
     """The rank of every rule in a family, from 1 for the best."""
-    means = {sheet.rule: sheet.family(family).mean for sheet in sheets}
+    means = {result.rule: result.family(family).mean for result in results}
     return {rule: 1 + sum(other > mean for other in means.values()) for rule, mean in means.items()}
 
 
-def sheets(
+def results(
     done: Iterable[tuple[str, dict[ComparisonCell, Vector]]], order: Sequence[str]
 ) -> list[RuleResults]:
     """The results by rule, whatever order they have."""

@@ -84,8 +84,8 @@ def _of_pair(one: Vector, other: Vector) -> Vector:
     return chances
 
 
-class SimulatedMethod(Protocol):
-    """The part of a `Rule` that a race needs."""
+class SimulatedRule(Protocol):
+    """The part of a `Rule` that a simulated run needs."""
 
     def start(self) -> State: ...
 
@@ -100,31 +100,31 @@ class SimulatedMethod(Protocol):
 class SimulatedRun:
     """A simulated run; `problem` has its length, bounds and units.
 
-    `depth` iterations are open at a time: iteration k is opened on the results through k - depth,
-    like the master does. `grows` limits the depth by the number of results.
+    `in_flight` iterations are open: iteration k is opened on the results through k - in_flight,
+    like the master does. `grows` limits them by the number of results.
     """
 
     problem: Problem
     engine: Engine
     games: SimulatedGames
-    depth: int = 1
+    in_flight: int = 1
     grows: Callable[[int], int] | None = None
 
     def run(
-        self, rule: SimulatedMethod, rng: np.random.Generator, start: State | None = None
+        self, rule: SimulatedRule, rng: np.random.Generator, start: State | None = None
     ) -> Iterator[State]:
         """The rule's state after each of the planned results; `start` is not the rule's own."""
         state = rule.start() if start is None else start
         opened = deque[PlayedPerturbation]()
         last = self.problem.iterations
         for k in range(1, last + 1):
-            while len(opened) < self._depth_after(k - 1) and k + len(opened) <= last:
+            while len(opened) < self._in_flight_after(k - 1) and k + len(opened) <= last:
                 opened.append(self._realised(rule.ask(state, k + len(opened), rng), rng))
             state, _ = rule.tell(state, self._outcome(k, opened.popleft(), rng))
             yield state
 
-    def _depth_after(self, results: int) -> int:
-        return self.depth if self.grows is None else min(self.depth, self.grows(results))
+    def _in_flight_after(self, results: int) -> int:
+        return self.in_flight if self.grows is None else min(self.in_flight, self.grows(results))
 
     def _realised(self, asked: Perturbation, rng: np.random.Generator) -> "PlayedPerturbation":
         sides = np.stack([asked.centre + asked.offset, asked.centre - asked.offset])
@@ -172,6 +172,6 @@ class PlayedPerturbation:
     sides: Vector
 
 
-def final(simulated_run: SimulatedRun, rule: SimulatedMethod, rng: np.random.Generator) -> State:
+def final(simulated_run: SimulatedRun, rule: SimulatedRule, rng: np.random.Generator) -> State:
     """The rule's state after the last result."""
     return deque(simulated_run.run(rule, rng), maxlen=1).pop()

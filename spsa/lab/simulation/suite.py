@@ -76,16 +76,16 @@ class ProblemGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemSet:
-    """The problems of a heat: what rules know of them, and what only an oracle knows."""
+    """The problems of a group: what rules know of them, and what only an oracle knows."""
 
     problem: Problem
     losses: RandomLosses
     draw_rate: Vector
 
-    def simulated_run(self, depth: int) -> SimulatedRun:
+    def simulated_run(self, in_flight: int) -> SimulatedRun:
         games = SimulatedGames(self.draw_rate)
         return SimulatedRun(
-            problem=self.problem, engine=self.losses.engine, games=games, depth=depth
+            problem=self.problem, engine=self.losses.engine, games=games, in_flight=in_flight
         )
 
     def recovered(self, theta: Vector) -> Vector:
@@ -106,7 +106,7 @@ class Suite:
     families: tuple[str, ...] = tuple(FAMILIES)
 
     def groups(self, pairs: int) -> Iterator[ProblemGroup]:
-        """The heats with iterations of `pairs` game pairs, or fewer in the short runs."""
+        """The groups with iterations of `pairs` game pairs, or fewer in the short runs."""
         usual = tuple(name for name in self.families if name != STEEP)
         for n, budget in product(self.size.parameters, self.size.budgets):
             group = self._group(usual, n, budget, pairs)
@@ -116,8 +116,8 @@ class Suite:
             for budget in _STEEP_BUDGETS:
                 yield self._group((STEEP,), _STEEP_PARAMETERS, budget, min(pairs, _STEEP_PAIRS))
 
-    def field(self, group: ProblemGroup) -> ProblemSet:
-        """The problems of a heat; they do not depend on how its budget is cut into iterations."""
+    def problems(self, group: ProblemGroup) -> ProblemSet:
+        """The problems of a group; they do not depend on how its budget is cut into iterations."""
         losses = together([self._drawn(group, family) for family in group.families])
         return ProblemSet(
             problem=Problem(
@@ -133,7 +133,7 @@ class Suite:
         )
 
     def games(self, group: ProblemGroup) -> np.random.Generator:
-        """The random generator for the games of a heat, the same for every rule."""
+        """The random generator for the games of a group, the same for every rule."""
         return self._rng("games", group.parameters, group.budget, group.pairs)
 
     def _group(self, families: tuple[str, ...], n: int, budget: int, pairs: int) -> ProblemGroup:
@@ -171,7 +171,7 @@ class SideBySide:
 
 
 def together(several: Sequence[RandomLosses]) -> RandomLosses:
-    """One terrain from several, which have equal numbers of problems and parameters."""
+    """One loss from several, which have equal numbers of problems and parameters."""
     if len(several) == 1:
         return several[0]
     return RandomLosses(

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-import spsa.builds.cargo.tree as tree
+import spsa.builds.tree as tree
 from spsa.builds.artifacts import sync_directory
-from spsa.builds.cargo.checkout import OUTER, Checkout, checkout, resolved
-from spsa.builds.cargo.tree import Entry
+from spsa.builds.checkout import OUTER, Checkout, checkout, resolved
+from spsa.builds.tree import Entry
 from spsa.errors import SourceChanged
 
 _SHOWN = 10

@@ -1,4 +1,4 @@
-"""Which of all the numbers of an engine are proposed, and what is told of the others."""
+"""Which of all the numbers of an engine are suggested, and what is told of the others."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,10 +6,16 @@ from pathlib import PurePosixPath
 
 from spsa.builds.sources import Kind, Opaque, SourceFile, parse
 from spsa.builds.sources.literal import ValueType
-from spsa.config.proposals.constants import Source, propose_from
-from spsa.config.proposals.ranges import Proposed
-from spsa.config.proposals.ranking import Objection, rank_of_file, rank_of_name
-from spsa.config.proposals.tables import opposed
+from spsa.config.suggestions.constants import Source, suggest_from
+from spsa.config.suggestions.ranges import Suggested
+from spsa.config.suggestions.ranking import (
+    OF_CLOCK,
+    Objection,
+    is_about_time,
+    rank_of_file,
+    rank_of_name,
+)
+from spsa.config.suggestions.tables import opposed
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -21,18 +27,18 @@ _QUIET = ("a bool", "a character", "a string", "declared without a value", "noth
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What `init` writes: the proposals in the order of params.toml, by their file or engine.
+    """What `init` writes: the suggestions in the order of params.toml, by their file or engine.
 
     `unusable` has the names of what holds no number that can be written, by the reason.
     """
 
     constants_file: str
-    proposals: Mapping[str, tuple[Proposed, ...]]
+    suggestions: Mapping[str, tuple[Suggested, ...]]
     unusable: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def active(self) -> int:
-        """How many parameters are proposed to be tuned."""
+        """How many parameters are suggested to be tuned."""
         return sum(not one.reason for one in self._all)
 
     @property
@@ -42,7 +48,7 @@ class Selection:
 
     @property
     def skipped(self) -> dict[str, list[str]]:
-        """The names of all that is not proposed, by the reason."""
+        """The names of all that is not suggested, by the reason."""
         skipped = {reason: list(names) for reason, names in self.unusable.items()}
         for one in self._all:
             if one.reason:
@@ -50,8 +56,8 @@ class Selection:
         return skipped
 
     @property
-    def _all(self) -> Iterator[Proposed]:
-        return (one for each in self.proposals.values() for one in each)
+    def _all(self) -> Iterator[Suggested]:
+        return (one for each in self.suggestions.values() for one in each)
 
 
 def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selection:
@@ -59,7 +65,7 @@ def select(texts: Mapping[str, str], constants_file: str | None = None) -> Selec
     files = _parsed(texts)
     lengths = frozenset(name for file in files.values() for name in file.lengths)
     unusable: dict[str, list[str]] = {}
-    chosen: dict[str, tuple[Proposed, ...]] = {}
+    chosen: dict[str, tuple[Suggested, ...]] = {}
     for path, file in files.items():
         if constants_file in (None, path):
             _note_unusable(file, unusable)
@@ -93,31 +99,33 @@ def _note_unusable(file: SourceFile, unusable: dict[str, list[str]]) -> None:
             unusable.setdefault(value.what, []).append(one.name)
 
 
-def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Proposed]:
+def _of_file(source: Source, path: str, *, named: bool) -> Iterator[Suggested]:
     """A file that a person named needs no rank; what is no constant has to have both."""
     rank = 1 if named else rank_of_file(path)
-    for one, proposed in propose_from(source):
+    of_clock = is_about_time(path) and not named
+    for one, suggested in suggest_from(source):
         least = 2 if one.kind in (Kind.CONST_FUNCTION, Kind.VARIABLE) else 1
         related = rank + rank_of_name("_".join((*one.scope, one.name))) >= least
-        yield proposed if related else opposed(proposed, _UNRELATED)
+        timed = suggested if suggested.reason or not of_clock else opposed(suggested, OF_CLOCK)
+        yield timed if related else opposed(timed, _UNRELATED)
 
 
-def _active(proposals: Iterable[Proposed]) -> int:
-    return sum(not one.reason for one in proposals)
+def _active(suggestions: Iterable[Suggested]) -> int:
+    return sum(not one.reason for one in suggestions)
 
 
-def _main(ordered: list[str], chosen: Mapping[str, tuple[Proposed, ...]]) -> str:
+def _main(ordered: list[str], chosen: Mapping[str, tuple[Suggested, ...]]) -> str:
     if DEFAULT_CONSTANTS in chosen:
         return DEFAULT_CONSTANTS
     return max(ordered, key=lambda path: _active(chosen[path]), default=DEFAULT_CONSTANTS)
 
 
 def _renamed(
-    ordered: list[str], chosen: Mapping[str, tuple[Proposed, ...]]
-) -> dict[str, tuple[Proposed, ...]]:
-    """The proposals with names that no two files share, and no more than can be tuned."""
+    ordered: list[str], chosen: Mapping[str, tuple[Suggested, ...]]
+) -> dict[str, tuple[Suggested, ...]]:
+    """The suggestions with names that no two files share, and no more than can be tuned."""
     taken: set[str] = set()
-    renamed: dict[str, tuple[Proposed, ...]] = {}
+    renamed: dict[str, tuple[Suggested, ...]] = {}
     active = 0
     for path in ordered:
         found = []
@@ -138,7 +146,7 @@ def _free_name(name: str, path: str, taken: set[str]) -> str:
     return next(each for each in (name, *wider, *numbered) if each not in taken)
 
 
-def _local(one: Proposed, main: str) -> Proposed:
+def _local(one: Suggested, main: str) -> Suggested:
     """Without the file's name for what stands in the constants file."""
     keys = {key: text.removeprefix(f"{main}::") for key, text in one.keys.items()}
     if keys.get("constant") == one.name.upper():

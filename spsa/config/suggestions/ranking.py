@@ -14,52 +14,72 @@ from spsa.core.params import Number
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a number is not proposed; `left_out` if params.toml does not even mention it."""
+    """Why a number is not suggested; `left_out` if params.toml does not even mention it."""
 
     reason: str
     left_out: bool = True
 
 
 _STRENGTH_FILES = re.compile(
-    r"const|param|tun(e|ing|able)|weight|eval|search|hce|psqt?|pst|square|material|pawn|king|mobility"
+    r"const|param|tun(e(?!r)|ing|able)|weight|eval|search|hce|psqt?|pst|square|material|pawn|king|mobility"
     r"|threat|history|order|pick|prun|reduc|time|quiesc|see|score|value|negamax|alpha|engine"
 )
 _OTHER_FILES = re.compile(
-    r"attack|bench|bitboard|book|cache|cli|datagen|epd|fen|gen|hash|magic|main|nnue|network|perft"
-    r"|pgn|simd|syzygy|tablebase|test|thread|transposition|uci|zobrist"
+    r"attack|bench|bitboard|book|cache|cli|datagen|epd|fen|gen|hash|magic|nnue|network|perft"
+    r"|pgn|simd|syzygy|tablebase|test|texel|thread|transposition|tuner|uci|zobrist"
 )
 _STRENGTHS = re.compile(
     r"aspiration|asp|attack(s|ers?)?|backwards?|base|bias|bishops?|blockade|bonus(es)?|capture"
     r"|castling|center|check|coeff|contempt|connected|continuation|countermove|danger|defen[cs]e|delta"
     r"|depth|distance|div(isor|ision)?|doubled|endgame|eg|eval(uation)?|extension|factor|fp|futility"
     r"|hanging|histories|history|iid|iir|improving|isolated|killers?|king|knights?|lever|lmp|lmr"
-    r"|lva|margins?|material|mg|mid(game)?|mobility|mul(tiplier)?|multicut|mvv|nmp|null|offset|open|opening"
-    r"|outposts?|pair|passed|passer|pawns?|penalt(y|ies)|phase|pieces?|probcut|promotion|protector|prune"
+    r"|lva|margins?|material|mg|mid(game)?|mobilit(y|ies)|mul(tiplier)?|multicut|mvv|nmp|null|offset|open|opening"
+    r"|outposts?|pair|passed|passers?|pawns?|penalt(y|ies)|phalanx|phase|pieces?|probcut|promotion|protect(ion|or)"
+    r"|prune"
     r"|pruning|pst|psqt?|queens?|ratio|razor(ing)?|reduc(e|tion|tions)|rfp|rooks?|safe(ty)?|scale"
     r"|scores?|se|see|semi|shelter|shield|singular|space|squares?|storm|tables?|tempo|threats?"
     r"|threshold|trapped|unstoppable|val(ues?)?|weak(ness)?|weights?|window"
 )
 _FIXED = re.compile(
     r"BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIRECTIONS?|ENTRIES|FLAGS?|HASH|HEIGHT|HIDDEN|INDEX|INF"
-    r"|INFINITY|INFINITE|INPUTS?|KEYS?|LAYERS?|LEN|LENGTH|MASKS?|MEGABYTES?|[KMG]I?B|NO|NONE|NOT|NUM"
-    r"|NUMBER|OUTPUTS?|PORT|QA|QB|SEED|SHIFT|SIZE|STACK|THREADS?|TYPES|UNITS?|VERSION|ZOBRIST"
+    r"|INFINITY|INFINITE|INPUTS?|KEYS?|LAYERS?|LEN|LENGTH|MASKS?|MEGABYTES?|[KMG]I?B|NONE|NORMALI[SZ]E"
+    r"|NUM|NUMBER|OUTPUTS?|PORT|QA|QB|RIGHTS|SEED|SHIFT|STACK|THREADS?|TRACE|TYPES|UNITS?|VERSION"
+    r"|ZOBRIST"
 )
-_OFTEN_FIXED = re.compile(r"BLACK|WHITE|BOARD|CNT|COUNT|DIST|MATED?|NODES|PLIES|PLY|SQUARES|WIDTH")
+_OFTEN_FIXED = re.compile(
+    r"BLACK|WHITE|BOARD|CNT|COUNT|DIST|MATED?|NO|NODES|NOT|PLIES|PLY|SIZE|SQUARES|STARTING|WIDTH"
+)
 _WEIGHTS = re.compile(
-    r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|PENALT(Y|IES)|RAZOR(ING)?"
-    r"|REDUCTIONS?|THRESHOLDS?|WEIGHTS?"
+    r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED|PENALT(Y|IES)"
+    r"|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW"
 )
 _CLOCK = re.compile(
-    r"CLOCK|INCREMENT|LATENCY|MILLIS(ECONDS)?|MOVESTOGO|MS|OVERHEAD|SAFEGUARD|SECONDS|SECS?|TIMER?"
+    r"CLOCK|[BW]INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MOVESTOGO|MS|OVERHEAD|SAFEGUARD|SECONDS|SECS?"
+    r"|TIMER?"
 )
-_LIMIT = re.compile(r"(MAX|MIN)(IMUM)?|MAX_(\w+_)?(DEPTH|EXTENSIONS?|GAME|HASH|MOVES|QUIESCE\w*)")
+_CLOCK_FILES = re.compile(r"clock\w*|time\w*|tm")
+_LIMIT = re.compile(
+    r"(MAX|MIN)(IMUM)?|DEFAULT_(\w+_)?DEPTH|MATE_(BOUND|MARGIN|THRESHOLD)|MAX_(\w+_)?(DEPTH"
+    r"|EVAL(UATION)?|EXTENSIONS?|GAME|HASH|MATERIAL|MOVES|QUIESCE\w*|SCORE|VALUE|WINDOW)"
+)
+_METHODS = re.compile(
+    r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR"
+)
+_MOVES = re.compile(
+    r"((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE|CASTLING|PROMOTION|QUIET"
+)
+_PHASE = re.compile(r"(\w+_)?(GAME)?PHASES?(_\w+)?|(MID(DLE)?|END)_?GAME")
 _LARGEST = 1_000_000  # scores and depths are smaller; what is larger is a limit or a bit pattern
 _MIN_NUMBER = 1e-9  # but for 0; what is smaller is a tolerance
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+OF_CLOCK = Objection("about the clock: it counts only in games with a clock", left_out=False)
+_OF_PHASE = Objection("the phase of the game: a step of it moves all evaluations", left_out=False)
+_POWER = Objection("a large power of two, as sizes and limits of types are", left_out=False)
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in capitals, whether it is written MAX_DEPTH, max_depth or MaxDepth."""
+    """The words of a name in capitals, whether it is written MAX_DEPTH, max_depth or SEEDepth."""
     return [word for word in _CAMEL.sub("_", name).upper().split("_") if word]
 
 
@@ -81,6 +101,11 @@ def rank_of_file(path: str) -> int:
     return 0
 
 
+def is_about_time(path: str) -> bool:
+    """Whether a file decides how long a search takes."""
+    return _CLOCK_FILES.fullmatch(PurePosixPath(path).stem.lower()) is not None
+
+
 def rank_of_name(name: str) -> int:
     """The words of a name that engines use for search and evaluation, at most 2."""
     known = [word for word in words(name) if _STRENGTHS.fullmatch(word.lower())]
@@ -89,15 +114,21 @@ def rank_of_name(name: str) -> int:
 
 def objection_to_name(name: str) -> Objection | None:
     """Why a constant of this name is not tunable; None where nothing says so."""
-    if _LIMIT.fullmatch("_".join(words(name))):
+    parts = words(name)
+    whole = "_".join(parts)
+    if _LIMIT.fullmatch(whole) and not _any(_METHODS, parts):
         return Objection("a limit, by its name")
-    weight = any(_WEIGHTS.fullmatch(word) for word in words(name))
-    fixed = any(_FIXED.fullmatch(word) for word in words(name))
-    if fixed or (not weight and any(_OFTEN_FIXED.fullmatch(word) for word in words(name))):
+    if _MOVES.fullmatch(whole):
+        return Objection("a kind of move, by its name")
+    if _any(_FIXED, parts) or (_any(_OFTEN_FIXED, parts) and not _any(_WEIGHTS, parts)):
         return Objection("a size or a limit, by its name")
-    if any(_CLOCK.fullmatch(word) for word in words(name)):
-        return Objection("about the clock: it counts only in games with a clock", left_out=False)
-    return None
+    if _PHASE.fullmatch(whole):
+        return _OF_PHASE
+    return OF_CLOCK if _any(_CLOCK, parts) else None
+
+
+def _any(pattern: re.Pattern[str], parts: list[str]) -> bool:
+    return any(pattern.fullmatch(part) for part in parts)
 
 
 def objection_to_number(literal: Literal, *, indexed: bool = False) -> Objection | None:
@@ -116,7 +147,7 @@ def objection_to_number(literal: Literal, *, indexed: bool = False) -> Objection
         return Objection("so small a number looks like a tolerance")
     if abs(number) >= _LARGEST:
         return Objection("so large a number looks like a limit or a pattern")
-    return None
+    return _POWER if number in _LARGE_POWERS else None
 
 
 def objection_to_factor(number: Number) -> Objection | None:
@@ -126,4 +157,5 @@ def objection_to_factor(number: Number) -> Objection | None:
     return None
 
 
+_LARGE_POWERS = frozenset(2**n for n in range(12, 21))
 _UNITS = frozenset({10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255})

@@ -28,6 +28,7 @@ _SHOWN_LINES = 12
 _SLOWEST = 100.0  # nodes a second, as for the games of workers
 _GRACE = 10.0
 _LONGEST = 120.0
+_OTHER_KIND = "; if the engine does not know this limit, set another `kind` in [time_control]"
 _BUSY_TRIES = 40
 _BUSY_PAUSE = 0.025
 _COUNTS = (
@@ -35,7 +36,6 @@ _COUNTS = (
     re.compile(r"(\d[\d,']*)\s+nodes\b(?!\s*(?:/|per\b))", re.ASCII | re.IGNORECASE),
     re.compile(r"\b(?:nodes|bench)\s*[:=]\s*(\d[\d,']*)", re.ASCII | re.IGNORECASE),
 )
-
 
 Hear = Callable[[str], None]
 
@@ -72,8 +72,7 @@ class FirstSearch:
 
     @classmethod
     def of_nodes(cls, nodes: int) -> Self:
-        seconds = nodes / _SLOWEST + _GRACE
-        return cls(go=f"go nodes {nodes}", seconds=min(seconds, _LONGEST))
+        return cls(go=f"go nodes {nodes}", seconds=min(nodes / _SLOWEST + _GRACE, _LONGEST))
 
 
 class Silent(Exception):
@@ -124,7 +123,8 @@ class Trial:
         try:
             words = self.expect("bestmove", hear).split()
         except Silent as silent:
-            raise Silent(f"asked `{first.go}`, {silent}") from None
+            remedy = _OTHER_KIND if time.monotonic() >= self._deadline else ""
+            raise Silent(f"asked `{first.go}`, {silent}{remedy}") from None
         return words[1] if len(words) > 1 else ""
 
     def _end(self) -> str:
@@ -200,8 +200,7 @@ def declared_options(
     """The options that the engine declares. Raises SmokeTestFailed if the handshake fails."""
     declarations = Declarations()
     try:
-        command = [str(binary), *arguments]
-        _shake_hands(command, timeouts.handshake, declarations.read_line)
+        _shake_hands([str(binary), *arguments], timeouts.handshake, declarations.read_line)
     except EngineFault as fault:
         raise SmokeTestFailed(f"the UCI handshake failed: {fault}") from fault
     return declarations
@@ -231,11 +230,26 @@ def _shake_hands(
             trial.send("isready")
             trial.expect("readyok")
             if first_search is not None:
-                trial.search("position startpos", first_search)
+                _obey(trial, first_search)
             trial.send("quit")
         except Silent as silent:
             words = f"the UCI handshake failed: {silent}"
             raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
+
+
+def _obey(trial: Trial, first: FirstSearch) -> None:
+    """Search with the run's own limit. An engine that knows only its clock may move at once."""
+    if _searches(trial, first):
+        return
+    with suppress(Silent):
+        if _searches(trial, FirstSearch(go="go wtime 1000 btime 1000", seconds=5.0)):
+            raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
+
+
+def _searches(trial: Trial, asked: FirstSearch) -> bool:
+    heard: list[str] = []
+    trial.search("position startpos", asked, heard.append)
+    return any(" depth " in line for line in heard)
 
 
 def _bench(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
@@ -264,25 +278,21 @@ def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
     """
     for _ in range(_BUSY_TRIES):
         try:
-            return _spawn(argv, directory)
+            return subprocess.Popen(
+                argv,
+                bufsize=0,
+                cwd=directory,
+                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         except OSError as error:
             if error.errno != errno.ETXTBSY:
                 raise SmokeTestFailed(f"it cannot be started here: {error.strerror}") from error
             time.sleep(_BUSY_PAUSE)
     raise SmokeTestFailed("another process keeps the file open for writing")
-
-
-def _spawn(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv,
-        bufsize=0,
-        cwd=directory,
-        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
 
 
 def _last_lines(output: bytes) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from spsa.builds.cargo.tree import Entry
+from spsa.builds.tree import Entry
 from spsa.errors import Fault, InvalidInput
 
 CONFIGURATIONS = (".cargo/config", ".cargo/config.toml")

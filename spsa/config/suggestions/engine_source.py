@@ -82,7 +82,7 @@ _MAX_BYTES_OF_MAKEFILE = 2**19
 _MAX_FILES = 2000
 _FOREIGN = (
     *("tests", "test", "benches", "examples", "fuzz", "target", "vendor", "node_modules"),
-    *("third_party", "external"),
+    *("third_party", "external", "deps", "fathom", "noobprobe", "pyrrhic"),
 )
 _OF_C = tuple(f".{suffix}" for suffix in SOURCE_SUFFIXES if suffix != "rs")
 

@@ -17,9 +17,9 @@ from spsa.builds.sources import (
     constant,
     written,
 )
-from spsa.config.proposals.ranges import Proposed
-from spsa.config.proposals.ranking import Objection, objection_to_name, snake
-from spsa.config.proposals.tables import (
+from spsa.config.suggestions.ranges import Suggested
+from spsa.config.suggestions.ranking import Objection, objection_to_name, snake
+from spsa.config.suggestions.tables import (
     MAX_ELEMENTS,
     MAX_NUMBERS,
     of_array,
@@ -46,25 +46,25 @@ class Source:
     prefix: str | None = None
 
 
-def propose(file: SourceFile) -> tuple[Proposed, ...]:
+def suggest(file: SourceFile) -> tuple[Suggested, ...]:
     """Parameters for all numbers of a file that can be rewritten, in its order."""
-    return tuple(proposed for _, proposed in propose_from(Source(file, file.lengths)))
+    return tuple(suggested for _, suggested in suggest_from(Source(file, file.lengths)))
 
 
-def propose_from(source: Source) -> Iterator[tuple[SourceConstant, Proposed]]:
+def suggest_from(source: Source) -> Iterator[tuple[SourceConstant, Suggested]]:
     """The parameters of each constant, under names that are this file's own."""
     groups, numbered = _groups(source.file), _numbered(source.file)
     taken: set[str] = set()
     for one in source.file.constants:
         objection = _NUMBERED if one in numbered else _objection(source, one)
-        for proposed in _of_constant(source, one, objection):
-            name = _free_name(proposed.name, one, taken)
+        for suggested in _of_constant(source, one, objection):
+            name = _free_name(suggested.name, one, taken)
             if name.isascii() and name.isidentifier():  # as the names of parameters are
                 taken.add(name)
-                place = {} if name == proposed.name else {"constant": proposed.name.upper()}
-                keys = place if not proposed.keys else proposed.keys
+                place = {} if name == suggested.name else {"constant": suggested.name.upper()}
+                keys = place if not suggested.keys else suggested.keys
                 group = groups.get(one.line, "")
-                yield one, replace(proposed, name=name, group=group, keys=keys)
+                yield one, replace(suggested, name=name, group=group, keys=keys)
 
 
 def _free_name(name: str, one: SourceConstant, taken: set[str]) -> str:
@@ -91,7 +91,7 @@ def _numbered(file: SourceFile) -> set[SourceConstant]:
 
 def _of_constant(
     source: Source, one: SourceConstant, objection: Objection | None
-) -> Iterator[Proposed]:
+) -> Iterator[Suggested]:
     location = _location(source, one)
     try:
         if one.test_only or not _is_settled(one):
@@ -101,8 +101,8 @@ def _of_constant(
         found = written(source.file, location)
     except ConstantRefused:
         return  # ambiguous, or the file is no Rust: nothing to be tuned
-    for proposed in _of_value(location, one, found):
-        yield proposed if objection is None else opposed(proposed, objection)
+    for suggested in _of_value(location, one, found):
+        yield suggested if objection is None else opposed(suggested, objection)
 
 
 def _is_settled(one: SourceConstant) -> bool:
@@ -138,7 +138,7 @@ def _name(one: SourceConstant) -> str:
 
 def _of_value(
     location: Location, one: SourceConstant, found: Mapping[Location, Element | Opaque]
-) -> Iterator[Proposed]:
+) -> Iterator[Suggested]:
     numbers = {place: e for place, e in found.items() if isinstance(e, Element) and _is_usable(e)}
     if not numbers or (len(numbers) > MAX_NUMBERS and len(numbers) < len(found)):
         return

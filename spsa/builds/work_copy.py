@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spsa.builds.cargo.tree import Entry, Tree, tree_at
+from spsa.builds.tree import Entry, Tree, tree_at
 
 AHEAD_NS = 2_000_000_000
 _RETRY_SECONDS = 0.1

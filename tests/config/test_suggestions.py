@@ -1,4 +1,4 @@
-"""What `init` proposes for an engine's constants, and that it can be started from as it stands."""
+"""What `init` suggests for an engine's constants, and that it can be started from as it stands."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from spsa.config import (
     starter_config,
     starter_params,
 )
-from spsa.config.proposals import Proposed, propose
+from spsa.config.suggestions import Suggested, select, suggest
 from spsa.core.params import assignments
 from spsa.lab.planning.plan_inputs import Shape
 
@@ -26,12 +26,12 @@ SOURCES = [
 ]
 
 
-def proposed(text: str) -> dict[str, Proposed]:
-    return {one.name: one for one in propose(parse(text))}
+def suggested(text: str) -> dict[str, Suggested]:
+    return {one.name: one for one in suggest(parse(text))}
 
 
 def one(declaration: str) -> tuple[float, float, float, float]:
-    (found,) = propose(parse(declaration))
+    (found,) = suggest(parse(declaration))
     return found.value, found.minimum, found.maximum, found.step
 
 
@@ -66,27 +66,34 @@ def test_range_and_step_follow_the_value(declaration, numbers):
         ("const A: i32 = 0;", "switched off"),
         ("const A: u64 = 4_294_967_295;", "limit"),
         ("const MARGIN: i32 = 64;", ""),
+        ("const MAX_EVALUATION: i32 = 29_000;", "a limit"),
+        ("const MAX_LMP_DEPTH: u8 = 8;", ""),
+        ("const FULL_PHASE: i32 = 24;", "the phase of the game"),
+        ("const PROMOTION: u16 = 8;", "a kind of move"),
+        ("const HISTORY_LIMIT: i32 = 16_384;", "a large power of two"),
+        ("const ASPIRATION_WINDOW_SIZE: i32 = 11;", ""),
+        ("const FUTILITY_MARGIN_NO_HISTORY: i32 = 90;", ""),
     ],
 )
 def test_what_is_hardly_meant_to_be_tuned_has_a_reason(declaration, reason):
-    (found,) = propose(parse(declaration))
+    (found,) = suggest(parse(declaration))
     assert reason in found.reason
     assert bool(reason) == bool(found.reason)
 
 
-def test_what_cannot_be_rewritten_is_not_proposed():
+def test_what_cannot_be_rewritten_is_not_suggested():
     text = (
         "const A: bool = true; const B: i32 = C + 1; const Z: [u8; 9] = [0; 9]; const L: u8 = f();"
     )
-    assert proposed(text) == {}
-    assert proposed("#[cfg(test)] mod t { const A: i32 = 5; }") == {}
+    assert suggested(text) == {}
+    assert suggested("#[cfg(test)] mod t { const A: i32 = 5; }") == {}
 
 
-def test_arrays_are_proposed_by_knobs_or_by_their_numbers():
+def test_arrays_are_suggested_by_knobs_or_by_their_numbers():
     text = "const LINE: [i32; 3] = [128, 192, 256]; const LMP: [u8; 4] = [0, 5, 11, 8];"
     text += f"const CURVE: [i32; 9] = {[-15, 0, 12, 20, 25, 28, 30, 31, 31]};"
     text += f"const SMALL: [i8; 9] = {[100, 1, 2, -90, 4, 5, 6, 90, 80]};"
-    found = proposed(text)
+    found = suggested(text)
     assert [name for name, one in found.items() if not one.reason] == [
         *("line_base", "line_per_index", "lmp_1", "lmp_2", "lmp_3"),
         *("curve_amplitude", "curve_bias"),
@@ -96,11 +103,11 @@ def test_arrays_are_proposed_by_knobs_or_by_their_numbers():
     assert found["lmp_0"].left_out and found["small_1"].reason  # its knobs would leave the type
 
 
-def test_tables_of_squares_are_proposed_by_their_knobs():
+def test_tables_of_squares_are_suggested_by_their_knobs():
     rows = ", ".join(str([-40 + 9 * r + f * f for f in range(8)]) for r in range(8))
     flat = f"[{rows}]".replace("[[", "[").replace("]]", "]").replace("], [", ", ")
     text = f"const A: [[i16; 8]; 8] = [{rows}]; const B: [[i16; 64]; 2] = [{flat}, {flat}];"
-    found = proposed(text)
+    found = suggested(text)
     assert {name: one.keys["table"] for name, one in found.items()} == {
         "a_amplitude": "A",
         "a_bias": "A",
@@ -112,20 +119,45 @@ def test_tables_of_squares_are_proposed_by_their_knobs():
     assert all(not one.reason for one in found.values())
 
 
+def test_a_short_array_of_pairs_is_suggested_by_its_numbers():
+    found = select({"eval.h": "const int Passers[] = {S(0, 0), S(5, 9), S(-8, 70), S(40, 99)};"})
+    active = [one.name for one in found.suggestions["eval.h"] if not one.reason]
+    assert active == [f"passers_{i}_{j}" for i in (1, 2, 3) for j in (0, 1)]
+    long = ", ".join(f"S({n}, {2 * n})" for n in (3, 1, 4, 1, 5, 9, 2, 6, 5))
+    found = select({"eval.h": f"const int Rows[] = {{{long}}};"})
+    assert [one.name for one in found.suggestions["eval.h"]] == ["rows_amplitude", "rows_bias"]
+
+
 def test_a_step_of_a_knob_changes_an_entry():
-    found = proposed(f"const FLAT: [i32; 9] = {[0, 9, 0, 9, 0, 9, 0, 0, 9]};")
+    found = suggested(f"const FLAT: [i32; 9] = {[0, 9, 0, 9, 0, 9, 0, 0, 9]};")
     assert found["flat_amplitude"].step * 5 >= 1
-    assert list(proposed(f"const F: [i32; 9] = {[1, 2, 1, 2, 1, 2, 1, 2, 1]};")) == ["f_bias"]
+    assert list(suggested(f"const F: [i32; 9] = {[1, 2, 1, 2, 1, 2, 1, 2, 1]};")) == ["f_bias"]
+
+
+def test_the_file_tells_of_what_a_number_is():
+    chosen = select(
+        {
+            "src/main.cpp": "const int passers[] = {12, 45, 90}; const int verbose = 3;",
+            "src/search.h": "static const int SEEQuietMargin = -64;",
+            "src/timeman.h": "constexpr double StabilityFactor = 1.5;",
+            "src/tuner.h": "constexpr double LearningRate = 0.1;",
+        }
+    )
+    told = {one.name: one.reason for each in chosen.suggestions.values() for one in each}
+    assert told.pop("stability_factor").startswith("about the clock")
+    unrelated = {name for name, reason in told.items() if reason}
+    assert unrelated == {"verbose", "learning_rate"}
+    assert told.keys() - unrelated == {"see_quiet_margin", "passers_0", "passers_1", "passers_2"}
 
 
 def test_indexes_and_flags_are_left_out():
     text = "const WP: u8 = 0; const WN: u8 = 1; const WB: u8 = 2; const MARGIN: u8 = 70;"
-    assert [name for name, one in proposed(text).items() if not one.left_out] == ["margin"]
+    assert [name for name, one in suggested(text).items() if not one.left_out] == ["margin"]
 
 
-def test_shapes_of_other_engines_are_proposed():
+def test_shapes_of_other_engines_are_suggested():
     text = SHAPES.read_text(encoding="utf-8")
-    active = {name for name, one in proposed(text).items() if not one.reason}
+    active = {name for name, one in suggested(text).items() if not one.reason}
     assert active >= {
         *("doubled_0", "doubled_1", "hanging_0", "outpost_1", "margins_futility_slope"),
         *("contempt", "tempo", "small", "wrapped", "pawn_drop", "null_base", "rook_lift"),
@@ -138,7 +170,7 @@ def test_shapes_of_other_engines_are_proposed():
 def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
     text = "const P: (i32, i32) = (1, 2); fn f() { const Q: i32 = 5; } const R: i32 = 1;"
     text += "mod m { const R: i32 = 2; }"
-    assert {name: dict(one.keys) for name, one in proposed(text).items()} == {
+    assert {name: dict(one.keys) for name, one in suggested(text).items()} == {
         "p_0": {"constant": "P.0"},
         "p_1": {"constant": "P.1"},
         "q": {"constant": "f::Q"},
@@ -149,13 +181,13 @@ def test_tuples_constants_in_scopes_and_namesakes_say_where_they_are():
 
 def test_headings_become_groups():
     text = "// ---- Search: pruning ----\n\nconst A: i32 = 5;\n// about B\nconst B: i32 = 6;\n"
-    assert {one.group for one in propose(parse(text))} == {"search-pruning"}
+    assert {one.group for one in suggest(parse(text))} == {"search-pruning"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
     text = source.read_text(encoding="utf-8")
-    starter = starter_params({"c.rs": propose(parse(text))})
+    starter = starter_params({"c.rs": suggest(parse(text))})
     path = tmp_path / "params.toml"
     path.write_text(starter, encoding="utf-8")
     space = load_space(path)
@@ -175,18 +207,18 @@ def test_the_starter_files_are_right_as_they_stand(tmp_path, source):
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_what_is_commented_out_is_right_too_once_the_signs_are_dropped(tmp_path, source):
     text = source.read_text(encoding="utf-8")
-    starter = starter_params({"c.rs": propose(parse(text))})
+    starter = starter_params({"c.rs": suggest(parse(text))})
     keys = "value|min|max|step|constant|array|table|knob|group"
     path = tmp_path / "params.toml"
     path.write_text(re.sub(rf"(?m)^# (\[\w+\]|(?:{keys}) = )", r"\1", starter), encoding="utf-8")
     space = load_space(path)
-    assert len(space.parameters) == sum(not one.left_out for one in propose(parse(text)))
+    assert len(space.parameters) == sum(not one.left_out for one in suggest(parse(text)))
     assert check_against_source(space, {"c.rs": text}, "c.rs") == ()
 
 
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
     path = tmp_path / "config.toml"
-    shape = Shape(iterations=250, games=8, batch_games=2, depth=2, adapts=True)
+    shape = Shape(iterations=250, games=8, batch_games=2, in_flight=2, adapts=True)
     path.write_text(starter_config('../my "engine"', "src/consts.rs", shape), encoding="utf-8")
     config = load_config(path, {})
     assert config.build.source_path == tmp_path.parent / 'my "engine"'

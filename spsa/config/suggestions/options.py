@@ -1,13 +1,13 @@
-"""From the options of a UCI engine to the parameters that `init --engine` proposes. Pure."""
+"""From the options of a UCI engine to the parameters that `init --engine` suggests. Pure."""
 
 import re
 from dataclasses import replace
 from itertools import accumulate
 
-from spsa.config.proposals.ranges import Proposed, bounds
-from spsa.config.proposals.ranking import Objection, objection_to_name
-from spsa.config.proposals.tables import opposed
 from spsa.config.space import MAX_PARAMETERS
+from spsa.config.suggestions.ranges import Suggested, around, bounds
+from spsa.config.suggestions.ranking import Objection, objection_to_name, snake
+from spsa.config.suggestions.tables import opposed
 from spsa.core.game_settings import Declarations
 from spsa.core.game_settings.options import Declared
 
@@ -16,6 +16,7 @@ _USUAL = frozenset(
         "hash",
         "minimum thinking time",
         "move overhead",
+        "moveoverhead",
         "multipv",
         "nodestime",
         "skill level",
@@ -32,14 +33,18 @@ _STEPS = 20
 _WIDE = 20
 """A range of more than so many times the default is a limit, and no place to search in."""
 
-_OTHER_TYPES = Objection("no spin: set it in [engine.options]")
+_OTHER_TYPES = Objection("no number: set it in [engine.options]")
 _STANDARD = Objection("an option of the protocol, or of how the engine is run")
 _TOO_MANY = Objection(f"there are {MAX_PARAMETERS:,} parameters already")
+_ZERO = Objection("0 may stand for switched off: give it a range of its own", left_out=False)
 _NO_RANGE = Objection("without a default between a minimum and a maximum")
 
 
-def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
-    """A parameter for every option; the spins that are not tunable are left out."""
+def suggest_options(declarations: Declarations) -> tuple[Suggested, ...]:
+    """A parameter for every option; what is not tunable is left out.
+
+    A string whose default is a number is one: OpenBench sends fractions to such options.
+    """
     taken: set[str] = set()
     found = [_named(one, taken) for one in declarations.by_name.values()]
     active = accumulate(not one.reason for one in found)
@@ -49,31 +54,46 @@ def propose_options(declarations: Declarations) -> tuple[Proposed, ...]:
     )
 
 
-def _named(option: Declared, taken: set[str]) -> Proposed:
-    name = re.sub(r"[^a-z0-9]+", "_", option.name.lower()).strip("_")[:90]
+def _named(option: Declared, taken: set[str]) -> Suggested:
+    name = re.sub(r"[^a-z0-9]+", "_", snake(option.name).lower()).strip("_")[:90]
     name = name if name.isidentifier() else f"option_{name}"
     numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
     free = next(each for each in (name, *numbered) if each not in taken)
     taken.add(free)
     keys = {} if free == option.name else {"option": option.name}
-    proposed = replace(_spin(option), name=free, keys=keys)
+    found = _string(option) if option.type == "string" else _spin(option)
+    suggested = replace(found, name=free, keys=keys)
     objection = _objection(option)
-    return proposed if objection is None else opposed(proposed, objection)
+    return suggested if objection is None else opposed(suggested, objection)
 
 
 def _objection(option: Declared) -> Objection | None:
-    if option.type != "spin":
+    if option.type not in ("spin", "string") or (option.type, option.default) == ("string", None):
         return _OTHER_TYPES
     if option.name.lower() in _USUAL:
         return _STANDARD
-    default, low, high = option.default, option.low, option.high
-    if default is None or low is None or high is None or not low <= default <= high > low:
+    if option.type == "spin" and not _has_range(option):
         return _NO_RANGE
+    if option.type == "string" and option.default == 0:
+        return _ZERO
     found = objection_to_name(re.sub(r"\W+", "_", option.name))
     return None if found is None else replace(found, left_out=False)
 
 
-def _spin(option: Declared) -> Proposed:
+def _has_range(option: Declared) -> bool:
+    default, low, high = option.default, option.low, option.high
+    if default is None or low is None or high is None:
+        return False
+    return low <= default <= high > low
+
+
+def _string(option: Declared) -> Suggested:
+    """A range around the default: the engine declares none."""
+    value = option.default or 0
+    return around(option.name, value, real=isinstance(value, float))
+
+
+def _spin(option: Declared) -> Suggested:
     """The range that the engine declares, or around its default where that is too wide."""
     value = option.default or 0
     low, high = option.low or 0, option.high or 0
@@ -81,4 +101,4 @@ def _spin(option: Declared) -> Proposed:
         nearest, farthest = bounds(value, max(1, round(abs(value) / 10)), real=False)
         low, high = max(low, int(nearest)), min(high, int(farthest))
     step = max(1, round((high - low) / _STEPS))
-    return Proposed(name=option.name, value=value, minimum=low, maximum=high, step=step)
+    return Suggested(name=option.name, value=value, minimum=low, maximum=high, step=step)

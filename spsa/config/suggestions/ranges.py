@@ -5,7 +5,7 @@ the value, and the range goes from half of it to twice it. A person edits these 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from statistics import fmean
 
@@ -16,8 +16,8 @@ _PART = 0.09
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
-    """A parameter as params.toml would have it; `reason` says why it is not proposed, or "".
+class Suggested:
+    """A parameter as params.toml would have it; `reason` says why it is not suggested, or "".
 
     `keys` are further keys of its table, such as `constant` or `knob`. `left_out` tells a number
     that is not tunable from one that a person may still want to tune.
@@ -34,17 +34,23 @@ class Proposed:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def scalar(name: str, element: Element) -> Proposed:
+def scalar(name: str, element: Element) -> Suggested:
     """A range that the type of the number can hold."""
-    value = element.literal.number
-    step = _PART * abs(value) if element.real else _whole_step(value)
-    low, high = bounds(value, step, real=element.real)
-    if (limits := INTEGERS.get(element.type or "")) is not None:
-        low, high = max(low, limits[0]), min(high, limits[1])
-    return Proposed(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
+    found = around(name, element.literal.number, real=element.real)
+    if (limits := INTEGERS.get(element.type or "")) is None:
+        return found
+    low, high = max(found.minimum, limits[0]), min(found.maximum, limits[1])
+    return replace(found, minimum=low, maximum=high)
 
 
-def line(name: str, numbers: Sequence[Number]) -> tuple[Proposed, Proposed] | None:
+def around(name: str, value: Number, *, real: bool) -> Suggested:
+    """A range around a number of which nothing else is known."""
+    step = _PART * abs(value) if real else _whole_step(value)
+    low, high = bounds(value, step, real=real)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1)
+
+
+def line(name: str, numbers: Sequence[Number]) -> tuple[Suggested, Suggested] | None:
     """Base and slope for an array that is a line of whole numbers; None for any other."""
     slope = numbers[1] - numbers[0]
     if slope == 0 or any(numbers[0] + i * slope != number for i, number in enumerate(numbers)):
@@ -55,12 +61,12 @@ def line(name: str, numbers: Sequence[Number]) -> tuple[Proposed, Proposed] | No
     )
 
 
-def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
+def bends(name: str, numbers: Sequence[Number]) -> tuple[Suggested, ...]:
     """Amplitude and bias for a table; a step of each changes at least one entry."""
     mean = fmean(numbers)
     deviation = max(abs(number - mean) for number in numbers)
     step = max(1, round(_PART * max(abs(mean), 2 * deviation)))
-    bias = Proposed(
+    bias = Suggested(
         name=f"{name}_bias",
         value=0,
         minimum=-5 * step,
@@ -71,7 +77,7 @@ def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
     least = ceil(100 / deviation) / 100 if deviation else 1.0
     if least > _WIDEST:
         return (bias,)
-    amplitude = Proposed(
+    amplitude = Suggested(
         name=f"{name}_amplitude",
         value=1.0,
         minimum=0.5,
@@ -85,11 +91,11 @@ def bends(name: str, numbers: Sequence[Number]) -> tuple[Proposed, ...]:
 _WIDEST = 0.25  # of an amplitude's step: four steps from the value to either bound
 
 
-def _knob(name: str, value: Number, role: str) -> Proposed:
+def _knob(name: str, value: Number, role: str) -> Suggested:
     step = _whole_step(value)
     low, high = bounds(value, step, real=False)
     keys = {"knob": role}
-    return Proposed(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
+    return Suggested(name=name, value=value, minimum=low, maximum=high, step=step, keys=keys)
 
 
 def _whole_step(value: Number) -> int:

@@ -1,7 +1,8 @@
 """How much Elo a run has gained, as far as its rule believes to know it.
 
-The filters of `mixture` estimate it (`spsa.algorithms.mixture`), also those that watch the games of
-a rule without a belief. The whole path is judged by what is known now.
+The filters of `mixture` estimate it. The whole path is judged by what is known now. The number has
+no interval: on most synthetic engines the true gain is half to twice the number, on some a fifth or
+five times, and the games do not tell on which. `python -m benches.verdict` compares both.
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,15 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+import numpy.typing as npt
 
 from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.observing import Observation, Observed
+from spsa.core.params import Space
 from spsa.core.scoring import elo, standard_error
+from spsa.core.stored_json import as_written
 from spsa.db.history_rows import MatchLine
 from spsa.db.store import Compared, Run
 from spsa.errors import UnusableState
@@ -22,6 +26,8 @@ from spsa.lab.strength import StrengthCurve, strength_curve
 from spsa.master.session import tuning_of
 
 _PARTS = 60  # of the games to come, for the integration of the variances
+_AT_BOUND = 0.01  # steps
+_MANY = 0.25  # of the parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +43,10 @@ class EstimatedGain:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a run and their state; `is_own` if they are the rule, and chose the points."""
+    """The filters that are the rule of a run, and their state."""
 
     mixture: Mixture
     bank: Bank
-    is_own: bool
 
     @property
     def elo_per_step(self) -> Vector:
@@ -86,43 +91,59 @@ def _sum(variance: Vector) -> Vector:
     return total
 
 
-def filters_of(run: Run) -> Filters | None:
-    """The filters of a run; None where its rule holds no such belief, or it has no result.
-
-    Raises:
-        UnusableState: this program cannot read the run's settings or its state.
-    """
+def filters_of(run: Run) -> tuple[Filters | None, str]:
+    """The filters of a run, or None and why the Elo gained is not known, as a clause."""
     if run.applied == 0:
-        return None
-    rule = tuning_of(run).rule
-    return _filters(rule, rule.load(run.state))
-
-
-def estimated_gain(run: Run, path: Vector) -> EstimatedGain | None:
-    """The gain along a path of theta in steps, shape (points, n), the start first.
-
-    None where the rule of the run holds no such belief, or its state cannot be read.
-    """
+        return None, "there is no result yet"
     try:
-        found = filters_of(run)
+        rule = tuning_of(run).rule
+        state = rule.load(run.state)
+        with as_written("a column `theta` or `start_theta`"):
+            space = Space.from_json(run.space)
+            _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
     except UnusableState:
-        return None
-    return None if found is None else EstimatedGain(tuple(found.bank.gained(path).tolist()))
+        return None, "this program cannot read the state of the run"
+    filters = _filters(rule, state)
+    if filters is None:
+        return None, f"{run.algorithm} does not estimate it"
+    bounded = at_a_bound(theta, space.lower, space.upper)
+    if is_bounded(bounded):
+        names = [p.name for p, at in zip(space.active, bounded.tolist(), strict=True) if at]
+        more = f" and of {len(names) - 3} more" if len(names) > 3 else ""
+        return None, f"theta is at a bound of {', '.join(names[:3])}{more}"
+    return filters, ""
+
+
+def at_a_bound(theta: Vector, lower: Vector, upper: Vector) -> npt.NDArray[np.bool_]:
+    """Which parameters are at a bound; all in steps."""
+    return np.minimum(theta - lower, upper - theta) < _AT_BOUND
+
+
+def is_bounded(bounded: npt.NDArray[np.bool_]) -> bool:
+    """Whether so many are at a bound that the estimate does not hold."""
+    return bool(bounded.mean() > _MANY)
 
 
 def gain_of_parameter(run: Run, path: Vector, column: int) -> EstimatedGain | None:
-    """The part of `estimated_gain` that one parameter has; the parts of all add up to its Elo."""
+    """The part of the gain along a path that one parameter has; the parts of all add up to its Elo.
+
+    `path` is theta in steps, shape (points, n), the start first. None where the gain is not known.
+    """
+    filters, _ = filters_of(run)
     alone = np.tile(path[0], (len(path), 1))
     alone[:, column] = path[:, column]
-    return estimated_gain(run, alone)
+    return None if filters is None else gain_of(filters.bank, alone)
 
 
 def _filters(rule: Observed, state: Observation) -> Filters | None:
-    witness = None if state.notes is None else state.notes.witness
-    for one, its_state in ((rule.rule, state.rule), (rule.witness, witness)):
-        if isinstance(one, Mixture) and isinstance(its_state, Bank):
-            return Filters(one, its_state, one is rule.rule)
+    if isinstance(rule.rule, Mixture) and isinstance(state.rule, Bank):
+        return Filters(rule.rule, state.rule)
     return None
+
+
+def gain_of(bank: Bank, path: Vector) -> EstimatedGain:
+    """The gain along a path of theta in steps, shape (points, n), the start first."""
+    return EstimatedGain(tuple(bank.gained(path).tolist()))
 
 
 def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:
