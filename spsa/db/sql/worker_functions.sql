@@ -393,10 +393,11 @@ BEGIN
     END IF;
     FOR v_iteration IN
         SELECT s.iteration_id FROM spsa_suited s WHERE s.worker_id = p_worker_id AND s.playable
-         ORDER BY s.priority DESC, s.run_id IS DISTINCT FROM v_run, s.iteration_id
+         ORDER BY s.priority DESC, s.run_id IS DISTINCT FROM v_run, s.iteration_id  -- v_run first
     LOOP
         -- Expired leases first, because an iteration waits for them. Two statements, because each has
-        -- its own index. A locked row is being claimed, renewed or reported.
+        -- its own index. A locked row is being claimed, renewed or reported. A SELECT INTO that finds
+        -- nothing sets its variables to NULL.
         SELECT b.id, b.worker_id INTO v_batch, v_expired_worker FROM spsa_batch b
          WHERE b.iteration_id = v_iteration
            AND b.status = 'leased' AND b.lease_expires_at < statement_timestamp()
@@ -453,6 +454,7 @@ RETURNS BIGINT LANGUAGE sql STABLE AS $$
         SELECT run_id, sum(deficit) OVER (ORDER BY run_id) AS upper, sum(deficit) OVER () AS total
           FROM weighted
     )
+    -- The first run whose range ends above the draw; false sorts before true.
     SELECT run_id FROM ranges ORDER BY upper <= p_draw * total, run_id LIMIT 1
 $$;
 
@@ -467,11 +469,14 @@ LANGUAGE sql STABLE AS $$
                  UNION  -- the one whose lease expired
                 SELECT w.host FROM spsa_worker w WHERE w.id = b.worker_id AND b.status = 'leased'
             ) AS tried) < b.max_attempts
+       -- this machine has not tried it
        AND (NOT EXISTS (SELECT 1 FROM spsa_failure f
                          WHERE f.batch_id = b.id AND f.machine = p_machine)
             OR b.attempt < b.max_attempts AND (
+                -- it has only lost its lease
                 NOT EXISTS (SELECT 1 FROM spsa_failure f WHERE f.batch_id = b.id
                                AND f.machine = p_machine AND f.failures > 0)
+                -- no other machine is there
                 OR NOT EXISTS (
                     SELECT 1 FROM spsa_suited s
                      WHERE s.iteration_id = b.iteration_id AND s.machine <> p_machine
