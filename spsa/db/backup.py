@@ -1,7 +1,6 @@
 """Copies an SQLite database as it is at one moment, while other processes go on writing."""
 
 import os
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,10 @@ class BackupQueries(Database):
             raise _refused(file, "it exists", "name a file that does not exist yet")
         unfinished = file.with_name(f"{file.name}.unfinished")
         unfinished.unlink(missing_ok=True)
-        with self._read() as connection, closing(sqlite3.connect(unfinished)) as copy:
+        with self._read() as connection:
             source: Any = connection.connection.driver_connection
-            source.backup(copy)
+            with closing(type(source)(unfinished)) as copy:
+                source.backup(copy)
         _to_disk(unfinished)
         unfinished.rename(file)
 

@@ -20,7 +20,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as DriverError
 
-from spsa.db import deadline, sqlite_file, tls
+from spsa.db import tls
 from spsa.db.database_url import displayed, parsed, refused
 from spsa.errors import (
     DatabaseRefused,
@@ -78,6 +78,7 @@ def create_engine(
 
 
 def _sqlite(url: sa.URL, durable: bool, create: bool) -> sa.Engine:
+    sqlite_file = _sqlite_module()
     file = sqlite_file.SqliteFile(
         where=displayed(url),
         path=_path(url),
@@ -112,6 +113,12 @@ def _json_value(text: str) -> Any:
         return None
 
 
+def _sqlite_module() -> Any:
+    from spsa.db import sqlite_file  # late: a server's client does not need SQLite
+
+    return sqlite_file
+
+
 def _path(url: sa.URL) -> Path:
     path = Path(str(url.database))
     try:
@@ -123,6 +130,8 @@ def _path(url: sa.URL) -> Path:
 
 
 def _postgresql(url: sa.URL, durable: bool, is_stopping: Callable[[], bool]) -> sa.Engine:
+    from spsa.db import deadline  # late: SQLite does not need PostgreSQL's driver
+
     limit = f"SET LOCAL statement_timeout = '{deadline.STATEMENT_SECONDS}s'"
     settings = f"{limit}; SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
     engine = sa.create_engine(
@@ -204,7 +213,7 @@ def _unreachable(url: sa.URL, error: DBAPIError) -> str:
     message = _first_line(error)
     if url.get_backend_name() != "sqlite":
         return f"{displayed(url)}: {message}{tls.remedy(message)}"
-    return f"{displayed(url)}: {message}{sqlite_file.remedy(Path(str(url.database)), message)}"
+    return f"{displayed(url)}: {message}{_sqlite_module().remedy(Path(str(url.database)), message)}"
 
 
 def _raise_if_schema_changed(error: DBAPIError) -> None:

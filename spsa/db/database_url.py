@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import sqlalchemy as sa
-from psycopg2 import Error, extensions
 from sqlalchemy.exc import ArgumentError
 
 from spsa.errors import Fault, InvalidInput
@@ -97,6 +96,8 @@ def _server_url(text: str) -> sa.URL:
 
 def _libpq_parts(text: str) -> dict[str, str]:
     """The parts by libpq's names for them, each of which may be given once."""
+    from psycopg2 import Error, extensions  # late: only a server needs the driver
+
     body, _, query = text.partition("?")
     try:
         parts, options = (

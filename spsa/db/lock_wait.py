@@ -3,14 +3,12 @@
 A migration has to wait until every other transaction on its tables has ended.
 """
 
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-import psycopg2
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -26,8 +24,6 @@ WORK_SECONDS = 3600.0
 _POLL_SECONDS = 0.5
 _LOCK_NOT_AVAILABLE = "55P03"
 _BUSY = ("database is locked", "database is busy")
-_DRIVER_ERRORS = (psycopg2.OperationalError, sqlite3.OperationalError)
-"""Of scripts on the driver's own cursor, whose errors SQLAlchemy does not wrap."""
 
 _HOLDERS = sa.text("""
 SELECT blocking.pid, a.usename, a.application_name, a.state
@@ -50,7 +46,8 @@ def waiting_transaction(
             with engine.begin() as connection:
                 watch.follow(connection)
                 yield connection
-        except (OperationalError, *_DRIVER_ERRORS) as error:
+        except (OperationalError, engine.dialect.loaded_dbapi.OperationalError) as error:
+            # the driver's own: scripts are executed on its cursor
             if _is_lock_timeout(getattr(error, "orig", error)):
                 raise DatabaseUnreachable(watch.timeout_message) from None
             raise

@@ -80,6 +80,8 @@ class World:
         self._raw = sqlite3.connect(self.path, isolation_level=None)
         self._tables = [name for (name,) in self._raw.execute(OUR_TABLES)]
         self._raw.execute("PRAGMA synchronous = OFF")
+        for trigger in ("spsa_insert_batch", "spsa_delete_batch"):  # `go_to` copies whole states
+            self._raw.execute(f"DROP TRIGGER {trigger}")
 
     def close(self) -> None:
         self._raw.close()

@@ -272,9 +272,9 @@ def test_the_row_of_a_worker_says_how_its_engines_are_confined(
             name: published(engine(tmp_path, name, moves=moves)) for name, moves in sides.items()
         }
         stage(store).open(**engines, plus_options={}, minus_options={}, game_settings=game_settings)
-    usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "machine", "--engines-cache", "c")
+    usual = ("--spsa", "-c", "1", "--max-batches", "1", "--name", "box", "--engines-cache", "c")
     played = call(worker(*usual, *flags), tmp_path, DATABASE_URL=database_url)
     assert played.returncode == 0, played.stderr
     with open_store(database_url) as store:
-        (row,) = [row for row in store.workers() if row.name == "machine"]
+        (row,) = [row for row in store.workers() if row.name == "box"]
         assert (row.confinement, row.games) == (confinement, 4)
