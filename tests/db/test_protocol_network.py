@@ -33,7 +33,7 @@ def cutter() -> ConnectionCutter:
 
 @pytest.fixture
 def proxy(postgresql_url: str, request: pytest.FixtureRequest) -> Iterator[Proxy]:
-    decide = request.getfixturevalue("scissors") if "scissors" in request.fixturenames else None
+    decide = request.getfixturevalue("cutter") if "cutter" in request.fixturenames else None
     with Proxy(parse_url(postgresql_url).port or 5432, decide) as made:
         yield made
 
