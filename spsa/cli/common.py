@@ -4,7 +4,7 @@ import getpass
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -18,7 +18,7 @@ from spsa.config.loading import MAX_SHARE, MIN_SHARE
 from spsa.db.database_url import command_line_warning, parsed, url_in
 from spsa.db.store import open_store
 from spsa.db.tls import tls_warnings
-from spsa.errors import LockTimeout
+from spsa.errors import LockTimeout, TuningError
 from spsa.output import echo
 from spsa.report.theta import ThetaChoice
 
@@ -170,7 +170,9 @@ def opened(config: str | None, database_url: str | None) -> "Iterator[Store]":
         try:
             yield store
         except LockTimeout as error:
-            ended = store.end_stalled_sessions()
+            ended: list[str] = []
+            with suppress(TuningError):  # a login that may not end them says what it waited for
+                ended = store.end_stalled_sessions()
             if not ended:
                 raise
             raise LockTimeout(
