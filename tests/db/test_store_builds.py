@@ -1,6 +1,7 @@
 """Engines that workers build: ordered by a master, leased to one machine, published once."""
 
 import hashlib
+import time
 from dataclasses import replace
 
 import pytest
@@ -40,9 +41,15 @@ class Orders:
     def worker(self, name, words=(*WORDS, "builds")):
         return self.store.register_worker(new_worker(name, host=name, provides=words))
 
-    def claim(self, worker, lease=LEASE):
+    def claim(self, worker):
         self.asked += 1
-        return self.store.claim_build(f"c{self.asked}", worker, lease)
+        return self.store.claim_build(f"c{self.asked}", worker, LEASE)
+
+    def claim_expired(self, worker):
+        self.asked += 1
+        build = self.store.claim_build(f"c{self.asked}", worker, 0)
+        time.sleep(0.005)  # SQLite's clock has steps of a millisecond
+        return build
 
     @property
     def state(self):
@@ -98,7 +105,7 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders):
     store = orders.store
     one, two = orders.worker("one"), orders.worker("two")
     store.fail_build(orders.claim(one), None)
-    lost = orders.claim(one, lease=0)
+    lost = orders.claim_expired(one)
     found = orders.claim(two)
     assert store.publish_build(lost, "x", (), PLUS, MINUS) == "lost"
     store.fail_build(lost, "too late")
@@ -108,8 +115,8 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders):
 
 def test_a_build_whose_workers_disappear_is_given_up(orders):
     one = orders.worker("one")
-    orders.claim(one, lease=0)
-    orders.claim(one, lease=0)
+    orders.claim_expired(one)
+    orders.claim_expired(one)
     assert orders.claim(one) is None
     assert orders.state.builders == 0
 
