@@ -1,5 +1,7 @@
 """Sets machines aside, releases them, and takes back the batches that they hold."""
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
 
@@ -7,9 +9,21 @@ from spsa.core import limits
 from spsa.db.database import Database, may_become
 from spsa.db.rows import SetAside
 from spsa.db.run_status import write_event
-from spsa.db.schema import IS_LEASED, batches, engines, failures, machines, set_aside, workers
+from spsa.db.schema import (
+    IS_LEASED,
+    IS_OPEN,
+    batches,
+    engines,
+    failures,
+    iterations,
+    machines,
+    runs,
+    set_aside,
+    workers,
+    written_out,
+)
 from spsa.errors import NothingToDo
-from spsa.lifecycle import BATCH, BatchStatus
+from spsa.lifecycle import BATCH, BatchStatus, RunStatus
 from spsa.text import NAME_LENGTH, printable
 
 
@@ -23,9 +37,10 @@ class MachineQueries(Database):
         actor: str,
         *,
         sha256: str | None = None,
-        run_id: int | None = None,
     ) -> bool:
         """Stop giving batches to a machine; False if it was set aside already.
+
+        Each run that it concerns gets an event.
 
         Args:
             machine: its name, or the name of one of its workers.
@@ -46,13 +61,15 @@ class MachineQueries(Database):
             values = {"machine": name, "sha256": sha256, "reason": reason, "actor": actor}
             connection.execute(insert(set_aside).values(values))
             detail = {"machine": name, "sha256": sha256, "reason": reason}
-            write_event(connection, run_id, "set_aside", actor, detail)
+            for run_id in _concerned(connection):
+                write_event(connection, run_id, "set_aside", actor, detail)
             return True
 
     def withdraw_batches(self, machine: str, actor: str) -> int:
         """Take back the batches that a machine holds, for others to play; returns how many.
 
-        What the machine plays of them counts no more.
+        What the machine plays of them counts no more. Each run whose batches they are gets an
+        event.
 
         Raises:
             NothingToDo: there is no such machine.
@@ -60,10 +77,14 @@ class MachineQueries(Database):
         with self._write() as connection:
             name = _machine(connection, machine)
             its_workers = select(workers.c.id).where(workers.c.host == name)
-            count = withdraw_leases(connection, batches.c.worker_id.in_(its_workers))
-            detail = {"machine": name, "batches": count}
-            write_event(connection, None, "withdraw", actor, detail)
-            return count
+            held, counts = batches.c.worker_id.in_(its_workers), []
+            for run_id in _concerned(connection):
+                of_run = select(iterations.c.id).where(iterations.c.run_id == run_id, IS_OPEN)
+                counts.append(withdraw_leases(connection, held, batches.c.iteration_id.in_(of_run)))
+                if counts[-1]:
+                    detail = {"machine": name, "batches": counts[-1]}
+                    write_event(connection, run_id, "withdraw", actor, detail)
+            return sum(counts)
 
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
@@ -76,7 +97,8 @@ class MachineQueries(Database):
             _delete_failures(connection, name)
             released = connection.execute(delete(set_aside).where(set_aside.c.machine == name))
             if released.rowcount:
-                write_event(connection, None, "release", actor, {"machine": name})
+                for run_id in _concerned(connection):
+                    write_event(connection, run_id, "release", actor, {"machine": name})
             return released.rowcount > 0
 
     def machines_set_aside(self) -> list[SetAside]:
@@ -146,6 +168,13 @@ def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[boo
         )
     )
     return withdrawn.rowcount
+
+
+def _concerned(connection: sa.Connection) -> Sequence[int]:
+    """The runs whose batches a machine may get or hold: those that go on, or have a match open."""
+    goes_on = written_out(runs.c.status, RunStatus.RUNNING, RunStatus.PAUSED)
+    is_played = runs.c.id.in_(select(iterations.c.run_id).where(IS_OPEN))
+    return connection.scalars(select(runs.c.id).where(sa.or_(goes_on, is_played))).all()
 
 
 def _delete_failures(connection: sa.Connection, machine: str) -> None:

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from spsa.db.store import MachineFailures, RunView, Store
+from spsa.db.store import MachineFailures, Run, RunView, Store
 from spsa.text import FAILURE_LENGTH, printable
 
 FAILURE_BUDGET = 3
@@ -36,9 +36,14 @@ def set_machines_aside(store: Store, view: RunView) -> None:
     """Write and log which machines get no more batches."""
     for one in machines_to_set_aside(view):
         reason = printable(one.reason, FAILURE_LENGTH)
-        if store.set_aside(one.machine, reason, "master", sha256=one.sha256, run_id=view.run.id):
+        if store.set_aside(one.machine, reason, master_of(view.run), sha256=one.sha256):
             which = "every binary" if one.sha256 is None else f"the binary {one.sha256[:12]}"
             log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
+
+
+def master_of(run: Run) -> str:
+    """Who sets a machine aside in the events of all runs: the master of this one."""
+    return f"master of {run.name}"
 
 
 def _is_at_fault(failed: MachineFailures) -> bool:

@@ -16,6 +16,7 @@ from spsa.config import Config
 from spsa.db.database_url import parsed
 from spsa.db.store import MasterLease, Run, Store, open_store
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
+from spsa.master.machines import master_of
 from spsa.report.alarm import Alarm, AlarmKey, AlarmKind, event_detail
 from spsa.report.alarm_messages import AlarmChanges, message, send
 from spsa.report.alarms import of_disks, of_history, told_alarms, with_alarms
@@ -133,12 +134,17 @@ class AlarmWatch:
 
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
     """Give suspect machines no more batches, each once in a run: a person may release it."""
+    actor = master_of(run)
     events = store.events(run.id, _MAX_EVENTS, kinds=["set_aside"])
-    known = {event.detail.get("machine") for event in events if event.detail.get("sha256") is None}
+    known = {
+        event.detail.get("machine")
+        for event in events
+        if event.actor == actor and event.detail.get("sha256") is None
+    }
     for one in reports:
         if one.is_suspect and one.machine not in known:
             reason = printable(f"it stands out: {one.reason}", FAILURE_LENGTH)
-            if store.set_aside(one.machine, reason, "master", run_id=run.id):
+            if store.set_aside(one.machine, reason, actor):
                 log.warning("machine %s is set aside: %s", one.machine, reason)
 
 

@@ -137,7 +137,8 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(
     assert staged.store.renew(["held"], 60) == set()
     with pytest.raises(LeaseLost):
         staged.store.report(held, result_of(held))
-    assert staged.store.events(None, 1)[0].kind == "withdraw"
+    told = [(one.kind, one.detail["machine"]) for one in staged.store.events(staged.run.id, 2)]
+    assert told == [("set_aside", "machine"), ("withdraw", "machine")]
 
 
 @pytest.mark.slow

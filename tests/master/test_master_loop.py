@@ -300,7 +300,11 @@ def test_a_bad_machine_among_good_ones_changes_nothing(store, caplog):
     assert tested.master(fake_sleep).run() is RunStatus.FINISHED
     assert tested.outcome() == alone.outcome()
     (aside,) = store.machines_set_aside()
-    assert (aside.machine, aside.sha256, aside.actor) == ("bad", None, "master")
+    assert (aside.machine, aside.sha256, aside.actor) == (
+        "bad",
+        None,
+        f"master of {tested.run.name}",
+    )
     assert "no such book" in aside.reason
     assert "machine bad is set aside for every binary" in caplog.text
     kinds = [event.kind for event in store.events(tested.run.id)]

@@ -313,7 +313,7 @@ def test_a_suspect_is_set_aside_once_and_a_person_may_release_it(sqlite_store: S
     set_aside(sqlite_store, staged.now(), reports)
     set_aside(sqlite_store, staged.now(), reports)
     (aside,) = sqlite_store.machines_set_aside()
-    assert (aside.machine, aside.actor, aside.sha256) == ("m0", "master", None)
+    assert (aside.machine, aside.actor, aside.sha256) == ("m0", "master of first", None)
     assert aside.reason.startswith("it stands out: of its 140 pairs 0% are even")
     (event,) = sqlite_store.events(staged.run.id, kinds=["set_aside"])
     assert event.detail["reason"] == aside.reason
