@@ -1,8 +1,5 @@
 """`spsa-master params`: the space, what it does to the source, and changes of it in a run."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import click
 
 from spsa.cli.common import (
@@ -25,7 +22,7 @@ from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.master.start import addition_of, checked_space
 from spsa.output import echo, echo_json, echo_raw
-from spsa.report.events import leaves
+from spsa.report.events import changes_told
 from spsa.report.plan import space_table
 from spsa.report.text import terminal
 
@@ -135,7 +132,7 @@ def set_(
         wanted = _addition(found, chosen, name) if add else edit
         changed = change_space(store, chosen, tuning_of, wanted, actor(), reason)
         now = store.run(chosen.name)
-    echo(*(f"{chosen.name}: {name}: {line}" for line in _told(changed)))
+    echo(*(f"{chosen.name}: {line}" for line in changes_told(changed)))
     try:
         project_parameter(found.params_path, Space.from_json(now.space), name)
     except InvalidInput as error:
@@ -150,15 +147,6 @@ def _checked(config: Config) -> Space:
 def _addition(config: Config, run: Run, name: str) -> Addition:
     with working("checking it against the engine of the run"):
         return addition_of(config, run, name)
-
-
-def _told(changed: Mapping[str, Any]) -> Iterator[str]:
-    for key, values in changed.items():
-        if key == "added":
-            facts = ", ".join(f"{what} {value}" for what, value in leaves(values))
-            yield f"added with {facts}"
-        elif key != "parameter":
-            yield f"{key} was {values['was']} and is {values['is']}"
 
 
 params.add_command(import_)

@@ -57,7 +57,7 @@ def status(
         return
     terminal().print(rendered(found))
     if by_machine:
-        terminal().print(machines_text(machines))
+        terminal().print(machines_text(machines, found.set_aside))
 
 
 def _list(config: str | None, database_url: str | None, as_json: bool) -> None:

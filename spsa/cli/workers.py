@@ -41,8 +41,9 @@ def list_(config: str | None, database_url: str | None, run: str | None, as_json
         echo_json(finite(to_json(found)))
         return
     terminal().print(fleet_table(found, known.workers))
-    if known.machines:
-        terminal().print(machines_text(known.machines))
+    if len(known.machines) > 1:
+        aside = {one.worker.host for one in found if one.is_set_aside}
+        terminal().print(machines_text(known.machines, aside))
 
 
 def _played(store: "Store", run: str | None) -> Played:

@@ -66,12 +66,14 @@ class Pages:
         )
         rows = parameter_rows(self._reader.status(run))
         groups = sorted({row.tuned.group for row in rows if row.tuned.group})
+        repeats = all(row.tuned.supported_is_theta for row in rows if row.tuned.active)
+        left_out = {"" if groups else "group", "supported" if repeats else ""}
         return _page(
             request,
             "parameters",
             run=run,
             wanted=wanted,
-            sorts=tuple(key for key in SORTS if groups or key != "group"),
+            sorts=tuple(key for key in SORTS if key not in left_out),
             rows=chosen_rows(rows, wanted),
             count=len(rows),
             groups=groups,
@@ -94,8 +96,16 @@ class Pages:
     def workers(self, request: Request) -> Response:
         run = self._run(request)
         workers, first_k = self._reader.workers(run)
+        reports = {one.member.report for one in workers if one.member.report}
         return _page(
-            request, "workers", run=run, workers=workers, first_k=first_k, compared=COMPARED
+            request,
+            "workers",
+            run=run,
+            workers=workers,
+            outliers=sorted((r for r in reports if r.findings), key=lambda r: r.machine),
+            compares=len(reports) > 1,
+            first_k=first_k,
+            compared=COMPARED,
         )
 
     def iterations(self, request: Request) -> Response:
@@ -144,12 +154,11 @@ _OF_WORKERS = (
 
 
 def _more_about(status: Status, alarm: Alarm) -> str | None:
-    """The page of the parameter or worker that an alarm is about."""
+    """The page of the parameter or of the workers that an alarm is about."""
     run = status.run.name
     if alarm.subject in status.run.theta:
         return link("/parameter", run=run, name=alarm.subject)
-    is_of_worker = alarm.subject != run and alarm.kind in _OF_WORKERS
-    return link("/workers", run=run) if is_of_worker else None
+    return link("/workers", run=run) if alarm.kind in _OF_WORKERS else None
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:

@@ -48,6 +48,7 @@ def _environment() -> Environment:
         "unless_zero": unless_zero,
         "time": _time,
         "with_commands": _with_commands,
+        "breakable": _breakable,
         "scale": lambda share: scale_text(share) or "-",
         "pentanomial": lambda tally: " ".join(str(n) for n in tally.pentanomial),
     }
@@ -64,6 +65,11 @@ def _environment() -> Environment:
 
 def _with_commands(sentence: str) -> Markup:
     return Markup(html_with_commands(without_passwords(sentence), LINE_LENGTH))
+
+
+def _breakable(name: str) -> Markup:
+    """A name that a narrow column breaks after underscores."""
+    return Markup("_<wbr>").join(printable(name, LINE_LENGTH).split("_"))
 
 
 def _time(at: datetime | None) -> str:

@@ -9,7 +9,7 @@ from spsa.db.database import Database, may_become
 from spsa.db.entries import NewChange, NewRun
 from spsa.db.row_values import columns_of, run_of
 from spsa.db.rows import Run
-from spsa.db.run_status import MEASURED, set_run_status, write_event
+from spsa.db.run_status import MEASURED, PARAMS, set_run_status, write_event
 from spsa.db.schema import (
     batches,
     changes,
@@ -87,7 +87,7 @@ class RunQueries(Database):
             )
             connection.execute(update(runs).where(runs.c.id == run_id).values(_columns(run, new)))
             detail = {"number": run.changes + 1, "reason": new.reason, **new.detail}
-            write_event(connection, run_id, "params", new.actor, detail)
+            write_event(connection, run_id, PARAMS, new.actor, detail)
             return int(run.changes) + 1
 
     def is_unopened(self, run_id: int) -> bool:

@@ -146,15 +146,15 @@ def gain_of(bank: Bank, path: Vector) -> EstimatedGain:
     return EstimatedGain(tuple(bank.gained(path).tolist()))
 
 
-def measured_gain(matches: Sequence[MatchLine], least: int = 1) -> StrengthCurve | None:
+def measured_gain(matches: Sequence[MatchLine]) -> StrengthCurve | None:
     """The curve through all matches of theta against the start under one time control.
 
-    None if fewer than `least` different thetas were measured.
+    None if fewer than two thetas were measured: a match alone says what it measured itself.
     """
     told = [match for match in matches if match.asked.against == "start" and match.k]
     control = _time_control([match.asked for match in told])
     told = [match for match in told if match.asked.time_control == control]
-    if len({match.k for match in told}) < least:
+    if len({match.k for match in told}) < 2:
         return None
     return strength_curve(
         [match.k for match in told],

@@ -4,7 +4,8 @@ A level is set so that a sound run raises no alarm by chance in 99 of 100 cases 
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import fsum, sqrt
 from pathlib import Path
@@ -159,9 +160,12 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
         last = one_sided[-1]
         found = (
             f"plus scored {score(last.tally):.0%} of {last.tally.games} games of iteration "
-            f"{last.iteration_number}, and was as one-sided in {len(one_sided) - 1} others of the "
-            f"last {len(recent)}"
+            f"{last.iteration_number}"
         )
+        if len(one_sided) > 1:
+            found += (
+                f", and {len(one_sided)} of the last {len(recent)} iterations were as one-sided"
+            )
         advice = (
             "use smaller steps; if some values break the engine, `spsa-master probe` finds them"
         )
@@ -196,14 +200,16 @@ def _of_faults(status: Status) -> Iterator[Alarm]:
             found,
             "`spsa-master workers list` shows the machine that has most",
         )
-    for worker in status.workers:
-        yield from _of_worker(worker)
+    at_machine = Counter(worker.host for worker in status.present)
+    for worker in (one for one in status.workers if one.host not in status.set_aside):
+        yield from _of_worker(worker, at_machine[worker.host])
 
 
-def _of_worker(worker: WorkerRow) -> Iterator[Alarm]:
+def _of_worker(worker: WorkerRow, at_machine: int) -> Iterator[Alarm]:
     if _too_many(worker.void_games, worker.games):
         found = f"{worker.void_games} void games beside {worker.games} that count"
-        advice = f"`spsa-master workers exclude {worker.host}` if it goes on"
+        rest = f", which ends all {at_machine} workers of this machine" if at_machine > 1 else ""
+        advice = f"`spsa-master workers exclude {worker.host}` if it goes on{rest}"
         yield _alarm(AlarmKind.VOID_GAMES, worker.name, found, advice)
     if _too_many(worker.time_losses, worker.games):
         found = f"{worker.time_losses} of {worker.games} games were lost on time"
@@ -251,16 +257,16 @@ _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 def with_history(status: Status, history: RunHistory) -> Status:
     """The same status with the alarms of its history too."""
-    found = (*of_history(history), *of_slots(status, history.workers))
+    found = (*of_history(history, status.set_aside), *of_slots(status, history.workers))
     return replace(status, alarms=(*status.alarms, *found))
 
 
-def of_history(history: RunHistory) -> tuple[Alarm, ...]:
-    """The alarms of a run's history."""
+def of_history(history: RunHistory, set_aside: Collection[str] = ()) -> tuple[Alarm, ...]:
+    """The alarms of a run's history; machines that are `set_aside` get no batches already."""
     return (
         *_of_divergence(history),
         *_of_validations(history),
-        *of_machines(history.machines),
+        *of_machines(history.machines, set_aside),
         *of_scales(history.workers),
     )
 

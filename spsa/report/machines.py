@@ -11,7 +11,7 @@ count. The machine that differs most is taken out before the others are compared
 its results would count among those of the others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import copysign, lgamma, sqrt
 from statistics import median
@@ -108,17 +108,22 @@ def machine_reports(parts: Sequence[WorkerPart]) -> tuple[MachineReport, ...]:
         del counts[worst.machine]
 
 
-def of_machines(reports: Sequence[MachineReport]) -> Iterator[Alarm]:
-    """An alarm for everything by which a machine stands out."""
+def of_machines(
+    reports: Sequence[MachineReport], set_aside: Collection[str] = ()
+) -> Iterator[Alarm]:
+    """An alarm for everything by which a machine stands out; `set_aside` get no batches already."""
     for report in reports:
         for one in report.findings:
-            advice = (
-                "start fewer slots on that machine (-c) if other programs use its cores"
-                if one.kind is AlarmKind.WORKER_SPEED
-                else f"`spsa-master workers exclude {report.machine}` gives it no more games, "
-                "`spsa-master purge --suggested` removes its results"
-            )
+            advice = _advice(one, report.machine, report.machine in set_aside)
             yield Alarm(kind=one.kind, subject=report.machine, found=one.text, advice=advice)
+
+
+def _advice(finding: Finding, machine: str, is_set_aside: bool) -> str:
+    if finding.kind is AlarmKind.WORKER_SPEED:
+        return "start fewer slots on that machine (-c) if other programs use its cores"
+    no_more = f"`spsa-master workers exclude {machine}` gives it no more games"
+    done = "it is set aside" if is_set_aside else no_more
+    return f"{done}, `spsa-master purge --suggested` removes its results"
 
 
 def cochran_mantel_haenszel(own: Vector, others: Vector) -> ChiSquare:

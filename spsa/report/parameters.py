@@ -37,6 +37,11 @@ class ParameterStatus:
         return (self.value - self.start) / self.step
 
     @property
+    def supported_is_theta(self) -> bool:
+        """Whether `supported` says nothing that theta does not."""
+        return self.supported_sd is None and self.supported == self.value
+
+    @property
     def bound(self) -> str:
         """Which bound theta is at, within half a step; empty if at none."""
         near = AT_BOUND_STEPS * self.step

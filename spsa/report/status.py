@@ -187,7 +187,7 @@ def status(store: Store, run: Run) -> Status:
         purged=store.purged_totals(run.id) if run.purges else _NOTHING_PURGED,
         beside=beside if len(beside) > 1 else (),
         trails=trails(store, run),
-        strength=measured_gain(store.match_lines(run.id), least=2),
+        strength=measured_gain(store.match_lines(run.id)),
         builds=_builds(run, standings),
         set_aside=frozenset(
             one.machine for one in store.machines_set_aside() if one.sha256 is None

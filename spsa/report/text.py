@@ -104,7 +104,8 @@ def headlines(status: Status) -> Iterator[str]:
 
 def _is_unsure(status: Status) -> bool:
     return any(
-        p.active and p.supported is not None and p.supported_sd is None for p in status.parameters
+        p.active and not (p.supported is None or p.supported_is_theta) and p.supported_sd is None
+        for p in status.parameters
     )
 
 
@@ -247,7 +248,7 @@ def parameters_table(
                 number(p.start),
                 number(p.value),
                 estimated(p.averaged, p.averaged_sd),
-                estimated(p.supported, p.supported_sd),
+                "" if p.supported_is_theta else estimated(p.supported, p.supported_sd),
                 number(p.played),
                 f"{p.steps_moved:+.2f}",
                 trail.sparkline,
@@ -267,7 +268,7 @@ def workers_table(workers: tuple[WorkerRow, ...]) -> FittedTable:
         (
             Column("name", is_number=False),
             Column("slots"),
-            Column("playing", 1),
+            Column("claimed", 1),
             Column("all games", 1),
             Column("void", 3),
             Column("time losses", 3),

@@ -1,6 +1,6 @@
 """The workers of a database, and which machines are set aside, for people and for programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,6 +34,11 @@ class FleetMember:
     def state(self) -> str:
         """`set aside: reason`, with the binary where it is one; empty where it is given all."""
         return "; ".join(_told(one) for one in self.set_aside)
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether its machine is given no batches at all."""
+        return any(one.sha256 is None for one in self.set_aside)
 
     @property
     def stands_out_by(self) -> str:
@@ -227,9 +232,13 @@ def machines_table(reports: Sequence[MachineReport]) -> FittedTable:
     return table
 
 
-def machines_text(reports: Sequence[MachineReport]) -> RenderableType:
+def machines_text(
+    reports: Sequence[MachineReport], set_aside: Collection[str] = ()
+) -> RenderableType:
     """The table, and a sentence with the numbers for everything by which a machine stands out."""
-    found = (sentence(str(alarm)) for alarm in of_machines(reports))
+    if len(reports) == 1:
+        return sentence(f"only {reports[0].machine} has played: there is none to compare it with")
+    found = (sentence(str(alarm)) for alarm in of_machines(reports, set_aside))
     return Group(machines_table(reports), *found)
 
 
