@@ -119,7 +119,7 @@ def set_(
     it is outside the new bounds. The change is written to params.toml, too.
 
     A parameter to add is one more table of params.toml. Its value has to be the one that the engine
-    has, because the results so far were played with it.
+    has, because the results so far were played with it. Both knobs of an array are added together.
     """
     changes = (minimum, maximum, step, frozen) != (None,) * 4
     if changes == add:
@@ -134,9 +134,15 @@ def set_(
         now = store.run(chosen.name)
     echo(*(f"{chosen.name}: {line}" for line in changes_told(changed)))
     try:
-        project_parameter(found.params_path, Space.from_json(now.space), name)
+        for one in _names(wanted):
+            project_parameter(found.params_path, Space.from_json(now.space), one)
     except InvalidInput as error:
         echo(f"note: params.toml keeps what it says: {error}", err=True)
+
+
+def _names(wanted: Edit | Addition) -> tuple[str, ...]:
+    partner = wanted.partner if isinstance(wanted, Addition) else None
+    return (wanted.name,) if partner is None else (wanted.name, partner.name)
 
 
 def _checked(config: Config) -> Space:

@@ -65,20 +65,23 @@ class Addition:
     """A parameter that a run is to tune from now on, and the constraints that name it.
 
     Its value is the one that the engines of the run have already, so theta can hold the results.
+    `partner` is the other knob of its array: one of them alone does not say its elements.
     """
 
     parameter: Parameter
     constraints: tuple[Constraint, ...] = ()
+    partner: Parameter | None = None
 
     @property
     def name(self) -> str:
         return self.parameter.name
 
     def on(self, run: Run, space: Space) -> Space:
-        """The space of a run with the new parameter at its end."""
+        """The space of a run with the new parameter, and its partner, at its end."""
         if self.name in run.theta:
             raise NothingToDo(f"run {run.name} has the parameter {self.name} already")
-        return Space((*space.parameters, self.parameter), (*space.constraints, *self.constraints))
+        both = (self.parameter,) if self.partner is None else (self.parameter, self.partner)
+        return Space((*space.parameters, *both), (*space.constraints, *self.constraints))
 
 
 def _given(number: float | None, usual: float, parameter: Parameter) -> float:
@@ -129,6 +132,10 @@ def plan_change(
     rules = tuning.on(after)
     theta, state = rules.carried(tuning, run.state, run.theta)
     detail = dict(_differences(before, after, edit.name))
+    if isinstance(edit, Addition) and edit.partner is not None:
+        partner = edit.partner.name
+        check_space(after, partner, ORIGIN)
+        detail["partner"] = {"parameter": partner, **dict(_differences(before, after, partner))}
     if not detail:
         raise NothingToDo(f"{edit.name} of run {run.name} has these values already")
     was = run.theta.get(edit.name, theta[edit.name])

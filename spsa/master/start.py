@@ -20,7 +20,7 @@ from spsa.config import (
     readable_params,
 )
 from spsa.config.section import suggestion
-from spsa.core.params import Parameter, Space, differences
+from spsa.core.params import ArrayKnob, Parameter, Space, differences
 from spsa.core.stored_json import as_written
 from spsa.db.store import Run, Store
 from spsa.errors import (
@@ -177,6 +177,8 @@ def _config_differences(config: Config, run: Run, settings: RunSettings) -> Iter
 def addition_of(config: Config, run: Run, name: str) -> Addition:
     """The parameter `name` of params.toml, checked against the engine of a run that lacks it.
 
+    The other knob of its array comes with it.
+
     Raises:
         InvalidInput: the file is wrong, or the parameter does not fit the engine, or its value is
             not the one that the engine has played with so far.
@@ -188,9 +190,14 @@ def addition_of(config: Config, run: Run, name: str) -> Addition:
     found = {p.name: p for p in file.parameters}
     if name not in found:
         raise _missing(config, name, found.keys() - run.theta.keys())
-    names = {*run.theta, name}
-    naming = (c for c in file.constraints if name in {c.less, c.greater} <= names)
-    addition, space = Addition(found[name], tuple(naming)), Space.from_json(run.space)
+    partner = _partner(file, found[name])
+    new = {name} if partner is None else {name, partner.name}
+    names = {*run.theta, *new}
+    naming = (
+        c for c in file.constraints if new & {c.less, c.greater} and {c.less, c.greater} <= names
+    )
+    addition = Addition(found[name], tuple(naming), partner)
+    space = Space.from_json(run.space)
     after = addition.on(run, space)
     wanted = RunSettings.from_json(run.settings, run.game_settings).delivery
     if wanted["kind"] == DeliveryKind.UCI:
@@ -200,6 +207,15 @@ def addition_of(config: Config, run: Run, name: str) -> Addition:
     if faults:
         raise InvalidInput(faults)
     return addition
+
+
+def _partner(file: Space, knob: Parameter) -> Parameter | None:
+    """The other knob of an array; the file was read, so it has both."""
+    if not isinstance(knob.place, ArrayKnob):
+        return None
+    array = knob.place.array
+    knobs = (p for p in file.parameters if isinstance(p.place, ArrayKnob) and p is not knob)
+    return next(p for p in knobs if isinstance(p.place, ArrayKnob) and p.place.array == array)
 
 
 def _missing(config: Config, name: str, new: set[str]) -> InvalidInput:
@@ -226,7 +242,7 @@ def _constant_faults(
     config: Config, run: Run, wanted: Mapping[str, Any], before: Space, after: Space
 ) -> tuple[Fault, ...]:
     pinned, _ = pinned_source(config, wanted, run.source_sha256)
-    constants, new = wanted["constants_file"], after.parameters[-1]
+    constants, new = wanted["constants_file"], after.parameters[len(before.parameters)]
     texts = read_sources(after, pinned.crate, constants)
     if faults := check_against_source(after, texts, constants, str(config.params_path)):
         return faults

@@ -52,6 +52,8 @@ def changes_told(detail: Mapping[str, Any]) -> Iterator[str]:
     for key, values in detail.items():
         if key == "added":
             yield f"{name}: added with " + ", ".join(f"{what} {it}" for what, it in leaves(values))
+        elif key == "partner":
+            yield from changes_told(values)
         elif isinstance(values, Mapping):
             was, now = (_text(values.get(when)) for when in ("was", "is"))
             yield f"{name}: {key} was {was} and is {now}"

@@ -137,7 +137,7 @@ def begun(project: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Prepa
     """A run of two constants of a source that has a third one, with THIRD in params.toml."""
     write_project(project)
     with (project / "engine" / "src" / "engine_constants.rs").open("a") as source:
-        source.write("pub const THIRD: i32 = 7;\n")
+        source.write("pub const THIRD: i32 = 7;\npub const LINE: [i32; 3] = [10, 15, 20];\n")
     found = prepare(load_config(project / "config.toml", {}), store)
     (project / "params.toml").write_text(f'constraints = ["third < margin"]\n{PARAMS}{THIRD}')
     monkeypatch.chdir(project)
@@ -159,6 +159,38 @@ def test_a_constant_is_added_to_a_run_and_its_engines_get_it(
     assert "THIRD: i32 = 9;" in files["src/engine_constants.rs"]
     assert execute(["params", "set", "third", "--add"]) == 3
     assert "run small has the parameter third already" in capsys.readouterr().err
+
+
+KNOBS = """
+[base]
+value = 10
+min = 0
+max = 20
+step = 2
+array = "LINE"
+knob = "base"
+
+[slope]
+value = 5
+min = 0
+max = 20
+step = 2
+array = "LINE"
+knob = "per_index"
+"""
+
+
+def test_both_knobs_of_an_array_are_added_to_a_run(
+    begun: Prepared, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("params.toml").write_text(PARAMS + KNOBS.replace("value = 5", "value = 6"))
+    assert execute(["params", "set", "slope", "--add"]) == 2
+    Path("params.toml").write_text(PARAMS + KNOBS)
+    assert execute(["params", "set", "slope", "--add"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line[:20] for line in told] == ["small: slope: added ", "small: base: added w"]
+    assert list(store.run().theta) == ["margin", "depth", "slope", "base"]
+    assert store.events(begun.run.id)[-1].detail["partner"]["parameter"] == "base"
 
 
 @pytest.mark.parametrize(
