@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from builders import Stage
 from dashboards import HOSTILE, hostile_run, serving
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
-from tuned import play
+from tuned import play, validated
 
 from spsa.db.store import Store, open_store
 from spsa.report.history import history
@@ -140,7 +140,9 @@ def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: S
 
 
 def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
+    validated(played, games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
+    seen.page.locator("#validations-strength").wait_for(timeout=30_000)
 
     def drawn(id_: str) -> list[tuple[float, float]]:
         d = seen.page.locator(f"#validations-{id_}").get_attribute("d") or ""
@@ -151,19 +153,19 @@ def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, pla
     match, curve = estimate(found.validations[0].tally), found.strength.curve
     assert match is not None
     (_, zero), *_ = drawn("zero")
-    ((at, of_match),) = drawn("elo")
-    begin, end = drawn("strength")
-    assert (begin[1], end[0]) == (zero, at)
+    (at, of_match), _ = drawn("elo")
+    begin, middle, _ = drawn("strength")
+    assert (begin[1], middle[0]) == (zero, at)
     scale = (zero - of_match) / match.value  # of the chart, an Elo
-    assert zero - end[1] == pytest.approx(scale * curve.elo[1], abs=0.2)
-    first, upper, lower, _ = drawn("band")
+    assert zero - middle[1] == pytest.approx(scale * curve.elo[1], abs=0.2)
+    first, upper, _, _, lower, _ = drawn("band")
     assert first == begin and upper[0] == lower[0] == at
     assert lower[1] - upper[1] == pytest.approx(scale * 2 * curve.errors[1], abs=0.3)
     box = seen.page.locator("#validations-band").bounding_box()
     assert box is not None and box["width"] > 100 and box["height"] > 20
     seen.page.locator("#validations-numbers > summary").click()
     cell = seen.page.locator("#validations-numbers tbody td").last
-    assert cell.inner_text() == f"{curve.elo[1]:+.1f} ± {curve.errors[1]:.1f}"
+    assert cell.inner_text() == f"{curve.elo[2]:+.1f} ± {curve.errors[2]:.1f}"
     assert seen.complaints == []
 
 

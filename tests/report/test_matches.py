@@ -77,8 +77,10 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
 def test_the_curve_is_of_one_time_control_that_of_the_background(staged):
     validated(staged, games=40, compared=Compared(theta="2", time_control="1+0"), opened_on=2)
     assert status(staged.store, staged.now()).strength is None
-    slow = Compared(theta="4", time_control="5+0", background=True)
-    validated(staged, games=40, compared=slow, opened_on=4)
+    for k in (3, 4):
+        assert history(staged.store, staged.now()).strength is None, "one match is no curve"
+        slow = Compared(theta=str(k), time_control="5+0", background=True)
+        validated(staged, games=40, compared=slow, opened_on=k)
     validated(staged, games=40)
-    assert history(staged.store, staged.now()).strength.curve.ks == (0, 4)
+    assert history(staged.store, staged.now()).strength.curve.ks == (0, 3, 4)
     staged.store.release_master_lease(staged.master)
