@@ -64,23 +64,29 @@ def verdict(run: Run) -> Verdict:
     found = gain_of(filters.bank, path).elo[-1]
     misfit, pairs = filters.misfit(run.applied), filters.pairs
     if misfit > MAX_MISFIT:
-        reason = (
-            f"results miss the rule's predictions {misfit:.1f} times as far as chance explains, "
+        advice, reason = _as_planned(run)
+        reason += (
+            f"; results miss the rule's predictions {misfit:.1f} times as far as chance explains, "
             "so it cannot say what more games bring"
         )
-        return Verdict(gained=found, unknown="", more=None, advice=_longer(run), reason=reason)
+        return Verdict(gained=found, unknown="", more=None, advice=advice, reason=reason)
     more = MoreGames(games=round(2 * pairs), elo=filters.elo_of(pairs))
     settings = RunSettings.from_json(run.settings, run.game_settings)
     advice, reason = _advice(run, more, settings.stop_when or WORTHWHILE)
     return Verdict(gained=found, unknown="", more=more, advice=advice, reason=reason)
 
 
-def _unknown(run: Run, why: str) -> Verdict:
-    advice, reason = Advice.GO_ON, "play the planned games"
+def _as_planned(run: Run) -> tuple[Advice, str]:
+    """What to do where the games do not say what more games bring."""
     if run.applied >= run.max_iterations:
-        advice, reason = Advice.STOP, "all planned games are played"
-    elif run.finished_at is not None:
-        advice, reason = Advice.STOP, "the run is over"
+        return Advice.STOP, "all planned games are played"
+    if run.finished_at is not None:
+        return Advice.STOP, "the run is over"
+    return Advice.GO_ON, "play the planned games"
+
+
+def _unknown(run: Run, why: str) -> Verdict:
+    advice, reason = _as_planned(run)
     return Verdict(gained=None, unknown=why, more=None, advice=advice, reason=reason)
 
 
@@ -108,4 +114,4 @@ def enough(run: Run, settings: RunSettings) -> str | None:
     if settings.stop_when is None or run.max_iterations != settings.planned_iterations:
         return None
     found = verdict(run)
-    return found.reason if found.gained is not None and found.advice is Advice.STOP else None
+    return found.reason if found.more is not None and found.advice is Advice.STOP else None

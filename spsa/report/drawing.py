@@ -15,7 +15,7 @@ from spsa.core.scoring import Tally
 from spsa.db.history_rows import ResultGroup
 from spsa.report.history import ParameterPath, RunHistory, merged
 from spsa.report.status import estimate
-from spsa.text import printable
+from spsa.text import plural, printable
 
 BARS = 100
 MAX_WORKERS = 20
@@ -224,7 +224,9 @@ def _workers(part: Any, history: RunHistory) -> None:
     _bars(speed, places, [worker.games_per_hour or 0.0 for worker in shown], "speed")
     games.set_yticks(places, names)
     games.invert_yaxis()
-    games.set(xlabel="games", title=f"{len(shown)} of {len(history.workers)} workers")
+    count = plural(len(history.workers), "worker")
+    some = "" if len(shown) == len(history.workers) else f"{len(shown)} of "
+    games.set(xlabel="games", title=f"{some}{count}")
     speed.set(xlabel="games an hour of one slot", title="Speed")
 
 

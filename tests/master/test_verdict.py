@@ -119,6 +119,8 @@ def test_what_to_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     nearly_over = replace(run, max_iterations=11)
     assert said(monkeypatch, nearly_over, 1.1) is Advice.EXTEND
     assert said(monkeypatch, nearly_over, 0.9) is Advice.STOP
+    assert said(monkeypatch, nearly_over, 1.1, misfit=2.1) is Advice.GO_ON, "extended on no ground"
+    assert said(monkeypatch, replace(run, max_iterations=10), 1.1, misfit=2.1) is Advice.STOP
     stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
     assert said(monkeypatch, stopped, 1.1) is Advice.STOP, "it cannot be extended"
     eager = replace(run, settings={**run.settings, "stop_when": 2.0})

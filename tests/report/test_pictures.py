@@ -13,9 +13,10 @@ from tuned import space_from, tuned, validated
 
 from spsa.core.params import Space
 from spsa.db.store import open_store
+from spsa.lab.strength import StrengthCurve
 from spsa.report import pictures
 from spsa.report.drawing import Kind, views
-from spsa.report.history import RunHistory, history
+from spsa.report.history import RunHistory, Strength, history
 from spsa.report.pictures import NoMatplotlib, NoSuchParameter, chosen, drawn
 
 HOSTILE = "</text><script>alert(1)</script> $x_{$ \u202e"
@@ -91,11 +92,18 @@ def test_gain_results_validations_and_workers(told: RunHistory) -> None:
     found, said = ids(svg), texts(svg)
     assert points(svg, "gain") == 11
     assert len([at for at in found if re.fullmatch(r"pairs-\d-\d+", at)]) == 5 * 10
-    assert {"validations", "validation-band", "result-errors"} <= found.keys()
+    assert {"validations", "result-errors"} <= found.keys() and "strength" not in found
     assert "games-0" in found and "speed-0" in found and "games-1" not in found
     (match,) = told.validations
     assert any(text.endswith(f"({match.tally.games} games)") for text in said)
-    assert {"80", "3,600", "machine-1", "1 of 1 workers"} <= set(said), "games, an hour, who"
+    assert {"80", "3,600", "machine-1", "1 worker"} <= set(said), "games, an hour, who"
+
+
+def test_several_validations_have_one_curve_with_its_band(told: RunHistory) -> None:
+    curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))
+    both = replace(told, strength=Strength(games=(0, 40, 80), curve=curve))
+    svg = drawn(both, [Kind.VALIDATIONS], "svg", paths=())
+    assert points(svg, "strength") == 3 and "validation-band" in ids(svg)
 
 
 def test_many_iterations_become_few_bars(told: RunHistory) -> None:
