@@ -1,4 +1,4 @@
-"""Adds estimates of the optimum to a rule: the average of theta, and what the games support.
+"""Adds estimates of the best values to a rule: the average of theta, and what the games support.
 
 What the games support is the belief of the rule. A rule without belief gets a witness: a `mixture`
 that is told the same outcomes but chooses no points. As far as its model is true, it does not

@@ -19,9 +19,9 @@ Standings = Mapping[ComparisonSettings, Sequence[RuleResults]]
 
 
 def standings_tables(standings: Standings) -> Iterator[FittedTable]:
-    """For every contest the standings and the families; then batches and iterations in flight."""
-    for contest, sheets in standings.items():
-        yield _overall(contest, sheets)
+    """Standings and families of every comparison; then batches and iterations in flight."""
+    for comparison, sheets in standings.items():
+        yield _overall(comparison, sheets)
         yield from _families(sheets)
     if len(standings) > 1:
         yield _settings(standings)
@@ -30,17 +30,17 @@ def standings_tables(standings: Standings) -> Iterator[FittedTable]:
 def standings_json(standings: Standings) -> dict[str, Any]:
     """The same, and every cell of every rule."""
     suite = next(iter(standings)).suite
-    contests = [_contest_json(contest, sheets) for contest, sheets in standings.items()]
-    return {"seed": suite.seed, "half": suite.half, "contests": contests}
+    comparisons = [_comparison_json(comparison, sheets) for comparison, sheets in standings.items()]
+    return {"seed": suite.seed, "half": suite.half, "contests": comparisons}
 
 
-def _overall(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> FittedTable:
+def _overall(comparison: ComparisonSettings, sheets: Sequence[RuleResults]) -> FittedTable:
     first = sheets[0]
     count = first.overall().count
     table = FittedTable(
-        f"half {contest.suite.half}, seed {contest.suite.seed}: {count} problems, "
-        f"{contest.pairs} pairs an iteration, {contest.in_flight} in flight, "
-        f"{'the same' if contest.same_width else 'their own'} widths",
+        f"half {comparison.suite.half}, seed {comparison.suite.seed}: {count} problems, "
+        f"{comparison.pairs} pairs an iteration, {comparison.in_flight} in flight, "
+        f"{'the same' if comparison.same_width else 'their own'} widths",
         (
             Column("rule", is_number=False),
             Column("recovered"),
@@ -77,34 +77,36 @@ def _families(sheets: Sequence[RuleResults]) -> Iterator[FittedTable]:
 
 
 def _settings(standings: Standings) -> FittedTable:
-    """Every contest against the first one, on the problems that both have."""
+    """Every comparison against the first one, on the problems that both have."""
     first, *others = standings
     table = FittedTable(
         f"against {_setting(first)}",
         (
             Column("rule", is_number=False),
-            *(Column(_setting(contest)) for contest in others),
+            *(Column(_setting(comparison)) for comparison in others),
         ),
     )
     for i, sheet in enumerate(standings[first]):
-        found = (standings[contest][i].beyond(sheet) for contest in others)
+        found = (standings[comparison][i].beyond(sheet) for comparison in others)
         table.add(sheet.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found))
     return table
 
 
-def _setting(contest: ComparisonSettings) -> str:
-    return f"{contest.pairs} pairs, {contest.in_flight} in flight"
+def _setting(comparison: ComparisonSettings) -> str:
+    return f"{comparison.pairs} pairs, {comparison.in_flight} in flight"
 
 
 def _named(cell: ComparisonCell) -> str:
     return f"{cell.family}, n = {cell.parameters}, {cell.budget} pairs"
 
 
-def _contest_json(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> dict[str, Any]:
+def _comparison_json(
+    comparison: ComparisonSettings, sheets: Sequence[RuleResults]
+) -> dict[str, Any]:
     return {
-        "pairs": contest.pairs,
-        "depth": contest.in_flight,
-        "same_width": contest.same_width,
+        "pairs": comparison.pairs,
+        "depth": comparison.in_flight,
+        "same_width": comparison.same_width,
         "rules": [_sheet_json(sheet, sheets) for sheet in sheets],
     }
 
