@@ -146,7 +146,7 @@ class Observed:
         return Observed(self.rule.on(problem), self.witness and self.witness.on(problem), problem)
 
     def carried(self, state: Observation, carry: Carry) -> Observation:
-        """A state of the same rule on another problem, carried to this one."""
+        """A state that this rule had on another problem, in the coordinates of this one."""
         rule, notes = self.rule.carried(state.rule, carry), state.notes
         if notes is None:
             return Observation(rule, None)

@@ -165,7 +165,7 @@ class Rule(Protocol):
         ...
 
     def carried(self, state: State, carry: Carry) -> State:
-        """A state of this rule on another problem, carried to its own problem."""
+        """A state that this rule had on another problem, in the coordinates of this problem."""
         ...
 
     def belief(self, state: State) -> Belief | None:

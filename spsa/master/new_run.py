@@ -20,7 +20,7 @@ from spsa.text import plural
 
 _MAX_NAMED = 6
 
-FREE_DEPTH = 8
+FREE_IN_FLIGHT = 8
 """A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
 
 
@@ -267,7 +267,9 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
 def _in_flight_warning(settings: RunSettings, iterations_per_one_in_flight: int) -> Iterator[str]:
     """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
     in_flight = settings.iterations_in_flight
-    free = in_flight_limit(settings.planned_iterations, iterations_per_one_in_flight, FREE_DEPTH)
+    free = in_flight_limit(
+        settings.planned_iterations, iterations_per_one_in_flight, FREE_IN_FLIGHT
+    )
     if in_flight != AUTO and in_flight > free:
         yield (
             f"iterations_in_flight = {in_flight} lets a run of "

@@ -1,6 +1,6 @@
-"""What is wrong with a run: alarms cheap enough for every look, and those of its whole history.
+"""What is wrong with a run: cheap alarms for every reading of the status, and those of all results.
 
-A level is set so that a sound run raises no alarm by chance in 99 of 100 cases (tests simulate it).
+A threshold is set so that a sound run raises no alarm by chance in 99 of 100 cases (tests simulate it).
 """
 
 import shutil
