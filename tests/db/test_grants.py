@@ -1,5 +1,6 @@
 """A login can do its part and nothing else: every statement tried as each, and games played."""
 
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import definitions, functions, worker_functions
 from spsa.db.store import BatchResult, open_store
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
+from spsa.master.session import MasterSession
 
 YES = "allowed"
 NO = "42501"  # insufficient privilege
@@ -475,6 +477,29 @@ def test_a_transaction_that_a_worker_leaves_open_is_ended_by_the_master(logins: 
         with pytest.raises(sa.exc.DBAPIError):
             connection.exec_driver_sql("SELECT 1")
     engine.dispose()
+
+
+def test_a_report_that_is_not_committed_does_not_keep_the_others_from_reporting(
+    logins: Logins,
+) -> None:
+    """It locks the counts of its iteration, for which every other report of it waits."""
+    engine = sa.create_engine(parse_url(logins.url_of("worker")), poolclass=sa.NullPool)
+    ending = definitions("postgresql")["function", "spsa_end_stalled_sessions"]
+    with engine.connect() as connection, open_store(logins.url_of("master")) as store:
+        session = MasterSession(
+            store, store.acquire_master_lease(1, "m1", 1000), threading.Event(), tick=0
+        )
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
+        assert connection.exec_driver_sql(told(HELD, "held")).scalar_one() == "accepted"
+        logins.as_owner(ending.replace("30 seconds", "0 seconds"))  # a test does not wait so long
+        try:
+            session.view()
+        finally:
+            logins.as_owner(ending)
+        with pytest.raises(sa.exc.DBAPIError):
+            connection.exec_driver_sql("COMMIT")
+    engine.dispose()
+    assert logins.outcome("worker", told(HELD, "held")) == "accepted"
 
 
 @pytest.mark.slow
