@@ -100,10 +100,10 @@ class MessageFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmsConfig:
-    """Who is told of alarms; with no command and no URL, events are all there is.
+    """Who gets the alarms; with no command and no URL, events are all there is.
 
-    An alarm is told after it has lasted `after` seconds, and is over when it is gone for as long.
-    The URL is a password of most services.
+    An alarm is reported after it has lasted `after` seconds, and is over when it is gone for as
+    long. The URL is a password of most services.
     """
 
     command: str = ""

@@ -157,7 +157,7 @@ def _distribution(section: Section, *, by_workers: bool) -> Distribution:
 
 
 def _check_command(section: Section) -> None:
-    """What cargo is told does not go with another command, which has to say what it makes."""
+    """Options of cargo are refused beside another command, which has to name what it makes."""
     for key in ("flags", "package", "target"):
         if section.get(key) is not None:
             section.fault(key, f"{key} is for cargo, and command is given", f"remove {key}")

@@ -169,8 +169,8 @@ def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody
     one, other = of_rule("one", 0.5, 0.7, 0.9), of_rule("other", 0.4, 0.5, 0.9)
     assert isclose(one.overall().mean, 0.7) and one.overall().count == 3
     assert isclose(one.overall().error, 0.2 / 3**0.5)
-    assert isclose(one.beyond(other).mean, 0.1)
-    assert isclose(one.beyond(other).error, 0.1 / 3**0.5)
+    assert isclose(one.gain_over(other).mean, 0.1)
+    assert isclose(one.gain_over(other).error, 0.1 / 3**0.5)
     assert one.worst() == (-9.0, NO_ELO_TO_GAIN)
     assert ranks([other, one], "iso") == {"one": 1, "other": 2}
     assert list(with_elo_to_gain(one.cells)) == [CELL]
@@ -187,7 +187,7 @@ def table() -> Mapping[str, RuleResults]:
 
 @pytest.mark.slow
 def test_the_default_beats_fishtest(table: Mapping[str, RuleResults]) -> None:
-    gain = table["mixture"].beyond(table["fishtest"])
+    gain = table["mixture"].gain_over(table["fishtest"])
     assert gain.mean > max(0.03, 2 * gain.error)
 
 

@@ -178,10 +178,10 @@ def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> P
     )
 
 
-def _curve(sheet: "RuleResults") -> Curve:
-    found = sheet.budgets()
+def _curve(rule_result: "RuleResults") -> Curve:
+    found = rule_result.budgets()
     return Curve(
-        label=sheet.rule,
+        label=rule_result.rule,
         x=list(found),
         y=[one.mean for one in found.values()],
         error=[one.error for one in found.values()],
