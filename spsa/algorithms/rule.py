@@ -44,9 +44,9 @@ def along(one: Vector, other: Vector) -> Vector:
 class Problem:
     """What is to be tuned, and the planned budget.
 
-    `unit` is the smallest change of an engine's value; 0 for a continuous parameter. The plan is
-    `iterations` results of `pairs` game pairs each. Gains may depend on it, but a run may be
-    shorter or longer.
+    `unit` is the smallest change of an engine's value; 0 for a continuous parameter.
+    `iterations` results of `pairs` game pairs each are planned. Gains may depend on that, but a run
+    may be shorter or longer.
     """
 
     start: Vector

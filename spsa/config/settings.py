@@ -113,7 +113,7 @@ class AlarmsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriorRun:
+class EarlierRun:
     """The run that a new run starts from; `line` is where config.toml names it.
 
     `doubt` is how much wider the deviations of what it learned become, at least 1.
@@ -147,7 +147,7 @@ class Config:
     algorithm: str
     max_iterations: int
     stop_when: float | None = None
-    prior: PriorRun | None = None
+    prior: EarlierRun | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig

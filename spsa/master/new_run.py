@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.config import Config, PriorRun
+from spsa.config import Config, EarlierRun
 from spsa.core.params import Parameter, Space
 from spsa.db.store import NewRun, Run, Store, Values
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
@@ -69,7 +69,7 @@ def create(
     )
 
 
-def _parent(prior: PriorRun, config: Config, store: Store, name: str) -> Run:
+def _parent(prior: EarlierRun, config: Config, store: Store, name: str) -> Run:
     """The run that the files name as the prior of run `name`."""
     parent = store.find_run(prior.run)
     if prior.run == name:
@@ -86,7 +86,7 @@ def _parent(prior: PriorRun, config: Config, store: Store, name: str) -> Run:
     return parent
 
 
-def _refused(prior: PriorRun, config: Config, found: str, remedy: str) -> InvalidInput:
+def _refused(prior: EarlierRun, config: Config, found: str, remedy: str) -> InvalidInput:
     fault = Fault(
         file=str(config.path),
         line=prior.line,
@@ -97,7 +97,7 @@ def _refused(prior: PriorRun, config: Config, found: str, remedy: str) -> Invali
     return InvalidInput([fault])
 
 
-def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed: int) -> Tuning:
+def _from_prior(prior: EarlierRun, parent: Run, config: Config, space: Space, seed: int) -> Tuning:
     """The tuning that begins with what the parent knows now, widened."""
     rules = tuning_from(config, _at_theta(space, _tuned(parent)), seed)
     try:
@@ -107,7 +107,7 @@ def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed
         raise _refused(prior, config, f"cannot be used: {error}", remedy) from error
 
 
-def _carried(prior: PriorRun, parent: Run, rules: Tuning) -> str:
+def _carried(prior: EarlierRun, parent: Run, rules: Tuning) -> str:
     """One sentence: what a run has from its prior, and what it has not."""
     theta = _tuned(parent)
     now = {p.name: p.value for p in rules.space.active}
