@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
+from shell import Shell
 
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
@@ -57,6 +58,27 @@ def test_every_batch_is_played_once(database_url, shared):
         assert store.totals(run.run.id).tally == sum((row.tally for row in rows), Tally())
         assert all(iteration.is_played for iteration in store.iterations(run.run.id))
         assert sum(row.batches for row in store.workers()) == BATCHES
+
+
+@pytest.mark.parametrize("expired", [True, False], ids=["expired", "ready"])
+def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url, expired):
+    shell = Shell(postgresql_url)
+    engine = sa.create_engine(parse_url(postgresql_url), poolclass=sa.NullPool)
+    with open_store(postgresql_url, durable=False) as store, engine.connect() as connection:
+        run = stage(store)
+        run.open(target_games=16)
+        leased = [run.claim("first"), run.claim("second")]  # they mark the iteration as begun
+        if expired:
+            for claim in leased:
+                shell.expire(claim.batch_id)
+        slow = store.register_worker(new_worker("slow", secret="mine"))
+        claims = sa.text("SELECT id FROM spsa_claim(:id, 'mine', 'slow', 0.5, 60)")
+        batch = connection.execute(claims, {"id": slow.id}).scalar_one()
+        claim = store.claim("quick", store.register_worker(new_worker("quick")), LEASE)
+        assert claim is not None and claim.batch_id == batch + 1
+        connection.commit()
+    engine.dispose()
+    shell.close()
 
 
 def test_one_of_many_masters_gets_the_run(database_url):
