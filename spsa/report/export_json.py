@@ -60,7 +60,8 @@ class Report:
             thetas = tuple(measured(self.run, match) for match in self.validations)
             yield iterations_table("validations", self.validations, thetas)
         yield shares_table(self.history.workers)
-        yield machines_table(self.history.machines)
+        if len(self.history.machines) > 1:
+            yield machines_table(self.history.machines)
 
     def to_json(self) -> dict[str, Any]:
         """For programs: the status, the history, settings and events."""

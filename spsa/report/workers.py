@@ -237,7 +237,7 @@ def machines_text(
 ) -> RenderableType:
     """The table, and a sentence with the numbers for everything by which a machine stands out."""
     if len(reports) == 1:
-        return sentence(f"only {reports[0].machine} has played: there is none to compare it with")
+        return sentence(f"one machine has played, {reports[0].machine}: none to compare it with")
     found = (sentence(str(alarm)) for alarm in of_machines(reports, set_aside))
     return Group(machines_table(reports), *found)
 
