@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
@@ -53,12 +52,7 @@ class LiveDisplay:
             self.attempt(self._start)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.is_live:
             self._restore()
             # rich draws the view once more, and could not erase one that is taller than the screen

@@ -180,7 +180,7 @@ WORKER = (
         type=FiniteRange(min=1, max=_LONGEST_LEASE),
         default=60.0,
         show_default=True,
-        help="Seconds after which other workers may claim its batches if this worker is gone.",
+        help="Seconds after which other workers may claim this worker's batches if it is gone.",
     ),
     click.option(
         "--engines-cache",

@@ -11,7 +11,7 @@ engines optimization", has a_k and c_k; both are set by their values after N ite
 R_k is a learning rate in units of c_k^2: one game moves theta by at most R_k perturbations,
 whatever the parameters are. It is r_end at the last planned iteration.
 
-A tune that has `played` iterations elsewhere goes on at the next one, and N counts them too.
+If another tuner has `played` iterations, the run goes on at the next one, and N counts them too.
 
 The c_k delta of the update is half the played difference, which is c_k delta unless bounds or
 rounding changed it.
@@ -42,7 +42,7 @@ _SETTINGS = (
     GAMMA,
     Setting(
         name="played",
-        meaning="iterations that the tune has behind it elsewhere; N counts them too",
+        meaning="iterations that another tuner has played; N counts them too",
         default=0.0,
         most=1e12,
     ),

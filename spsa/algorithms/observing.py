@@ -1,4 +1,4 @@
-"""Adds estimates of the optimum to a rule: the average of theta, and what the games support.
+"""Adds estimates of the best values to a rule: the average of theta, and what the games support.
 
 What the games support is the belief of the rule. A rule without belief gets a witness: a `mixture`
 that is told the same outcomes but chooses no points. As far as its model is true, it does not
@@ -146,7 +146,7 @@ class Observed:
         return Observed(self.rule.on(problem), self.witness and self.witness.on(problem), problem)
 
     def carried(self, state: Observation, carry: Carry) -> Observation:
-        """A state of the same rule on another problem, carried to this one."""
+        """A state that this rule had on another problem, in the coordinates of this one."""
         rule, notes = self.rule.carried(state.rule, carry), state.notes
         if notes is None:
             return Observation(rule, None)

@@ -44,9 +44,9 @@ def along(one: Vector, other: Vector) -> Vector:
 class Problem:
     """What is to be tuned, and the planned budget.
 
-    `unit` is the smallest change of an engine's value; 0 for a continuous parameter. The plan is
-    `iterations` results of `pairs` game pairs each. Gains may depend on it, but a run may be
-    shorter or longer.
+    `unit` is the smallest change of an engine's value; 0 for a continuous parameter.
+    `iterations` results of `pairs` game pairs each are planned. Gains may depend on that, but a run
+    may be shorter or longer.
     """
 
     start: Vector
@@ -165,7 +165,7 @@ class Rule(Protocol):
         ...
 
     def carried(self, state: State, carry: Carry) -> State:
-        """A state of this rule on another problem, carried to its own problem."""
+        """A state that this rule had on another problem, in the coordinates of this problem."""
         ...
 
     def belief(self, state: State) -> Belief | None:

@@ -1,6 +1,6 @@
 """What an engine finds in a few positions, and where these positions come from.
 
-Two engines that find the same in all of them are the same to a tune.
+Two engines that find the same in all of them are the same to the tuner.
 """
 
 import re
@@ -9,7 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from spsa.builds.smoke import FirstSearch, Silent, SmokeTimeouts, Trial, trial_of
+from spsa.builds.smoke import (
+    FirstSearch,
+    ProcessUnderTest,
+    Silent,
+    SmokeTimeouts,
+    process_under_test,
+)
 from spsa.core.game_settings import Declarations, clamped
 from spsa.core.game_settings.numbers import MAX_CENTIPAWNS, MAX_NODES
 from spsa.errors import EngineFault, SmokeTestFailed
@@ -75,18 +81,18 @@ def search_all(
     hangs, or declares no such option.
     """
     first = FirstSearch.of_nodes(nodes)
-    with _engine(command) as trial:
-        objections = tuple(_configured(trial, options))
-        replies = tuple(_reply(trial, position, first) for position in positions)
+    with _engine(command) as process:
+        objections = tuple(_configured(process, options))
+        replies = tuple(_reply(process, position, first) for position in positions)
     return Searches(replies, objections)
 
 
 @contextmanager
 def searcher(command: Sequence[str], options: Mapping[str, str]) -> Iterator[Searcher]:
     """One engine that searches positions as they come. Raises SmokeTestFailed as `search_all`."""
-    with _engine(command) as trial:
-        tuple(_configured(trial, options))
-        yield lambda position, nodes: _reply(trial, position, FirstSearch.of_nodes(nodes))
+    with _engine(command) as process:
+        tuple(_configured(process, options))
+        yield lambda position, nodes: _reply(process, position, FirstSearch.of_nodes(nodes))
 
 
 def positions_of_games(
@@ -114,45 +120,45 @@ def _game(search: Searcher, fen: str, nodes: int) -> Iterator[str]:
 
 
 @contextmanager
-def _engine(command: Sequence[str]) -> Iterator[Trial]:
-    with trial_of(command, _SECONDS) as trial:
+def _engine(command: Sequence[str]) -> Iterator[ProcessUnderTest]:
+    with process_under_test(command, _SECONDS) as process:
         try:
-            yield trial
-            trial.send("quit")
+            yield process
+            process.send("quit")
         except (Silent, EngineFault) as fault:
             raise SmokeTestFailed(str(fault)) from fault
 
 
-def _configured(trial: Trial, options: Mapping[str, str]) -> Iterator[str]:
+def _configured(process: ProcessUnderTest, options: Mapping[str, str]) -> Iterator[str]:
     """Send all options; the lines with which the engine objects to some."""
     declarations = Declarations()
-    trial.send("uci")
-    trial.expect("uciok", declarations.read_line)
+    process.send("uci")
+    process.expect("uciok", declarations.read_line)
     heard: list[str] = []
     commands = b""
     for name, value in options.items():
         commands += declarations.command(name, value)
         if len(commands) > _CHUNK:
-            _settled(trial, commands, heard)
+            _settled(process, commands, heard)
             commands = b""
-    _settled(trial, commands, heard)
+    _settled(process, commands, heard)
     for line in heard:
         if _REFUSAL.search(line):
             yield printable(line, LINE_LENGTH)
 
 
-def _settled(trial: Trial, commands: bytes, heard: list[str]) -> None:
-    trial.give(_SECONDS)
-    trial.send(f"{commands.decode()}isready")
-    trial.expect("readyok", heard.append)
+def _settled(process: ProcessUnderTest, commands: bytes, heard: list[str]) -> None:
+    process.give(_SECONDS)
+    process.send(f"{commands.decode()}isready")
+    process.expect("readyok", heard.append)
 
 
-def _reply(trial: Trial, position: str, first: FirstSearch) -> Search:
+def _reply(process: ProcessUnderTest, position: str, first: FirstSearch) -> Search:
     infos: list[str] = []
-    trial.give(_SECONDS)
-    trial.send("ucinewgame\nisready")
-    trial.expect("readyok")
-    move = trial.search(f"position fen {position}", first, infos.append)
+    process.give(_SECONDS)
+    process.send("ucinewgame\nisready")
+    process.expect("readyok")
+    move = process.search(f"position fen {position}", first, infos.append)
     told = [line.split() for line in infos if line.startswith("info ")]
     scores = [score for words in told if (score := _score(words)) is not None]
     nodes = [

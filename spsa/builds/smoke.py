@@ -79,7 +79,7 @@ class Silent(Exception):
     """The engine ended, or its deadline passed."""
 
 
-class Trial:
+class ProcessUnderTest:
     """One process of the engine under test; keeps the end of what it writes."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -223,51 +223,51 @@ def _shake_hands(
     first_search: FirstSearch | None = None,
 ) -> None:
     """Take the engine to `readyok`; `hear` gets each line that it says before `uciok`."""
-    with trial_of(command, seconds) as trial:
+    with process_under_test(command, seconds) as process:
         try:
-            trial.send("uci")
-            trial.expect("uciok", hear)
-            trial.send("isready")
-            trial.expect("readyok")
+            process.send("uci")
+            process.expect("uciok", hear)
+            process.send("isready")
+            process.expect("readyok")
             if first_search is not None:
-                _obey(trial, first_search)
-            trial.send("quit")
+                _obey(process, first_search)
+            process.send("quit")
         except Silent as silent:
             words = f"the UCI handshake failed: {silent}"
-            raise SmokeTestFailed(f"{words}\n{_last_lines(trial.tail)}") from silent
+            raise SmokeTestFailed(f"{words}\n{_last_lines(process.tail)}") from silent
 
 
-def _obey(trial: Trial, first: FirstSearch) -> None:
+def _obey(process: ProcessUnderTest, first: FirstSearch) -> None:
     """Search with the run's own limit. An engine that knows only its clock may move at once."""
-    if _searches(trial, first):
+    if _searches(process, first):
         return
     with suppress(Silent):
-        if _searches(trial, FirstSearch(go="go wtime 1000 btime 1000", seconds=5.0)):
+        if _searches(process, FirstSearch(go="go wtime 1000 btime 1000", seconds=5.0)):
             raise SmokeTestFailed(f"asked `{first.go}`, it moves without a search{_OTHER_KIND}")
 
 
-def _searches(trial: Trial, asked: FirstSearch) -> bool:
+def _searches(process: ProcessUnderTest, asked: FirstSearch) -> bool:
     heard: list[str] = []
-    trial.search("position startpos", asked, heard.append)
+    process.search("position startpos", asked, heard.append)
     return any(" depth " in line for line in heard)
 
 
 def _bench(command: Sequence[str], seconds: float) -> tuple[int | None, str]:
-    with trial_of([*command, "bench"], seconds) as trial, suppress(Silent):
-        trial.read_out()
-    output = trial.tail.decode(errors="replace")
-    return node_count(output), _last_lines(trial.tail)
+    with process_under_test([*command, "bench"], seconds) as process, suppress(Silent):
+        process.read_out()
+    output = process.tail.decode(errors="replace")
+    return node_count(output), _last_lines(process.tail)
 
 
 @contextmanager
-def trial_of(argv: Sequence[str], seconds: float) -> Iterator[Trial]:
+def process_under_test(argv: Sequence[str], seconds: float) -> Iterator[ProcessUnderTest]:
     """A process in an empty directory of its own, killed with its whole group at the end."""
     with tempfile.TemporaryDirectory(prefix="spsa-smoke-") as directory:
-        trial = Trial(_start(argv, Path(directory)), seconds)
+        process = ProcessUnderTest(_start(argv, Path(directory)), seconds)
         try:
-            yield trial
+            yield process
         finally:
-            trial.end()
+            process.end()
 
 
 def _start(argv: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:

@@ -236,6 +236,6 @@ def progress_of(store: Store, run: Run, console: Console) -> Progress:
 
 
 def validation_game_settings(config: Config, game_settings: GameSettings) -> GameSettings:
-    """A run's own terms, with the time control that [validation] may name."""
+    """The game settings of a run, with the time control that [validation] may name."""
     own = config.validation.time_control
     return game_settings if own is None else replace(game_settings, time_control=own)

@@ -33,7 +33,7 @@ _MAX_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The two files for one engine, and what is told beside them."""
+    """The two files for one engine, and notes for the user about them."""
 
     config: str
     params: str

@@ -32,7 +32,7 @@ _USUAL = Plan()
 
 
 def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a tune of another program is made of, besides its parameters."""
+    """The settings of a run of another tuner, besides its parameters."""
     share = click.FloatRange(0.0, 1.0)
     for option in (
         click.option("--gamma", type=click.FloatRange(0.0, 0.5), default=_USUAL.gamma),
@@ -41,7 +41,7 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--a-ratio",
             type=share,
             default=_USUAL.a_ratio,
-            help="Spall's A, as a part of the number of iterations.",
+            help="Spall's A, as a fraction of the number of iterations.",
         ),
         click.option(
             "--gains",
@@ -63,7 +63,7 @@ def tune_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--games",
             type=click.IntRange(2, 10**12),
-            help="Games that the tune has in all; prints its [games] and [spsa].",
+            help="Games of the whole run there; prints its [games] and [spsa].",
         ),
     ):
         command = option(command)

@@ -36,7 +36,7 @@ from spsa.report.text import number, plural, terminal
     type=click.IntRange(1, 1000),
     default=24,
     show_default=True,
-    help="Positions to search: from games of the engine with itself, a book line for every six.",
+    help="Positions to search. The engine plays games with itself; six positions come from each.",
 )
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")

@@ -109,8 +109,8 @@ def _name(_context: click.Context, _option: click.Parameter, name: str) -> str:
     show_default=True,
     callback=_doubt,
     metavar="D",
-    help="Make the deviations of what the rule knows D times as wide, but no wider than without "
-    "any game.",
+    help="Widen the deviations of what the rule knows by this factor, at most to what they are "
+    "before any game; 1 keeps them.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of the new run; default: a new one."

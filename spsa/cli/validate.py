@@ -94,8 +94,8 @@ def validate(
 ) -> int:
     """Play one theta of a run against another, usually the tuned values against the start.
 
-    The games are handed out to the same workers as those of the tune, with the tuning's game
-    settings. Interrupted, the same command goes on with the match.
+    The same workers play it as play the tuning, with the same game settings. If you interrupt
+    it, the same command continues the match.
     """
     found = settings(config, database_url)
     sprt: tuple[float, float] | None = given["sprt"]

@@ -8,8 +8,8 @@ from spsa.config.settings import (
     DeliveryConfig,
     DeliveryKind,
     Distribution,
+    EarlierRun,
     GamesConfig,
-    PriorRun,
     Validation,
 )
 from spsa.config.source import check_against_engine, check_against_source, read_sources
@@ -22,8 +22,8 @@ __all__ = [
     "DeliveryConfig",
     "DeliveryKind",
     "Distribution",
+    "EarlierRun",
     "GamesConfig",
-    "PriorRun",
     "Validation",
     "check_against_engine",
     "check_against_source",

@@ -10,9 +10,9 @@ from spsa.core.game_settings import (
     Adjudication,
     Book,
     DrawRule,
+    EngineFile,
     ResignRule,
     Scale,
-    SideFile,
     TablebaseRule,
     TimeControl,
     TimeKind,
@@ -234,9 +234,9 @@ def read_options(section: Section, *, chess960: bool) -> dict[str, str]:
     return options
 
 
-def read_files(section: Section, folder: Path, options: Collection[str]) -> dict[str, SideFile]:
+def read_files(section: Section, folder: Path, options: Collection[str]) -> dict[str, EngineFile]:
     """[engine.files]: the options that take the path of a file, each with that path."""
-    files: dict[str, SideFile] = {}
+    files: dict[str, EngineFile] = {}
     for option in section.keys:
         path = section.path(option, folder)
         if not _is_sendable(option):
@@ -245,7 +245,7 @@ def read_files(section: Section, folder: Path, options: Collection[str]) -> dict
             found = f"{option} is in [engine.options] too"
             section.fault(option, found, "keep it in [engine.files], which sends its path")
         else:
-            files[option] = SideFile(path=str(path), sha256=_hash_of(option, path, section))
+            files[option] = EngineFile(path=str(path), sha256=_hash_of(option, path, section))
     return files
 
 

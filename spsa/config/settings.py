@@ -100,10 +100,10 @@ class MessageFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmsConfig:
-    """Who is told of alarms; with no command and no URL, events are all there is.
+    """Who gets the alarms; with no command and no URL, events are all there is.
 
-    An alarm is told after it has lasted `after` seconds, and is over when it is gone for as long.
-    The URL is a password of most services.
+    An alarm is reported after it has lasted `after` seconds, and is over when it is gone for as
+    long. The URL is a password of most services.
     """
 
     command: str = ""
@@ -113,7 +113,7 @@ class AlarmsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriorRun:
+class EarlierRun:
     """The run that a new run starts from; `line` is where config.toml names it.
 
     `doubt` is how much wider the deviations of what it learned become, at least 1.
@@ -147,7 +147,7 @@ class Config:
     algorithm: str
     max_iterations: int
     stop_when: float | None = None
-    prior: PriorRun | None = None
+    prior: EarlierRun | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     build: BuildConfig
     delivery: DeliveryConfig

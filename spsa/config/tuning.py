@@ -16,9 +16,9 @@ from spsa.config.settings import (
     DeliveryConfig,
     DeliveryKind,
     Distribution,
+    EarlierRun,
     GamesConfig,
     MessageFormat,
-    PriorRun,
     Validation,
 )
 from spsa.core.params import SOURCE_SUFFIXES
@@ -98,7 +98,7 @@ def read_settings(section: Section, algorithm: str, known: tuple[str, ...]) -> d
     return settings
 
 
-def read_prior(section: Section) -> PriorRun | None:
+def read_prior(section: Section) -> EarlierRun | None:
     """`prior` and `prior_doubt` of [spsa]; None if the run starts from params.toml alone."""
     usual = DEFAULT_DOUBT
     doubt = section.number("prior_doubt", usual, least=1.0, most=MAX_DOUBT)
@@ -111,7 +111,7 @@ def read_prior(section: Section) -> PriorRun | None:
     if kind != "run" or not is_printable(run, NAME_LENGTH):
         section.fault("prior", f"prior = {shown(named)} names no run", 'write prior = "run NAME"')
         return None
-    return PriorRun(run=run, doubt=doubt, line=section.line("prior"))
+    return EarlierRun(run=run, doubt=doubt, line=section.line("prior"))
 
 
 def read_build(section: Section, folder: Path, *, needed: bool) -> BuildConfig:
@@ -157,7 +157,7 @@ def _distribution(section: Section, *, by_workers: bool) -> Distribution:
 
 
 def _check_command(section: Section) -> None:
-    """What cargo is told does not go with another command, which has to say what it makes."""
+    """Options of cargo are refused beside another command, which has to name what it makes."""
     for key in ("flags", "package", "target"):
         if section.get(key) is not None:
             section.fault(key, f"{key} is for cargo, and command is given", f"remove {key}")

@@ -6,7 +6,6 @@ A migration has to wait until every other transaction on its tables has ended.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -87,12 +86,7 @@ class _LockWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

@@ -1,8 +1,8 @@
 """All queries on one database: one method is one transaction.
 
 A worker uses `worker_queries`, a master `master_lease`, `run_view` and `master_queries`, a person
-`run_queries`, `machine_queries` and `purge_queries`. `read_queries`, `run_overview` and
-`purge_records` only read.
+`run_queries`, `machine_queries` and `purge_queries`. `read_queries`, `history_queries`,
+`batch_queries`, `match_queries` and `purge_records` only read.
 """
 
 from collections.abc import Callable

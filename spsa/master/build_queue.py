@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from types import TracebackType
 from typing import Self
 
 from spsa.algorithms.tuning import Proposal
@@ -137,11 +136,6 @@ class BuildThreads:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._delivery.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from spsa.algorithms import rule_entry
 from spsa.algorithms.tuning import Tuning, tuning
-from spsa.config import Config, PriorRun
+from spsa.config import Config, EarlierRun
 from spsa.core.params import Parameter, Space
 from spsa.db.store import NewRun, Run, Store, Values
 from spsa.errors import Fault, InvalidInput, NothingToDo, UnusableState
@@ -20,7 +20,7 @@ from spsa.text import plural
 
 _MAX_NAMED = 6
 
-FREE_DEPTH = 8
+FREE_IN_FLIGHT = 8
 """A greater fixed number of iterations in flight costs part of the gain in runs of any length."""
 
 
@@ -69,7 +69,7 @@ def create(
     )
 
 
-def _parent(prior: PriorRun, config: Config, store: Store, name: str) -> Run:
+def _parent(prior: EarlierRun, config: Config, store: Store, name: str) -> Run:
     """The run that the files name as the prior of run `name`."""
     parent = store.find_run(prior.run)
     if prior.run == name:
@@ -86,7 +86,7 @@ def _parent(prior: PriorRun, config: Config, store: Store, name: str) -> Run:
     return parent
 
 
-def _refused(prior: PriorRun, config: Config, found: str, remedy: str) -> InvalidInput:
+def _refused(prior: EarlierRun, config: Config, found: str, remedy: str) -> InvalidInput:
     fault = Fault(
         file=str(config.path),
         line=prior.line,
@@ -97,7 +97,7 @@ def _refused(prior: PriorRun, config: Config, found: str, remedy: str) -> Invali
     return InvalidInput([fault])
 
 
-def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed: int) -> Tuning:
+def _from_prior(prior: EarlierRun, parent: Run, config: Config, space: Space, seed: int) -> Tuning:
     """The tuning that begins with what the parent knows now, widened."""
     rules = tuning_from(config, _at_theta(space, _tuned(parent)), seed)
     try:
@@ -107,7 +107,7 @@ def _from_prior(prior: PriorRun, parent: Run, config: Config, space: Space, seed
         raise _refused(prior, config, f"cannot be used: {error}", remedy) from error
 
 
-def _carried(prior: PriorRun, parent: Run, rules: Tuning) -> str:
+def _carried(prior: EarlierRun, parent: Run, rules: Tuning) -> str:
     """One sentence: what a run has from its prior, and what it has not."""
     theta = _tuned(parent)
     now = {p.name: p.value for p in rules.space.active}
@@ -267,7 +267,9 @@ def run_from(config: Config, rules: Tuning, delivery: Delivery, name: str) -> Ne
 def _in_flight_warning(settings: RunSettings, iterations_per_one_in_flight: int) -> Iterator[str]:
     """Iterations in flight cost nothing in long runs, but most of the gain in very short ones."""
     in_flight = settings.iterations_in_flight
-    free = in_flight_limit(settings.planned_iterations, iterations_per_one_in_flight, FREE_DEPTH)
+    free = in_flight_limit(
+        settings.planned_iterations, iterations_per_one_in_flight, FREE_IN_FLIGHT
+    )
     if in_flight != AUTO and in_flight > free:
         yield (
             f"iterations_in_flight = {in_flight} lets a run of "

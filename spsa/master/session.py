@@ -5,10 +5,12 @@ does not.
 """
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, ParamSpec, Protocol, Self
 
 from spsa.algorithms import settings_faults
@@ -157,7 +159,7 @@ def notify(watch: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         watch(*args, **kwargs)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MasterSession:
     """One master of one run until `stopping` is set; it views the run every `tick` seconds."""
 
@@ -165,13 +167,19 @@ class MasterSession:
     master_lease: MasterLease
     stopping: threading.Event
     tick: float = TICK_SECONDS
+    _stalled_ended_at: float = field(default=-math.inf, init=False)
 
     def view(self, builds: Builds | None = None) -> RunView:
         """Renew the master lease, tell what is being built, and view the run.
 
+        Now and then it ends sessions of workers that are open for too long: they may keep the
+        others from reporting.
+
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
+        if time.monotonic() > self._stalled_ended_at + RETRY_SECONDS:
+            self._end_stalled_sessions()
         return self.store.tick(self.master_lease, LEASE_SECONDS, builds)
 
     def wait(self) -> None:
@@ -196,6 +204,7 @@ class MasterSession:
             self.wait()
 
     def _end_stalled_sessions(self) -> None:
+        self._stalled_ended_at = time.monotonic()
         with suppress(TuningError):  # a master that may not end them waits
             for login in self.store.end_stalled_sessions():
                 log.warning("ended a session of %s: its transaction was open for too long", login)

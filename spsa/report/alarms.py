@@ -1,6 +1,7 @@
-"""What is wrong with a run: alarms cheap enough for every look, and those of its whole history.
+"""What is wrong with a run: cheap alarms for every reading of the status, and those of all results.
 
-A level is set so that a sound run raises no alarm by chance in 99 of 100 cases (tests simulate it).
+A threshold is set so that a sound run raises no alarm by chance in 99 of 100 cases; tests
+simulate it.
 """
 
 import shutil
@@ -153,7 +154,7 @@ def of_noise(run: Run, trails: Sequence[Trail]) -> Iterator[Alarm]:
 
 
 def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
-    """One alarm for all of them, so that it is told once."""
+    """One alarm for all of them, so that it is reported once."""
     one_sided = [it for it in recent if it.tally.games >= _MIN_GAMES and _is_one_sided(it)]
     if one_sided:
         last = one_sided[-1]

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console
@@ -98,13 +97,8 @@ class Progress:
         self._display.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._display.__exit__(kind, error, where)
+    def __exit__(self, *error: object) -> None:
+        self._display.__exit__(*error)
 
     def saw(self, view: RunView) -> None:
         self._display.attempt(lambda: self._show(view))

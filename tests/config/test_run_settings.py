@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from spsa.core.game_settings import GameSettings, SideFile, TimeControl
+from spsa.core.game_settings import EngineFile, GameSettings, TimeControl
 from spsa.master.session import RunSettings
 
 SETTINGS = RunSettings(
@@ -32,7 +32,7 @@ def test_arguments_and_side_files_survive_the_database() -> None:
     settings = replace(
         SETTINGS.game_settings,
         engine_arguments=("--uci", "a b"),
-        engine_files={"EvalFile": SideFile(path="/net", sha256="ab")},
+        engine_files={"EvalFile": EngineFile(path="/net", sha256="ab")},
     )
     assert GameSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 

@@ -1,7 +1,9 @@
 """A login can do its part and nothing else: every statement tried as each, and games played."""
 
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,9 +21,10 @@ from spsa.db.connection import parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.row_values import COSTS
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
-from spsa.db.sql_files import definitions, functions, worker_functions
+from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
+from spsa.master.session import MasterSession
 
 YES = "allowed"
 NO = "42501"  # insufficient privilege
@@ -52,6 +55,12 @@ STATEMENTS = {
     "keep a build for ever": ("SELECT spsa_renew_build('c', 1e9)", NO, NO, TOO_LARGE),
     "keep no lease": ("SELECT spsa_renew('{}', 0)", YES, NO, YES),
     "report": (told(HELD, "held"), "accepted", NO, "accepted"),
+    "publish an engine without a byte": (
+        "SELECT spsa_publish_build(1, 'c', 'x', '', 'plus', '', 1, 1)",
+        NO,
+        NO,
+        TOO_LARGE,
+    ),
     "report again": (told(DONE, "done"), "conflict", NO, "conflict"),
     "change theta": ("UPDATE spsa_run SET theta = '{}'", NO, NO, YES),
     "change what is executed": ("UPDATE spsa_engine SET path = path", NO, NO, YES),
@@ -125,6 +134,17 @@ class Logins:
         engine = sa.create_engine(parse_url(self.url), poolclass=sa.NullPool)
         with engine.begin() as connection:
             connection.exec_driver_sql(statement)
+
+    @contextmanager
+    def ending_at_once(self) -> Iterator[None]:
+        """Sessions are stalled as soon as they have a transaction, and not after half a minute."""
+        name = "'spsa_end_stalled_sessions()'::regprocedure"
+        (ending,) = Shell(self.url)(f"SELECT pg_get_functiondef({name})")[0]
+        self.as_owner(ending.replace("00:00:30", "0 s").replace("30 seconds", "0 s"))
+        try:
+            yield
+        finally:
+            self.as_owner(ending)
 
     def outcome(self, role: str, statement: str) -> str:
         """What becomes of a statement, which leaves nothing behind."""
@@ -466,15 +486,30 @@ def test_a_transaction_that_a_worker_leaves_open_is_ended_by_the_master(logins: 
         connection.commit()
         connection.exec_driver_sql(f"SELECT spsa_touch_worker({me.id}, 'mine', 1, 1)")
         assert master.end_stalled_sessions() == [], "it may be at work"
-        ending = definitions("postgresql")["function", "spsa_end_stalled_sessions"]
-        logins.as_owner(ending.replace("30 seconds", "0 seconds"))  # a test does not wait so long
-        try:
+        with logins.ending_at_once():
             assert master.end_stalled_sessions() == [logins.users["worker"]]
-        finally:
-            logins.as_owner(ending)
         with pytest.raises(sa.exc.DBAPIError):
             connection.exec_driver_sql("SELECT 1")
     engine.dispose()
+
+
+def test_a_report_that_is_not_committed_does_not_keep_the_others_from_reporting(
+    logins: Logins,
+) -> None:
+    """It locks the counts of its iteration, for which every other report of it waits."""
+    engine = sa.create_engine(parse_url(logins.url_of("worker")), poolclass=sa.NullPool)
+    with engine.connect() as connection, open_store(logins.url_of("master")) as store:
+        session = MasterSession(
+            store, store.acquire_master_lease(1, "m1", 1000), threading.Event(), tick=0
+        )
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
+        assert connection.exec_driver_sql(told(HELD, "held")).scalar_one() == "accepted"
+        with logins.ending_at_once():
+            session.view()
+        with pytest.raises(sa.exc.DBAPIError):
+            connection.exec_driver_sql("COMMIT")
+    engine.dispose()
+    assert logins.outcome("worker", told(HELD, "held")) == "accepted"
 
 
 @pytest.mark.slow

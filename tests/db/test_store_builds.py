@@ -14,7 +14,7 @@ from spsa.errors import NotPermitted, OutOfRange
 
 WORDS = ("linux", "x86-64")
 ARCHIVE = b"an archive"
-PLUS, MINUS = Published(b"plus", 1234), Published(b"minus", 1234)
+PLUS, MINUS = Published(b"plus", 1234), Published(b"minus", 4321)
 
 
 class Orders:
@@ -81,7 +81,8 @@ def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders
     plus, minus = orders.state.engines
     assert store.engine_bytes(plus.sha256) == b"plus"
     assert (minus.sha256, minus.size) == (hashlib.sha256(b"minus").hexdigest(), 5)
-    assert (plus.bench, plus.target) == (1234, "x86_64-linux")
+    assert (plus.bench, minus.bench, plus.target) == (1234, 4321, "x86_64-linux")
+    assert store.claim_build(build.claim_id, one, LEASE) is None, "published"
     assert orders.state.requires == WORDS
     orders.order()  # wanted again: it is there
     assert orders.state.engines == (plus, minus)
@@ -101,10 +102,13 @@ def test_a_machine_that_cannot_build_says_why_and_is_not_asked_again(orders):
     assert (orders.state.failures, orders.state.builders) == ((), 2)
 
 
-def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders):
+def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql):
     store = orders.store
     one, two = orders.worker("one"), orders.worker("two")
     store.fail_build(orders.claim(one), None)
+    assert sql("SELECT status, claim_id, lease_expires_at, attempt FROM spsa_build") == [
+        ("ready", None, None, 0)
+    ]
     lost = orders.claim_expired(one)
     found = orders.claim(two)
     assert store.publish_build(lost, "x", (), PLUS, MINUS) == "lost"
@@ -162,6 +166,8 @@ def test_what_is_published_has_limits(orders):
     ):
         with pytest.raises(OutOfRange):
             orders.store.publish_build(build, target, words, plus, MINUS)
+    with pytest.raises(OutOfRange, match="0 bytes"):
+        orders.store.publish_build(build, "x", (), PLUS, Published(b"", None))
     with pytest.raises(OutOfRange, match="reason"):
         orders.store.fail_build(build, "a\x1b[31m")
 

@@ -370,3 +370,10 @@ def test_what_a_machine_sends_as_void_games_is_read_or_left_out(fleet, sql, log)
     sql(f"UPDATE spsa_batch SET void_log = '{log}' WHERE status = 'done'")  # noqa: S608
     assert fleet.store.void_games(fleet.on.run.id, 100) == []
     assert fleet.store.batches(fleet.on.run.id)
+
+
+def test_binaries_are_found_by_the_first_characters_of_their_hash(store):
+    Fleet(store)
+    assert store.binaries_starting("") == sorted((PLUS, MINUS))
+    assert store.binaries_starting(PLUS[:7]) == [PLUS]
+    assert store.binaries_starting(PLUS[1:7]) == []

@@ -59,6 +59,21 @@ def test_every_batch_is_played_once(database_url, shared):
         assert sum(row.batches for row in store.workers()) == BATCHES
 
 
+def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url):
+    engine = sa.create_engine(parse_url(postgresql_url), poolclass=sa.NullPool)
+    with open_store(postgresql_url, durable=False) as store, engine.connect() as connection:
+        run = stage(store)
+        run.open(target_games=12)
+        run.claim("first")  # it marks the iteration as begun
+        slow = store.register_worker(new_worker("slow", secret="mine"))
+        claims = sa.text("SELECT id FROM spsa_claim(:id, 'mine', 'slow', 0.5, 60)")
+        batch = connection.execute(claims, {"id": slow.id}).scalar_one()
+        claim = store.claim("quick", store.register_worker(new_worker("quick")), LEASE)
+        assert claim is not None and claim.batch_id == batch + 1
+        connection.commit()
+    engine.dispose()
+
+
 def test_one_of_many_masters_gets_the_run(database_url):
     with open_store(database_url, durable=False) as store:
         run = store.create_run(new_run())

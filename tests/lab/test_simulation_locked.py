@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, Drifting, trial_result
+from spsa.lab.simulation.locked import BUDGETS, GROUPS, RULES, Drifting, group_result
 
 
-@pytest.mark.parametrize("name", TRIALS)
+@pytest.mark.parametrize("name", GROUPS)
 def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name: str) -> None:
-    trial = TRIALS[name]
-    losses = trial.family(np.random.default_rng(1), 5, trial.parameters, trial.elo)
+    group = GROUPS[name]
+    losses = group.family(np.random.default_rng(1), 5, group.parameters, group.elo)
     lost = losses.engine.elo(losses.optimum) - losses.engine.elo(losses.start)
-    assert lost[:, 0] == pytest.approx(np.full(5, 0.0 if trial.settled else trial.elo))
+    assert lost[:, 0] == pytest.approx(np.full(5, 0.0 if group.settled else group.elo))
     assert (losses.start >= losses.lower).all()
     assert (losses.optimum <= losses.upper).all()
     nearby = losses.optimum + np.random.default_rng(2).normal(size=losses.optimum.shape)
@@ -19,14 +19,14 @@ def test_a_problem_loses_what_it_says_at_its_start_and_nothing_at_its_best(name:
 
 
 def test_a_cliff_is_past_the_optimum_seen_from_the_start() -> None:
-    losses = TRIALS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
+    losses = GROUPS["cliff"].family(np.random.default_rng(1), 5, 16, 20.0)
     way = np.sign(losses.optimum - losses.start)
     past, before = (losses.engine.elo(losses.optimum + 1.5 * s * way) for s in (1, -1))
     assert (past < 5 * before).all()
 
 
 def test_an_optimum_that_drifts_moves_with_results_and_not_with_looks() -> None:
-    engine = TRIALS["drifting"].family(np.random.default_rng(1), 5, 16, 20.0).engine
+    engine = GROUPS["drifting"].family(np.random.default_rng(1), 5, 16, 20.0).engine
     assert isinstance(engine, Drifting)
     first = engine.optimum
     for _ in range(50):
@@ -40,9 +40,9 @@ def test_an_optimum_that_drifts_moves_with_results_and_not_with_looks() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_is_judged_twice_alike(rule: str) -> None:
-    one, again = (trial_result("settled", rule, BUDGETS[0]) for _ in range(2))
+    one, again = (group_result("settled", rule, BUDGETS[0]) for _ in range(2))
     assert one.gained.tolist() == again.gained.tolist()
-    assert one.gained.shape == one.move.shape == (TRIALS["settled"].runs,)
+    assert one.gained.shape == one.move.shape == (GROUPS["settled"].runs,)
     assert one.gained.max() <= 0.0
     assert (one.move > 0.0).all()
     assert np.isnan(one.believed).all() == (rule != "mixture")

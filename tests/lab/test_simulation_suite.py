@@ -18,7 +18,7 @@ from spsa.lab.simulation.comparison import (
 )
 from spsa.lab.simulation.families import FAMILIES
 from spsa.lab.simulation.random_losses import RandomLosses
-from spsa.lab.simulation.suite import HALVES, SIZES, ProblemGroup, Size, Suite, together
+from spsa.lab.simulation.suite import SIZES, ProblemGroup, Size, Suite, together
 
 SMALL = Size(parameters=(4, 8), budgets=(1_000, 20_000), problems=6, most_results=20_000)
 SUITE = Suite(seed=11, half="judge", size=SMALL)
@@ -112,7 +112,7 @@ def test_the_same_seed_draws_the_same_problems_and_another_seed_others() -> None
 
 
 def test_the_halves_have_no_problem_in_common() -> None:
-    choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in HALVES)
+    choose, judge = (replace(SUITE, half=half).problems(group(75)) for half in ("choose", "judge"))
     assert not np.intersect1d(choose.losses.elo_to_gain, judge.losses.elo_to_gain).size
     assert not np.intersect1d(choose.draw_rate, judge.draw_rate).size
 
@@ -169,8 +169,8 @@ def test_the_results_of_a_rule_have_means_with_errors_and_leaves_out_what_nobody
     one, other = of_rule("one", 0.5, 0.7, 0.9), of_rule("other", 0.4, 0.5, 0.9)
     assert isclose(one.overall().mean, 0.7) and one.overall().count == 3
     assert isclose(one.overall().error, 0.2 / 3**0.5)
-    assert isclose(one.beyond(other).mean, 0.1)
-    assert isclose(one.beyond(other).error, 0.1 / 3**0.5)
+    assert isclose(one.gain_over(other).mean, 0.1)
+    assert isclose(one.gain_over(other).error, 0.1 / 3**0.5)
     assert one.worst() == (-9.0, NO_ELO_TO_GAIN)
     assert ranks([other, one], "iso") == {"one": 1, "other": 2}
     assert list(with_elo_to_gain(one.cells)) == [CELL]
@@ -187,7 +187,7 @@ def table() -> Mapping[str, RuleResults]:
 
 @pytest.mark.slow
 def test_the_default_beats_fishtest(table: Mapping[str, RuleResults]) -> None:
-    gain = table["mixture"].beyond(table["fishtest"])
+    gain = table["mixture"].gain_over(table["fishtest"])
     assert gain.mean > max(0.03, 2 * gain.error)
 
 

@@ -26,7 +26,7 @@ from spsa.lab.theory import (
     noise_of_game,
     time_needed,
 )
-from spsa.lab.theory.approach import root
+from spsa.lab.theory.squares import root
 
 PUBLISHED = {  # what the paper's simulator prints: r, games, half life, mean, median, 95%, success
     1: (0.007685, 152589, 17627.770275, 0.134794, 0.061359, 0.517696, 0.945914),

@@ -363,3 +363,11 @@ def test_a_result_has_the_costs_of_its_games(client, run, sql):
     (row,) = sql("SELECT * FROM spsa_batch WHERE status = 'done'")
     assert {name: row._mapping[name] for name in costs} == costs
     assert (row.void_games, json.loads(row.voids)) == (3, {"crash": 2, "hang": 1})
+
+
+def test_a_run_that_is_left_out_is_taken_again_later(client):
+    client.leave_out("first", "too slow", 0.1)
+    assert client.claim() is None and not client.work_left()
+    time.sleep(0.1)
+    client.renew((), None)
+    assert client.claim() is not None and client.work_left()

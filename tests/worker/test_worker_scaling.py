@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,16 +130,6 @@ def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
     assert sql("SELECT * FROM spsa_failure") == []
     ((left_out,),) = sql("SELECT not_runs FROM spsa_worker WHERE name = 'me'")
     assert json.loads(left_out) == {"first": True}
-
-
-def test_a_run_that_is_left_out_is_taken_again_later(staged: Stage) -> None:
-    client = DatabaseClient(staged.store, new_worker("me"), LEASE, QUICK)
-    staged.open()
-    client.leave_out("first", "too slow", 0.1)
-    assert client.claim() is None and not client.work_left()
-    time.sleep(0.1)
-    client.renew((), None)
-    assert client.claim() is not None and client.work_left()
 
 
 def test_an_engine_that_counts_no_nodes_cannot_be_scaled(

@@ -12,7 +12,7 @@ from engines.faulty import LOSER, SCRIPT, WINNER, engine, start_book
 from test_worker_loop import NODES, PLUS_WINS_ALL, digest, published, work
 
 from spsa.builds.artifacts import FILES, publish
-from spsa.core.game_settings import Book, GameSettings, SideFile
+from spsa.core.game_settings import Book, EngineFile, GameSettings
 from spsa.db.store import Store, open_store
 from spsa.errors import TuningError
 from spsa.lifecycle import BatchStatus
@@ -74,7 +74,7 @@ def test_arguments_and_side_files_reach_the_engine(staged: Stage, tmp_path: Path
     arguments = (*words, "--option=EvalFile type string default <empty>")
     opened(
         staged, tmp_path, launcher, launcher, engine_arguments=arguments,
-        engine_files={"EvalFile": SideFile(path=str(net), sha256=digest(net))},
+        engine_files={"EvalFile": EngineFile(path=str(net), sha256=digest(net))},
     )  # fmt: skip
     assert work(staged.store, tmp_path, size=1, max_batches=1) == 0
     hashed = hashlib.sha256(b"weights").hexdigest()
@@ -88,7 +88,7 @@ def test_a_side_file_of_other_bytes_is_not_loaded(
 ) -> None:
     net = tmp_path / "net"
     net.write_bytes(b"weights")
-    wrong = SideFile(path=str(net), sha256="0" * 64)
+    wrong = EngineFile(path=str(net), sha256="0" * 64)
     player = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log")
     opened(staged, tmp_path, player, player, engine_files={"EvalFile": wrong})
     with pytest.raises(TuningError, match="hashes to"):
@@ -121,7 +121,7 @@ def test_a_book_and_a_side_file_come_from_where_the_engines_are(
     opened(
         staged, tmp_path, plus, minus,
         book=Book(name="/gone/start.epd", sha256=digest(book)),
-        engine_files={"EvalFile": SideFile(path="/gone/net", sha256=digest(net))},
+        engine_files={"EvalFile": EngineFile(path="/gone/net", sha256=digest(net))},
     )  # fmt: skip
     assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
     assert result(staged) == PLUS_WINS_ALL

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from spsa.core.game_settings import Book, SideFile, TablebaseRule
+from spsa.core.game_settings import Book, EngineFile, TablebaseRule
 from spsa.db.entries import MAX_KEPT_VOIDS, KeptVoid
 from spsa.db.store import BatchResult, Claim
 from spsa.openings import builtin_book
@@ -180,7 +180,7 @@ class JobMaker:
         """A verified copy of the book; None for a built-in one, or one that may be any file."""
         if builtin_book(book.name) is not None or not book.sha256:
             return None
-        return self._engines.file(SideFile(path=book.name, sha256=book.sha256), claim)
+        return self._engines.file(EngineFile(path=book.name, sha256=book.sha256), claim)
 
 
 def job_of(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -53,12 +52,7 @@ class BuildThread:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
 

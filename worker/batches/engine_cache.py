@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spsa.builds.artifacts import Copy, fetch, shared_file
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import SideFile
+from spsa.core.game_settings import EngineFile
 from spsa.db.row_values import words_of
 from spsa.db.signed_orders import order_of
 from spsa.db.store import Claim, Engine
@@ -68,14 +68,14 @@ class EngineCache:
         plus, minus = next(suited, (claim.plus, claim.minus))
         return Binaries(plus=self.path(plus), minus=self.path(minus))
 
-    def file(self, file: SideFile, claim: Claim) -> Path:
+    def file(self, file: EngineFile, claim: Claim) -> Path:
         """A verified copy of the book or of a side file of a claim; raises as `binaries`.
 
         It may be at its own path, beside the binaries, or in the database.
         """
         return self.path(file, shared_file(Path(claim.plus.path), file.sha256))
 
-    def path(self, engine: Engine | SideFile, *others: Path) -> Path:
+    def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
         """A verified copy of a file, which may be at its own path, at another, or in the database.
 
         ArtifactMismatch when this machine finds no file with that hash.

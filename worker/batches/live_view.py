@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -37,13 +36,8 @@ class LiveView:
         self._display.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._display.__exit__(kind, error, where)
+    def __exit__(self, *error: object) -> None:
+        self._display.__exit__(*error)
 
     def show(self, activity: Activity) -> None:
         """Show this until the next time."""

@@ -1,7 +1,6 @@
 """The two engines of a slot, kept from game to game and from job to job while they can serve."""
 
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from spsa.errors import EngineFault
@@ -29,12 +28,7 @@ class EnginePair:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self.close(at_once=error is not None)
 
     def engines(self, plus: EngineSpec, minus: EngineSpec) -> tuple[UciEngine, UciEngine]:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from types import TracebackType
 from typing import Self
 
 from worker.machine import room_objection
@@ -232,12 +231,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -5,15 +5,21 @@ import click
 from spsa.cli import LazyGroup
 
 _COMMANDS = {
-    "table1": ("spsa.cli.simulate.table1", "Table 1 of Ivec and Vojnovic 2022, beside ours."),
-    "theory": ("spsa.cli.simulate.theory", "Van den Bergh's formulas against simulation."),
-    "compare": ("spsa.cli.simulate.compare", "Rules against each other on a held-out suite."),
-    "locked": ("spsa.cli.simulate.locked", "Finished rules on problems that none was chosen on."),
+    "table1": ("spsa.cli.simulate.table1", "Compare with table 1 of Ivec and Vojnovic 2022."),
+    "theory": ("spsa.cli.simulate.theory", "Compare van den Bergh's formulas with simulation."),
+    "compare": ("spsa.cli.simulate.compare", "Compare rules on random problems."),
+    "locked": (
+        "spsa.cli.simulate.locked",
+        "Judge finished rules on problems used for no decision.",
+    ),
     "retune": (
         "spsa.cli.simulate.locked",
-        "What an earlier run saves after a change of the engine.",
+        "Measure what an earlier run saves after the engine changed.",
     ),
-    "mine": ("spsa.cli.simulate.mine", "What the run of your own files will recover."),
+    "mine": (
+        "spsa.cli.simulate.mine",
+        "Simulate the run of your own files: the Elo that it recovers.",
+    ),
 }
 
 

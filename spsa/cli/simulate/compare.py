@@ -75,7 +75,7 @@ def _parts(text: str) -> list[str]:
 @click.option(
     "--own-width",
     is_flag=True,
-    help="Give each rule its own default c, not a wider one in short runs.",
+    help="Keep each rule's own default c. Without this, short runs get a wider one.",
 )
 @click.option(
     "--budgets",
@@ -114,17 +114,17 @@ def compare(
     plot: Path | None,
     **asked: Any,
 ) -> None:
-    """Rules against each other on random problems, drawn afresh from the seed.
+    """Compare rules on random problems, drawn afresh from the seed.
 
     Prints how much of the Elo to gain every rule recovers. Differences to the first rule are
     paired, problem by problem; +- is one standard error.
     """
     suite = _suite(**asked)
-    contests = [
+    comparisons = [
         ComparisonSettings(suite=suite, pairs=pairs, in_flight=in_flight, same_width=not own_width)
         for pairs, in_flight in product(batches, numbers_in_flight)
     ]
-    found = _played(contests, rules, processes)
+    found = _played(comparisons, rules, processes)
     if plot:
         save(_picture(found), plot)
     if as_json:
@@ -147,28 +147,30 @@ def _suite(
 
 
 def _played(
-    contests: Sequence["ComparisonSettings"], names: tuple[str, ...], processes: int
+    comparisons: Sequence["ComparisonSettings"], names: tuple[str, ...], processes: int
 ) -> dict["ComparisonSettings", list["RuleResults"]]:
     jobs = {
-        (contest, name, group): partial(contest.recovered, name, group)
-        for contest in contests
-        for group in contest.groups()
+        (comparison, name, group): partial(comparison.recovered, name, group)
+        for comparison in comparisons
+        for group in comparison.groups()
         for name in names
     }
-    workshop = JobPool(processes, "tuning synthetic engines")
-    done = list(workshop.finished(jobs, weight=lambda key: key[2].iterations + 100))
+    pool = JobPool(processes, "tuning synthetic engines")
+    done = list(pool.finished(jobs, weight=lambda key: key[2].iterations + 100))
     return {
-        contest: results([(name, cells) for (of, name, _), cells in done if of == contest], names)
-        for contest in contests
+        comparison: results(
+            [(name, cells) for (of, name, _), cells in done if of == comparison], names
+        )
+        for comparison in comparisons
     }
 
 
 def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> Picture:
-    """What every rule recovers by the budget, in the first contest."""
-    contest, compared = next(iter(found.items()))
+    """What every rule recovers by the budget, in the first comparison."""
+    comparison, compared = next(iter(found.items()))
     curves = [_curve(one) for one in compared]
     return Picture(
-        title=f"{contest.pairs} pairs an iteration, {contest.in_flight} in flight",
+        title=f"{comparison.pairs} pairs an iteration, {comparison.in_flight} in flight",
         x_label="game pairs",
         y_label="part of the Elo to gain",
         curves=curves,
@@ -176,10 +178,10 @@ def _picture(found: Mapping["ComparisonSettings", Sequence["RuleResults"]]) -> P
     )
 
 
-def _curve(sheet: "RuleResults") -> Curve:
-    found = sheet.budgets()
+def _curve(rule_result: "RuleResults") -> Curve:
+    found = rule_result.budgets()
     return Curve(
-        label=sheet.rule,
+        label=rule_result.rule,
         x=list(found),
         y=[one.mean for one in found.values()],
         error=[one.error for one in found.values()],

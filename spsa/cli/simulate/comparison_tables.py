@@ -19,10 +19,10 @@ Standings = Mapping[ComparisonSettings, Sequence[RuleResults]]
 
 
 def standings_tables(standings: Standings) -> Iterator[FittedTable]:
-    """For every contest the standings and the families; then batches and iterations in flight."""
-    for contest, sheets in standings.items():
-        yield _overall(contest, sheets)
-        yield from _families(sheets)
+    """Standings and families of every comparison; then batches and iterations in flight."""
+    for comparison, rule_results in standings.items():
+        yield _overall(comparison, rule_results)
+        yield from _families(rule_results)
     if len(standings) > 1:
         yield _settings(standings)
 
@@ -30,17 +30,19 @@ def standings_tables(standings: Standings) -> Iterator[FittedTable]:
 def standings_json(standings: Standings) -> dict[str, Any]:
     """The same, and every cell of every rule."""
     suite = next(iter(standings)).suite
-    contests = [_contest_json(contest, sheets) for contest, sheets in standings.items()]
-    return {"seed": suite.seed, "half": suite.half, "contests": contests}
+    comparisons = [
+        _comparison_json(comparison, rule_results) for comparison, rule_results in standings.items()
+    ]
+    return {"seed": suite.seed, "half": suite.half, "contests": comparisons}
 
 
-def _overall(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> FittedTable:
-    first = sheets[0]
+def _overall(comparison: ComparisonSettings, rule_results: Sequence[RuleResults]) -> FittedTable:
+    first = rule_results[0]
     count = first.overall().count
     table = FittedTable(
-        f"half {contest.suite.half}, seed {contest.suite.seed}: {count} problems, "
-        f"{contest.pairs} pairs an iteration, {contest.in_flight} in flight, "
-        f"{'the same' if contest.same_width else 'their own'} widths",
+        f"half {comparison.suite.half}, seed {comparison.suite.seed}: {count} problems, "
+        f"{comparison.pairs} pairs an iteration, {comparison.in_flight} in flight, "
+        f"{'the same' if comparison.same_width else 'their own'} widths",
         (
             Column("rule", is_number=False),
             Column("recovered"),
@@ -51,77 +53,96 @@ def _overall(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> Fitt
             Column("which", rank=1, is_number=False),
         ),
     )
-    for sheet in sheets:
-        mean, difference, (worst, cell) = sheet.overall(), sheet.beyond(first), sheet.worst()
+    for rule_result in rule_results:
+        mean, difference, (worst, cell) = (
+            rule_result.overall(),
+            rule_result.gain_over(first),
+            rule_result.worst(),
+        )
         both = (
-            ("", "") if sheet is first else (f"{difference.mean:+.4f}", f"{difference.error:.4f}")
+            ("", "")
+            if rule_result is first
+            else (f"{difference.mean:+.4f}", f"{difference.error:.4f}")
         )
         table.add(
-            sheet.rule, f"{mean.mean:.4f}", f"{mean.error:.4f}", *both, f"{worst:.2f}", _named(cell)
+            rule_result.rule,
+            f"{mean.mean:.4f}",
+            f"{mean.error:.4f}",
+            *both,
+            f"{worst:.2f}",
+            _named(cell),
         )
     return table
 
 
-def _families(sheets: Sequence[RuleResults]) -> Iterator[FittedTable]:
-    families = iter(sheets[0].families())
+def _families(rule_results: Sequence[RuleResults]) -> Iterator[FittedTable]:
+    families = iter(rule_results[0].families())
     while some := list(islice(families, _ABREAST)):
         table = FittedTable(
             "recovered of each family, and the rank there",
             (Column("rule", is_number=False), *(Column(name) for name in some)),
         )
-        places = {name: ranks(sheets, name) for name in some}
-        for sheet in sheets:
-            cells = (f"{sheet.family(f).mean:.3f} {places[f][sheet.rule]:3d}" for f in some)
-            table.add(sheet.rule, *cells)
+        places = {name: ranks(rule_results, name) for name in some}
+        for rule_result in rule_results:
+            cells = (
+                f"{rule_result.family(f).mean:.3f} {places[f][rule_result.rule]:3d}" for f in some
+            )
+            table.add(rule_result.rule, *cells)
         yield table
 
 
 def _settings(standings: Standings) -> FittedTable:
-    """Every contest against the first one, on the problems that both have."""
+    """Every comparison against the first one, on the problems that both have."""
     first, *others = standings
     table = FittedTable(
         f"against {_setting(first)}",
         (
             Column("rule", is_number=False),
-            *(Column(_setting(contest)) for contest in others),
+            *(Column(_setting(comparison)) for comparison in others),
         ),
     )
-    for i, sheet in enumerate(standings[first]):
-        found = (standings[contest][i].beyond(sheet) for contest in others)
-        table.add(sheet.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found))
+    for i, rule_result in enumerate(standings[first]):
+        found = (standings[comparison][i].gain_over(rule_result) for comparison in others)
+        table.add(rule_result.rule, *(f"{one.mean:+.4f} +- {one.error:.4f}" for one in found))
     return table
 
 
-def _setting(contest: ComparisonSettings) -> str:
-    return f"{contest.pairs} pairs, {contest.in_flight} in flight"
+def _setting(comparison: ComparisonSettings) -> str:
+    return f"{comparison.pairs} pairs, {comparison.in_flight} in flight"
 
 
 def _named(cell: ComparisonCell) -> str:
     return f"{cell.family}, n = {cell.parameters}, {cell.budget} pairs"
 
 
-def _contest_json(contest: ComparisonSettings, sheets: Sequence[RuleResults]) -> dict[str, Any]:
+def _comparison_json(
+    comparison: ComparisonSettings, rule_results: Sequence[RuleResults]
+) -> dict[str, Any]:
     return {
-        "pairs": contest.pairs,
-        "depth": contest.in_flight,
-        "same_width": contest.same_width,
-        "rules": [_sheet_json(sheet, sheets) for sheet in sheets],
+        "pairs": comparison.pairs,
+        "depth": comparison.in_flight,
+        "same_width": comparison.same_width,
+        "rules": [_rule_json(rule_result, rule_results) for rule_result in rule_results],
     }
 
 
-def _sheet_json(sheet: RuleResults, sheets: Sequence[RuleResults]) -> dict[str, Any]:
-    worst, cell = sheet.worst()
+def _rule_json(rule_result: RuleResults, rule_results: Sequence[RuleResults]) -> dict[str, Any]:
+    worst, cell = rule_result.worst()
     return {
-        "rule": sheet.rule,
-        "recovered": _found_json(sheet.overall()),
-        "minus_first": _found_json(sheet.beyond(sheets[0])),
+        "rule": rule_result.rule,
+        "recovered": _found_json(rule_result.overall()),
+        "minus_first": _found_json(rule_result.gain_over(rule_results[0])),
         "worst": {"mean": worst, **_cell_json(cell)},
         "families": {
-            name: {**_found_json(sheet.family(name)), "rank": ranks(sheets, name)[sheet.rule]}
-            for name in sheet.families()
+            name: {
+                **_found_json(rule_result.family(name)),
+                "rank": ranks(rule_results, name)[rule_result.rule],
+            }
+            for name in rule_result.families()
         },
         "cells": [
-            {**_cell_json(cell), "recovered": part.tolist()} for cell, part in sheet.cells.items()
+            {**_cell_json(cell), "recovered": part.tolist()}
+            for cell, part in rule_result.cells.items()
         ],
     }
 

@@ -11,14 +11,14 @@ import numpy as np
 from spsa.algorithms import Vector
 from spsa.algorithms.carrying import DEFAULT_DOUBT
 from spsa.cli.simulate.jobs import JobPool, processes_option, seed_option
-from spsa.lab.simulation.locked import BUDGETS, RULES, TRIALS, TrialResult, trial_result
+from spsa.lab.simulation.locked import BUDGETS, GROUPS, RULES, GroupResult, group_result
 from spsa.lab.simulation.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
 from spsa.output import echo_json
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import terminal
 
-Results = Mapping[tuple[str, int, str], TrialResult]
-"""By trial, games and rule."""
+Results = Mapping[tuple[str, int, str], GroupResult]
+"""By group, games and rule."""
 
 
 @click.command()
@@ -46,8 +46,8 @@ def locked(rules: tuple[str, ...], budgets: tuple[str, ...], processes: int, as_
     """
     played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
     jobs = {
-        (trial, budget, rule): partial(trial_result, trial, rule, budget)
-        for trial, budget, rule in product(TRIALS, games, played)
+        (group, budget, rule): partial(group_result, group, rule, budget)
+        for group, budget, rule in product(GROUPS, games, played)
     }
     pool = JobPool(processes, "tuning synthetic engines")
     found = dict(pool.finished(jobs, weight=lambda key: key[1] / 150 + 10))
@@ -63,49 +63,49 @@ def _table(found: Results, games: int, rules: tuple[str, ...]) -> FittedTable:
     table = FittedTable(
         f"Elo gained in {games} games",
         (
-            Column("trial", is_number=False),
+            Column("problems", is_number=False),
             *columns,
             Column("believed"),
             Column("longest move"),
         ),
     )
-    for trial in TRIALS:
-        cells = [cell for rule in rules for cell in _gained(found[trial, games, rule])]
-        table.add(trial, *cells, *_first(found[trial, games, rules[0]]))
+    for group in GROUPS:
+        cells = [cell for rule in rules for cell in _gained(found[group, games, rule])]
+        table.add(group, *cells, *_first(found[group, games, rules[0]]))
     parts = [_parts(found, games, rule) for rule in rules]
     table.add("mean part", *(cell for part in parts for cell in (f"{part:.4f}", "", "")), *[""] * 2)
     return table
 
 
-def _gained(one: TrialResult) -> Iterator[str]:
+def _gained(one: GroupResult) -> Iterator[str]:
     yield f"{one.gained.mean():.2f}"
     yield f"{one.gained.std(ddof=1) / len(one.gained) ** 0.5:.2f}"
     yield f"{one.gained.min():.1f}"
 
 
-def _first(one: TrialResult) -> tuple[str, str]:
+def _first(one: GroupResult) -> tuple[str, str]:
     """Of the first rule."""
     believed = one.believed.mean()
     return "" if np.isnan(believed) else f"{believed:.2f}", f"{one.move.max():.1f}"
 
 
 def _parts(found: Results, games: int, rule: str) -> float:
-    """The mean part of the Elo to gain, over the trials with something to gain."""
+    """The mean part of the Elo to gain, over the groups with something to gain."""
     means = [
-        found[name, games, rule].gained.mean() / trial.elo
-        for name, trial in TRIALS.items()
-        if not trial.settled
+        found[name, games, rule].gained.mean() / group.elo
+        for name, group in GROUPS.items()
+        if not group.settled
     ]
     return float(np.mean(means))
 
 
-def _json(trial: str, games: int, rule: str, one: TrialResult) -> dict[str, Any]:
+def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]:
     believed = None if np.isnan(one.believed).any() else one.believed.tolist()
     return {
-        "trial": trial,
+        "trial": group,
         "games": games,
         "rule": rule,
-        "elo_to_gain": TRIALS[trial].elo,
+        "elo_to_gain": GROUPS[group].elo,
         "gained": one.gained.tolist(),
         "longest_move": float(one.move.max()),
         "believed": believed,

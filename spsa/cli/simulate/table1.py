@@ -88,9 +88,10 @@ def table1(
 ) -> None:
     """Table 1 of Ivec and Vojnovic 2022, beside ours.
 
-    Elo gained of 2, and Elo short of 2, with one standard error; z is the difference to the paper
-    and to the exact expectation in standard errors. No rule can lose less than the limit, that of
-    Bayes, on average with the paper's perturbations; mixture chooses its own.
+    Shows the Elo gained, of the 2 that can be gained, and the Elo still missing, with one standard
+    error. z is the difference to the paper and to the exact expectation in standard errors. With
+    the paper's perturbations no rule can lose less on average than the Bayes limit; mixture
+    chooses its own.
     """
     sizes = [n for n in PARAMETERS if not parameters or str(n) in parameters]
     cells = [Table1Cell(row=row, n=n, iterations=iterations) for row in rows for n in sizes]

@@ -1,4 +1,4 @@
-"""Which of all the numbers of an engine are suggested, and what is told of the others."""
+"""Which of all the numbers of an engine are suggested, and what the user reads about the others."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -166,7 +166,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideFile:
+class EngineFile:
     """A file that engines load, such as a network: a path, and the hash of the bytes there."""
 
     path: str
@@ -186,7 +186,7 @@ class GameSettings:
     book: Book = field(default_factory=Book)
     engine_options: Mapping[str, str] = field(default_factory=dict)
     engine_arguments: tuple[str, ...] = ()
-    engine_files: Mapping[str, SideFile] = field(default_factory=dict)
+    engine_files: Mapping[str, EngineFile] = field(default_factory=dict)
     scale: Scale | None = None
 
     @property
@@ -220,7 +220,7 @@ class GameSettings:
                 engine_options=dict(data["engine_options"]),
                 engine_arguments=tuple(data["engine_arguments"]),
                 engine_files={
-                    option: built(SideFile, file) for option, file in data["engine_files"].items()
+                    option: built(EngineFile, file) for option, file in data["engine_files"].items()
                 },
                 scale=None if scale is None else built(Scale, scale),
             )

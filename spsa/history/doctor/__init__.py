@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable
 
 from spsa.algorithms.tuning import Tuning
 from spsa.db.store import Run, Store
-from spsa.history.doctor.games import counts, numbering, plan, purges, shortened, whole_pairs
+from spsa.history.doctor.games import (
+    counts,
+    numbering,
+    pair_numbers,
+    purges,
+    shortened,
+    whole_pairs,
+)
 from spsa.history.doctor.replay import replay
 from spsa.history.doctor.run_rows import RunRows, Violation, read
 from spsa.history.doctor.theta import chain, changes, engines, log, masters, statuses
@@ -17,7 +24,7 @@ CHECKS: tuple[Callable[[RunRows], Iterable[Violation]], ...] = (
     counts,
     whole_pairs,
     numbering,
-    plan,
+    pair_numbers,
     log,
     chain,
     changes,

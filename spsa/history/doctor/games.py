@@ -65,7 +65,7 @@ def numbering(rows: RunRows) -> Iterator[Violation]:
             yield rows.violation(it, f"k is {it.k}", f"it is tuning iteration {place}")
 
 
-def plan(rows: RunRows) -> Iterator[Violation]:
+def pair_numbers(rows: RunRows) -> Iterator[Violation]:
     """Pairs are numbered through the run without gaps, and every batch has its own seed."""
     next_pair = 0
     for it in rows.iterations:

@@ -188,7 +188,7 @@ class RuleResults:
         cell = min(means, key=lambda cell: means[cell])
         return means[cell], cell
 
-    def beyond(self, other: "RuleResults") -> MeanAndError:
+    def gain_over(self, other: "RuleResults") -> MeanAndError:
         """How much more than `other` this rule recovered, over the problems of both."""
         common = [cell for cell in with_elo_to_gain(self.cells) if cell in other.cells]
         return found(self.cells[cell] - other.cells[cell] for cell in common)

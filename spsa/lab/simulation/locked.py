@@ -188,7 +188,7 @@ def _curvature(losses: RandomLosses) -> Vector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class LockedGroup:
     """Some problems of one family; `runs` of them. `settled` ones have nothing to gain."""
 
     family: Family
@@ -198,25 +198,25 @@ class Trial:
     settled: bool = False
 
 
-TRIALS: Mapping[str, Trial] = MappingProxyType(
+GROUPS: Mapping[str, LockedGroup] = MappingProxyType(
     {
-        "usual": Trial(family=_usual),
-        "2 Elo": Trial(family=_usual, elo=2.0),
-        "100 Elo": Trial(family=_usual, elo=100.0),
-        "100 parameters": Trial(family=_usual, parameters=100, elo=30.0, runs=12),
-        "steps x1/4": Trial(family=partial(_misjudged, (0.25,))),
-        "steps x4": Trial(family=partial(_misjudged, (4.0,))),
-        "steps x1/4 or x4": Trial(family=partial(_misjudged, (0.25, 4.0))),
-        "cliff": Trial(family=partial(_shaped, cliff)),
-        "asymmetric": Trial(family=partial(_shaped, asymmetric)),
-        "shoulder": Trial(family=partial(_shaped, shoulder)),
-        "plateau": Trial(family=partial(_shaped, plateau)),
-        "dead": Trial(family=_dead, parameters=64, runs=16),
-        "rotated": Trial(family=_rotated),
-        "integers": Trial(family=_integers),
-        "drifting": Trial(family=_drifting),
-        "settled": Trial(family=_settled, settled=True, runs=100),
-        "settled, 100 Elo a step": Trial(family=_settled, elo=100.0, settled=True, runs=100),
+        "usual": LockedGroup(family=_usual),
+        "2 Elo": LockedGroup(family=_usual, elo=2.0),
+        "100 Elo": LockedGroup(family=_usual, elo=100.0),
+        "100 parameters": LockedGroup(family=_usual, parameters=100, elo=30.0, runs=12),
+        "steps x1/4": LockedGroup(family=partial(_misjudged, (0.25,))),
+        "steps x4": LockedGroup(family=partial(_misjudged, (4.0,))),
+        "steps x1/4 or x4": LockedGroup(family=partial(_misjudged, (0.25, 4.0))),
+        "cliff": LockedGroup(family=partial(_shaped, cliff)),
+        "asymmetric": LockedGroup(family=partial(_shaped, asymmetric)),
+        "shoulder": LockedGroup(family=partial(_shaped, shoulder)),
+        "plateau": LockedGroup(family=partial(_shaped, plateau)),
+        "dead": LockedGroup(family=_dead, parameters=64, runs=16),
+        "rotated": LockedGroup(family=_rotated),
+        "integers": LockedGroup(family=_integers),
+        "drifting": LockedGroup(family=_drifting),
+        "settled": LockedGroup(family=_settled, settled=True, runs=100),
+        "settled, 100 Elo a step": LockedGroup(family=_settled, elo=100.0, settled=True, runs=100),
     }
 )
 
@@ -225,8 +225,8 @@ RULES = ("mixture", "fishtest", WIDE, "spsa")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialResult:
-    """What a rule did in the runs of a trial; shape (runs,) each.
+class GroupResult:
+    """What a rule did in the runs of a group; shape (runs,) each.
 
     `gained` is in Elo over the start, `believed` what the rule takes it for (nan without a belief),
     `move` the longest way of one parameter by one result, in steps.
@@ -237,10 +237,10 @@ class TrialResult:
     move: Vector
 
 
-def trial_result(trial: str, rule: str, games: int) -> TrialResult:
-    """A rule of `RULES` on a trial of `TRIALS`; equal problems for all rules."""
-    chosen, iterations = TRIALS[trial], max(1, round(games / (2 * PAIRS)))
-    drawn = np.random.default_rng(derived_seed(SEED, trial))
+def group_result(group: str, rule: str, games: int) -> GroupResult:
+    """A rule of `RULES` on a group of `GROUPS`; equal problems for all rules."""
+    chosen, iterations = GROUPS[group], max(1, round(games / (2 * PAIRS)))
+    drawn = np.random.default_rng(derived_seed(SEED, group))
     losses = chosen.family(drawn, chosen.runs, chosen.parameters, chosen.elo)
     problem = Problem(
         start=losses.start,
@@ -256,14 +256,14 @@ def trial_result(trial: str, rule: str, games: int) -> TrialResult:
     )
     state, theta, move = one.start(), problem.inside(losses.start), np.zeros(chosen.runs)
     for state in simulated_run.run(
-        one, np.random.default_rng(derived_seed(SEED, trial, rule, games))
+        one, np.random.default_rng(derived_seed(SEED, group, rule, games))
     ):
         before, theta = theta, one.theta(state)
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))
     gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
     belief = one.belief(state)
     believed = belief.gained[:, 0] if belief else np.full(chosen.runs, np.nan)
-    return TrialResult(gained=gained[:, 0], believed=believed, move=move)
+    return GroupResult(gained=gained[:, 0], believed=believed, move=move)
 
 
 def _rule(name: str, problem: Problem) -> Rule:

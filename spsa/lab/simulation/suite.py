@@ -17,8 +17,6 @@ from spsa.lab.simulation.families import FAMILIES
 from spsa.lab.simulation.random_losses import RandomLosses
 from spsa.lab.simulation.simulated_run import Engine, SimulatedGames, SimulatedRun
 
-HALVES = ("choose", "judge")
-
 STEEP = "steep"  # short runs: 24 or 30 iterations of 60 games
 _STEEP_PARAMETERS, _STEEP_PAIRS, _STEEP_BUDGETS = 8, 30, (720, 900)
 _DRAW_RATES = (0.3, 0.9)

@@ -1,14 +1,16 @@
 """The theory of SPSA with constant gains: the final precision, and the games it takes."""
 
-from spsa.lab.theory.approach import Approach, fastest, time_needed
 from spsa.lab.theory.design import (
     FORGOTTEN,
+    Approach,
     GainDesign,
     Goal,
     Landscape,
     cautious,
     direct,
+    fastest,
     guessed_loss,
+    time_needed,
 )
 from spsa.lab.theory.process import (
     ConstantGainProcess,

@@ -3,16 +3,25 @@
 Both methods of van den Bergh's simulator. `cautious` waits until the influence of the start is
 gone, so it does not need the loss at the start: r by (2.2), games by (2.6). `direct` uses the loss
 at the start and takes the fastest way by (2.8); it needs fewer games, but depends on that loss.
+
+Section 2.4: if all parameters have the same time constant, the mean loss after so many games
+depends on the gain only by R and T,
+
+    exp(-R T) + R (1 - exp(-R T)) = p
+    R = r n C s / (8 p_0),   p = wanted loss / p_0,   T proportional to the games
+
+with p_0 the loss at the start. R is the final loss caused by noise, divided by p_0. Small gains
+take long, and gains with R > p never reach the goal. In between there is an R with the smallest T.
 """
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
 from spsa.algorithms import Vector
-from spsa.lab.theory.approach import fastest
 from spsa.lab.theory.process import ConstantGainProcess
-from spsa.lab.theory.squares import SumOfSquares
+from spsa.lab.theory.squares import SumOfSquares, root
 
 FORGOTTEN = 3.0
 """Time constants after which the influence of the start is gone: e^-6 of its loss is left."""
@@ -99,3 +108,31 @@ def guessed_loss(elo: Vector | float, width: Vector) -> Vector:
 
 def _designed(landscape: Landscape, r: float, games: float) -> GainDesign:
     return GainDesign(r=r, games=round(games), process=landscape.process(r))
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """A point of the universal curve; R and T as above."""
+
+    R: float
+    T: float
+
+
+def time_needed(R: float, p: float) -> float:
+    """T by (2.8), for 0 < R < p < 1."""
+    if not 0.0 < R < p < 1.0:
+        raise ValueError(f"0 < R < p < 1 is needed, not R = {R:g} and p = {p:g}")
+    return log((1 - R) / (p - R)) / R
+
+
+def fastest(p: float) -> Approach:
+    """The R with the smallest T to reduce a loss by the factor p, 0 < p < 1."""
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"the factor has to be between 0 and 1, not {p:g}")
+
+    def slope(R: float) -> float:  # of T, times R^2
+        return R * (1 - p) / ((1 - R) * (p - R)) - log((1 - R) / (p - R))
+
+    most = p * (1 - 1e-9)
+    R = root(slope, 0.0, most)
+    return Approach(R, time_needed(R, p))

@@ -18,6 +18,7 @@ series needs many terms for very different weights. Compared with closed forms, 
 1e-12.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log, pi, sqrt
@@ -26,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms import Vector
-from spsa.lab.theory.approach import root
 
 Complex = npt.NDArray[np.complex128]
 
@@ -37,6 +37,8 @@ _FINE_NORMAL = 0.7
 _FOLDS = 40.0  # values below e^-40 of the largest are ignored
 _MAX_NODES = 20_000
 _SAMPLES = 200
+
+_ROOT_TOLERANCE = 4e-16  # about two ulps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,3 +172,27 @@ def _above(of: SumOfSquares, x: float) -> float:
     while x - of.slope(exp(t)) - exp(-t) < 0.0:
         t += 1.0
     return t
+
+
+def root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """The root between `low` and `high`, or the end that is nearer to it.
+
+    Ridders 1979, "A new algorithm for computing a single root of a real continuous function": the
+    bracket is at least halved in every step, and converges quadratically.
+    """
+    at_low, at_high, found = rising(low), rising(high), high
+    if at_low >= 0.0 or at_high <= 0.0:
+        return low if at_low >= 0.0 else high
+    while low < (middle := low + (high - low) / 2) < high:
+        before, at_middle = found, rising(middle)
+        if at_middle == 0.0:
+            return middle
+        found = middle - (middle - low) * at_middle / sqrt(at_middle**2 - at_low * at_high)
+        if abs(found - before) <= _ROOT_TOLERANCE * abs(found):
+            break
+        for x, at in ((middle, at_middle), (found, rising(found))):
+            if at < 0.0 and x > low:
+                low, at_low = x, at
+            elif at >= 0.0 and x < high:
+                high, at_high = x, at
+    return found
