@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
+from shell import Shell
 
 from spsa.core.scoring import Tally
 from spsa.db.connection import create_engine, parse_url
@@ -59,12 +60,17 @@ def test_every_batch_is_played_once(database_url, shared):
         assert sum(row.batches for row in store.workers()) == BATCHES
 
 
-def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url):
+@pytest.mark.parametrize("expired", [True, False], ids=["expired", "ready"])
+def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresql_url, expired):
+    shell = Shell(postgresql_url)
     engine = sa.create_engine(parse_url(postgresql_url), poolclass=sa.NullPool)
     with open_store(postgresql_url, durable=False) as store, engine.connect() as connection:
         run = stage(store)
-        run.open(target_games=12)
-        run.claim("first")  # it marks the iteration as begun
+        run.open(target_games=16)
+        leased = [run.claim("first"), run.claim("second")]  # they mark the iteration as begun
+        if expired:
+            for claim in leased:
+                shell.expire(claim.batch_id)
         slow = store.register_worker(new_worker("slow", secret="mine"))
         claims = sa.text("SELECT id FROM spsa_claim(:id, 'mine', 'slow', 0.5, 60)")
         batch = connection.execute(claims, {"id": slow.id}).scalar_one()
@@ -72,6 +78,7 @@ def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresq
         assert claim is not None and claim.batch_id == batch + 1
         connection.commit()
     engine.dispose()
+    shell.close()
 
 
 def test_one_of_many_masters_gets_the_run(database_url):

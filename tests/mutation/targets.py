@@ -68,6 +68,10 @@ _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the p
         "a function that returns one value returns that of the first row",
     ),
     (
+        r"spsa_lease_batch: .*LIMIT 2 FOR UPDATE",
+        "SELECT INTO takes one row and asks for no other, so no other is locked",
+    ),
+    (
         r"(lease_batch\.begin|spsa_lease_batch): AND status = 'pending' -> \(nothing\)",
         "only batches of iterations that are pending or in progress are claimed",
     ),
