@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -131,31 +132,34 @@ def ordered(
 ) -> Iterator[tuple[Builder, Rendered, Rendered]]:
     """A builder for an order, with what it has to build; its engines are removed at the end.
 
-    `work` keeps the source and what the compiler can use again.
+    `work` keeps a folder for each source: the source and what the compiler can use again. Those of
+    old sources are removed.
 
     Raises:
         ArtifactMismatch: the archive is not the one of the order.
         TuningError: it cannot be unpacked.
     """
     with disk_errors_as_tuning_errors():
-        pinned = _unpacked(order, archive, work)
-        with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as engines:
-            builder = Builder(
-                pinned, _settings(order), _place(order, work), Path(engines), environment
-            )
+        home = work / order.source_sha256
+        pinned = _unpacked(order, archive, home)
+        home.touch()  # it was used now
+        _remove_oldest(work)
+        with tempfile.TemporaryDirectory(prefix="engines-", dir=home) as engines:
+            # the work copies of one kind and source, so that cargo compiles dependencies once
+            place = home / "-".join(order.kind)
+            builder = Builder(pinned, _settings(order), place, Path(engines), environment)
             plus = Rendered(files=order.plus_files, values=order.plus_values)
             yield builder, plus, Rendered(files=order.minus_files, values=order.minus_values)
 
 
-def _unpacked(order: BuildOrder, archive: bytes, work: Path) -> Pinned:
+def _unpacked(order: BuildOrder, archive: bytes, home: Path) -> Pinned:
     """The pinned source of an order, which an earlier order may have left there."""
     found = hashlib.sha256(archive).hexdigest()
     if found != order.archive_sha256:
         raise ArtifactMismatch(
             f"the archive of the source hashes to {found}, expected {order.archive_sha256}"
         )
-    home = work / "pinned"
-    path = home / order.source_sha256
+    path = home / "source"
     pinned = Pinned(path, order.source_sha256, Checkout(path, cargo=not order.command))
     if not path.is_dir():
         home.mkdir(parents=True, exist_ok=True)
@@ -163,15 +167,36 @@ def _unpacked(order: BuildOrder, archive: bytes, work: Path) -> Pinned:
         try:
             unpack(archive, draft, MAX_BYTES)
             draft.rename(path)
+        except OSError:
+            if not path.is_dir():  # else another worker of this machine has just unpacked it
+                raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     pinned.verify()
     return pinned
 
 
-def _place(order: BuildOrder, work: Path) -> Path:
-    """The work copies of one kind and source, so that cargo compiles its dependencies once."""
-    return work / "-".join((*order.kind, order.source_sha256[:12]))
+_KEPT = 4
+_DAY = 86_400.0
+"""Of the sources the latest ones stay, and those of the last day.
+
+Another worker of this machine may still build what was used so lately.
+"""
+
+
+def _remove_oldest(work: Path) -> None:
+    by_age = sorted(work.iterdir(), key=_used, reverse=True)
+    for home in by_age[_KEPT:]:
+        if _used(home) < time.time() - _DAY:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _used(home: Path) -> float:
+    """When a folder was used last; 0 for one that another worker has just removed."""
+    try:
+        return home.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _settings(order: BuildOrder) -> BuildSettings:

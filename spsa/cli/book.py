@@ -149,7 +149,7 @@ def make(out: Path, **given: Any) -> None:
     The engine then plays a few games with itself from them, which measure their draw rate. Equal
     engines, options and seeds make equal books, unless --minutes ends the search.
     """
-    config = None if given["engine"] is not None else settings(given["config"], None)
+    config = None if given["engine"] is not None else _without_book(given["config"])
     window, game_settings = _window(given), _game_settings(given, config)
     candidates = _candidates(given, chess960=game_settings.book.chess960)
     slots = given["concurrency"] or os.cpu_count() or 1
@@ -170,6 +170,13 @@ def make(out: Path, **given: Any) -> None:
         echo_json(told)
     else:
         echo(*_lines(told, given["size"]))
+
+
+def _without_book(path: str | None) -> Config:
+    """config.toml, whose book may be the one that is to be made."""
+    config = settings(path, None)
+    book = Book(chess960=config.game_settings.book.chess960)
+    return replace(config, game_settings=replace(config.game_settings, book=book))
 
 
 def _window(given: Mapping[str, Any]) -> Window:

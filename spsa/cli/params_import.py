@@ -1,5 +1,6 @@
 """`spsa-master params import`: params.toml and [spsa] from the files of other tuners."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +102,8 @@ def import_(
     here: the same gains after the same games. stderr says how everything was mapped.
 
     With --force, a parameter keeps the place in the engine's source that the replaced params.toml
-    gives to the same name, however that is written: BetaMargin is beta_margin.
+    gives to the same name, however that is written: BetaMargin is beta_margin. With UCI options it
+    is the option of its name.
     """
     if plan["games_per_iteration"] % 2:
         raise click.UsageError("--games-per-iteration is odd, and games come in pairs")
@@ -110,7 +112,8 @@ def import_(
     asked = Plan(gains={} if gains is None else gains_file(gains), **plan)
     read = read_file(file, kind, asked)
     tables = None if read.tune is None else _tables(file, read.tune, asked)
-    space, placed = _placed(read.space, _places(output))
+    config = write_config or output.with_name("config.toml")
+    space, placed = _placed(read.space, _places(output, config))
     write_whole(output, (_header(file, read) + params_file(space)).encode())
     count = plural(len(space.parameters), "parameter")
     notes = () if read.tune is None else mapping_notes(read.tune)
@@ -119,7 +122,7 @@ def import_(
     echo(f"{output}: {count} of {file}, format {read.format}", *notes, err=True)
     if tables is None:
         if read.tune is not None:
-            echo("no --games: the gains of the tune are not known", err=True)
+            echo(f"no --games: the gains are not known, and {config} stays as it is", err=True)
         return
     echo_raw(tomli_w.dumps(tables))
     if write_config is not None:
@@ -127,12 +130,12 @@ def import_(
         echo(f"{write_config}: [games] and [spsa] are those of the tune", err=True)
 
 
-def _places(replaced: Path) -> dict[str, Placement]:
+def _places(replaced: Path, config: Path) -> dict[str, Placement]:
     """Where a params.toml for a source has its parameters, by their names' letters and digits.
 
     Nothing for a file that is missing or wrong, or that names UCI options.
     """
-    if not replaced.exists():
+    if not replaced.exists() or _has_options(config):
         return {}
     try:
         known = load_space(replaced).parameters
@@ -140,6 +143,16 @@ def _places(replaced: Path) -> dict[str, Placement]:
         return {}
     options = any(parameter.option != parameter.name for parameter in known)
     return {} if options else {_letters(one.name): one.place for one in known}
+
+
+def _has_options(config: Path) -> bool:
+    """Whether a config.toml, if it is there, tunes UCI options: each is named as it is imported."""
+    try:
+        found = tomllib.loads(file_text(config))
+    except (InvalidInput, tomllib.TOMLDecodeError):
+        return False
+    delivery = found.get("delivery")
+    return isinstance(delivery, dict) and delivery.get("kind") == "uci"
 
 
 def _placed(space: Space, places: Mapping[str, Placement]) -> tuple[Space, int]:

@@ -60,7 +60,6 @@ class Known:
 
     inputs: PlanInputs
     sources: tuple[str, ...]
-    merged: int
 
 
 def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed: int) -> Known:
@@ -91,8 +90,11 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
             replicas=replicas,
             seed=seed,
         ),
-        sources=(time_source, draws_source, _DISTANCE, *builds_source, *_prior(config)),
-        merged=merged,
+        sources=(
+            *(time_source, draws_source, _DISTANCE, *builds_source),
+            *_prior(config),
+            *_coarseness(merged),
+        ),
     )
 
 
@@ -102,6 +104,11 @@ def _prior(config: Config) -> Iterator[str]:
             f"the run starts from what run {config.prior.run} learned; this plan is of a run "
             "without that knowledge"
         )
+
+
+def _coarseness(merged: int) -> Iterator[str]:
+    if merged > 1:
+        yield f"{merged} iterations are simulated as one, with one move"
 
 
 def precision_asked(
@@ -141,11 +148,14 @@ def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]
     """The design to simulate: of a long run, a shorter one of as many games."""
     problem = problem_of(space, iterations=config.max_iterations, pairs=config.pairs)
     shorter, merged = coarser(problem)
-    if _gains_are_given(config):
+    settings: dict[str, Any] = dict(config.settings)
+    if config.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
+        settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
+    elif _gains_are_given(config):
         shorter, merged = problem, 1
     design = RunDesign(
         algorithm=config.algorithm,
-        settings=config.settings,
+        settings=settings,
         problem=shorter,
         in_flight=max(1, round(shape.in_flight / merged)),
         grows=shape.adapts,

@@ -1,6 +1,6 @@
 """Reads config.toml and the environment into one frozen Config."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from spsa.config.document import Document, read_document
@@ -14,6 +14,7 @@ from spsa.config.play import (
 )
 from spsa.config.section import Faults, Section
 from spsa.config.settings import BuildConfig, Config, DeliveryKind
+from spsa.config.source import check_against_source, read_sources
 from spsa.config.space import readable_space
 from spsa.config.tuning import (
     read_alarms,
@@ -46,16 +47,18 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     """Read config.toml; DATABASE_URL in `environ` overrides its [database] url.
 
     Paths in it are relative to the file. Raises InvalidInput with all faults, also those of
-    params.toml. `missing_files` checks that the named files exist, because some commands need none
-    (a dashboard needs no source).
+    params.toml and the source. `missing_files` checks that the named files exist, because some
+    commands need none (a dashboard needs no source).
     """
-    document = read_document(path)
+    try:
+        document = read_document(path)
+    except InvalidInput as error:
+        more = _readable(path.with_name("params.toml"))[1]
+        raise InvalidInput((*error.faults, *more)[:MAX_FAULTS]) from None
     faults = Faults(document)
     config = _config(document, Section(faults, (), dict(document.data)), environ)
     if faults.found:
-        # a path of [run] params that is refused is replaced by the folder
-        more = () if config.params_path.is_dir() else readable_params(config)[1]
-        raise InvalidInput((*faults.found, *more)[:MAX_FAULTS])
+        raise InvalidInput((*faults.found, *_further(config, faults.found))[:MAX_FAULTS])
     return config
 
 
@@ -64,12 +67,44 @@ def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
 
     With the faults of all files in one message a user corrects them in one round.
     """
-    if not _is_there(config.params_path):
+    return _readable(config.params_path)
+
+
+def _readable(params: Path) -> tuple[Space, tuple[Fault, ...]]:
+    if not _is_there(params):
         return Space(()), ()
     try:
-        return readable_space(read_document(config.params_path))
+        return readable_space(read_document(params))
     except InvalidInput as error:
         return Space(()), error.faults
+
+
+def _further(config: Config, own: Collection[Fault]) -> tuple[Fault, ...]:
+    """What is wrong with the files that a faulty config.toml names, as far as it can be read.
+
+    A section with a fault of its own may name something else than its author means.
+    """
+    params = config.params_path
+    if params.is_dir():  # which replaces a path that is refused
+        return ()
+    space, wrong = readable_params(config)
+    if not _is_there(params):  # a machine that tunes nothing, such as that of a dashboard
+        return wrong
+    doubtful = {fault.name.partition(".")[0] for fault in own}
+    missing = [f for f in missing_files(config) if f.name.partition(".")[0] not in doubtful]
+    return (*missing, *wrong, *(() if "build" in doubtful else _of_source(config, space)))
+
+
+def _of_source(config: Config, space: Space) -> tuple[Fault, ...]:
+    """Where the space does not fit the source, if that can be read."""
+    source, constants = config.build.source_path, config.build.constants_file
+    if config.delivery.kind is DeliveryKind.UCI or source is None:
+        return ()
+    try:
+        texts = read_sources(space, source, constants)
+    except InvalidInput:
+        return ()  # `missing_files` names what is not there
+    return check_against_source(space, texts, constants, str(config.params_path))
 
 
 def missing_files(config: Config) -> list[Fault]:

@@ -11,6 +11,7 @@ from spsa.builds.sources import element as element_at
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.core.game_settings import Declarations
+from spsa.core.game_settings.options import CHESS960
 from spsa.core.params import (
     ArrayKnob,
     ArrayRole,
@@ -202,8 +203,14 @@ def _of_options(config: Config, declarations: Declarations) -> Iterator[Fault]:
                 line=lines.get(("engine", table, name)),
                 name=f"engine.{table}",
                 found=f"the engine would not accept it: {objection}",
-                remedy="write the option as the engine declares it in its reply to `uci`",
+                remedy=_remedy(name, config),
             )
+
+
+def _remedy(name: str, config: Config) -> str:
+    if name == CHESS960 and config.game_settings.book.chess960:
+        return "remove chess960 from [games], or let the engine declare the option"
+    return "write the option as the engine declares it in its reply to `uci`"
 
 
 def _of_parameters(space: Space, declarations: Declarations, file: str) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ this machine.
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -75,17 +76,8 @@ def delivery_settings(config: Config) -> dict[str, Any]:
 def source_of(config: Config) -> Path:
     """The folder of the engine's source; InvalidInput if config.toml names none."""
     if config.build.source_path is None:
-        raise InvalidInput(
-            [
-                Fault(
-                    file=str(config.path),
-                    line=None,
-                    name="build.source_path",
-                    found="is missing",
-                    remedy="name the folder that holds the engine's Cargo.toml",
-                )
-            ]
-        )
+        remedy = "name the folder that holds the engine's Cargo.toml"
+        raise _refused(config, "build.source_path", "is missing", remedy)
     return config.build.source_path
 
 
@@ -104,6 +96,7 @@ def delivery_of(
         store: where workers build the engines, if the run wants that; without, this machine does.
 
     Raises:
+        InvalidInput: this machine cannot build them, or may not.
         SourceChanged: the source of the run is no longer available.
     """
     keep_bytes = config.build.distribute is Distribution.DATABASE
@@ -116,8 +109,11 @@ def delivery_of(
         )
         return UciDelivery(space, engine, keep_bytes, tuple(wanted.get("require", ()))), ()
     if wanted.get("where") == "worker" and store is not None:
+        _refuse_signature(config)
         pinned, notes = pinned_source(config, wanted, source_sha256)
         return _by_workers(store, config, space, wanted, pinned), notes
+    if wanted.get("where") == "worker":
+        wanted = _here(config, wanted)
     _refuse_untestable(config, wanted.get("levels", ()))
     pinned, notes = pinned_source(config, wanted, source_sha256)
     builders = _builders(config, wanted, pinned)
@@ -204,15 +200,43 @@ def pinned_source(
     )
 
 
+def _refuse_signature(config: Config) -> None:
+    """Refuse to sign what workers build, also for a run that was started without a key."""
+    if config.signing_key is not None:
+        found = "signing_key, and workers build the engines of this run: a signature says who did"
+        raise _refused(config, "trust.signing_key", found, "remove it, or start another run")
+
+
+def _here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The delivery settings for this machine alone, of a run whose engines workers build.
+
+    Of the levels it builds the highest that it has.
+    """
+    program = (*wanted["command"], "cargo")[0]
+    who = "this command builds on the machine where you call it, which has"
+    if shutil.which(program) is None and "/" not in program:
+        remedy = "install it here, or call the command on a machine that builds"
+        raise _refused(config, "build.where", f"{who} no `{program}`", remedy)
+    levels = [level for level in wanted["levels"] if not lacking([level], provided())]
+    if wanted["levels"] and not levels:
+        found = f"{who} none of the levels {', '.join(wanted['levels'])}"
+        raise _refused(config, "build.levels", found, "call the command on a machine that has one")
+    return {**wanted, "levels": levels[-1:]}
+
+
 def _refuse_untestable(config: Config, levels: Sequence[str]) -> None:
     """Refuse levels that this machine does not have: it tests what it builds."""
     here = provided()
     if missing := lacking(levels, here):
         found = f"this machine, which tests the binaries, has only {', '.join(here)}"
         remedy = f"leave out {', '.join(missing)}, or run the master where they are there"
-        name = "build.levels"
-        fault = Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)
-        raise InvalidInput([fault])
+        raise _refused(config, "build.levels", found, remedy)
+
+
+def _refused(config: Config, name: str, found: str, remedy: str) -> InvalidInput:
+    return InvalidInput(
+        [Fault(file=str(config.path), line=None, name=name, found=found, remedy=remedy)]
+    )
 
 
 def _builders(config: Config, wanted: Mapping[str, Any], pinned: Pinned) -> dict[str, Builder]:

@@ -36,6 +36,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master.delivery_setup import delivery_of, pinned_source, source_of
 from spsa.master.new_run import Prepared, create
 from spsa.master.session import RunSettings, settings_from, tuning_of
+from spsa.openings.book import load
 from spsa.security.keys import SigningKey
 from spsa.security.signing import Sign
 
@@ -50,8 +51,19 @@ def checked_space(config: Config) -> Space:
     faults = (*missing_files(config), *wrong)
     faults += _engine_faults(config, space, known=bool(faults))
     if faults:
-        raise InvalidInput(faults[:MAX_FAULTS])
+        raise InvalidInput((*faults, *_book_faults(config))[:MAX_FAULTS])
     return space
+
+
+def _book_faults(config: Config) -> tuple[Fault, ...]:
+    """What is wrong in the book, which is read last, because it may be large."""
+    book = config.game_settings.book
+    try:
+        if book.sha256:  # else it is missing
+            load(book)
+    except InvalidInput as error:
+        return error.faults
+    return ()
 
 
 def _engine_faults(config: Config, space: Space, *, known: bool) -> tuple[Fault, ...]:

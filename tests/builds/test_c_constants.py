@@ -17,6 +17,7 @@ SOURCE = """\
 #define KNIGHT_PAIR S(82, -144)
 #define DOUBLE(x) (2 * (x))
 #define DERIVED (RFP_MARGIN * 2)
+#define QS_DEPTH (-4 * ONE_PLY)
 constexpr int Razor = 1'250, Probcut = 0x1F;
 static const unsigned char Small = 200u;
 inline constexpr double Rate = 0.75f;
@@ -55,6 +56,7 @@ PLACES = {
     "RFP_MARGIN": (80, None),
     "NEGATIVE": (-5, None),
     "KNIGHT_PAIR.1": (-144, None),
+    "QS_DEPTH": (-4, None),
     "Razor": (1250, "int"),
     "Probcut": (31, "int"),
     "Small": (200, "unsigned"),
@@ -162,7 +164,15 @@ def test_init_proposes_what_an_author_would_tune():
     active = {
         one.name: one for each in chosen.suggestions.values() for one in each if not one.reason
     }
-    assert {"rfp_margin", "razor", "bishop_0", "bishop_1", "lmr_base", "extension"} <= set(active)
+    assert {
+        "rfp_margin",
+        "qs_depth",
+        "razor",
+        "bishop_0",
+        "bishop_1",
+        "lmr_base",
+        "extension",
+    } <= set(active)
     assert {"knight_pair_0", "knight_pair_1", "pawn_mg", "table_1_1", "table_1_2"} <= set(active)
     assert not {"port", "derived", "flag"} & set(active)
     assert active["lmr_base"].keys == {"constant": "lmr_base"}

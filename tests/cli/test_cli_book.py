@@ -23,6 +23,7 @@ board = chess.Board()
 for line in sys.stdin:
     match line.split():
         case ["uci"]:
+            print("option name UCI_Chess960 type check default false")
             print("option name calm type spin default 3 min 0 max 9")
             print("uciok", flush=True)
         case ["isready"]:
@@ -117,6 +118,14 @@ def test_lines_of_chess960_begin_with_its_positions(folder: Path) -> None:
     assert len(book.openings) == len(found) > 10
     kings = {opening.board().king(chess.WHITE) for opening in book.openings}
     assert len(kings) > 2
+
+
+def test_the_book_of_config_toml_is_made(folder: Path) -> None:
+    text = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(f'{text}[games]\nbook = "frc.epd"\nchess960 = true\n')
+    window = ("--window", "0", "900", "--size", "3", "--games", "0", "--slack", "900")
+    assert execute(["book", "make", "frc.epd", *window, *QUICK]) == 0
+    assert len(load(Book(name="frc.epd", chess960=True)).openings) == 3
 
 
 @pytest.mark.parametrize(

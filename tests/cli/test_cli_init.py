@@ -276,7 +276,8 @@ def test_faults_of_all_three_files_come_in_one_round(
     assert execute(["params", "show"]) == 2
     said = capsys.readouterr().err
     assert "config.toml:" in said and "is odd" in said
-    assert "params.toml:7: [depth] value 50 is outside" in said and "2 faults" in said
+    assert "params.toml:7: [depth] value 50 is outside" in said and "3 faults" in said
+    assert "[margim] there is no constant MARGIM" in said
     config.write_text(usual.replace('book = "builtin"', 'book = "none.epd"'))
     assert execute(["params", "show"]) == 2
     said = capsys.readouterr().err

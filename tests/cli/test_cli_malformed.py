@@ -228,6 +228,44 @@ def test_all_faults_of_a_file_come_in_one_go(
     assert len(refused(capsys, "params.toml")) == 2
 
 
+FAULTY = PARAMS.replace("min = 50", "min = 500")
+GONE = FAULTY.replace("[margin]", "[margins]").replace("500", "50")
+
+
+@pytest.mark.parametrize(
+    ("config", "params", "names"),
+    [
+        (("seed = 7", "sed = 7"), GONE, ["[run] unknown", "[margins] there is no constant"]),
+        (("low = 150", "low = "), FAULTY, ["config.toml] is not TOML", "[margin] min 500"]),
+        (("seed = 7", "seed = -7"), "[a]\nvalue =", ["[run] seed", "params.toml] is not TOML"]),
+        (("[spsa]", 'book = "b.epd"\n[spsa]'), GONE, ["[margins]", "b.epd:1: [opening]"]),
+        (
+            ('"engine"\n', '"gone"\n[trust]\nsigning_key = "none"\n'),
+            FAULTY,
+            ["[trust.signing_key]", "[build.source_path]", "[build.constants_file]", "[margin]"],
+        ),
+        (
+            ("low = 150", 'low = -1\n[trust]\nsigning_key = "none"'),
+            FAULTY,
+            ["[time_control] low", "[trust.signing_key]", "[margin] min"],
+        ),
+    ],
+)
+def test_faults_of_config_params_source_and_book_come_in_one_go(
+    project: Path,
+    config: tuple[str, str],
+    params: str,
+    names: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (project / "b.epd").write_text("no position\n")
+    (project / "config.toml").write_text(CONFIG.replace(*config))
+    (project / "params.toml").write_text(params)
+    faults = refused(capsys, "", lined=False)
+    assert len(faults) == len(names), faults
+    assert all(name in fault for name, fault in zip(names, faults, strict=True)), faults
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable to root")
 def test_a_file_that_may_not_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "config.toml").chmod(0)

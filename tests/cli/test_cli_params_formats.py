@@ -61,6 +61,7 @@ def test_an_import_keeps_the_places_of_the_source_that_init_found(
     (folder / "margins.txt").write_text(
         "RazorMargin, int, 80, 10, 150, 8, 0.002\nLMRBase, float, 0.75, 0, 2, 0.1, 0.002\n"
     )
+    (folder / "config.toml").write_text('[build]\nsource_path = "."\n')
     was = '[razor_margin]\nvalue = 70\nmin = 9\nmax = 99\nstep = 7\nconstant = "s.h::RazorMargin"\n'
     (folder / "params.toml").write_text(was)
     assert execute(["params", "import", "margins.txt", "--force"]) == 0
@@ -68,6 +69,11 @@ def test_an_import_keeps_the_places_of_the_source_that_init_found(
     razor, base = load_space(folder / "params.toml").parameters
     assert str(target(razor.place)) == "s.h::RazorMargin" and (razor.value, razor.step) == (80, 8)
     assert str(target(base.place)) == "LMRBASE"
+    (folder / "params.toml").write_text(was)
+    (folder / "config.toml").write_text(CONFIG)  # which tunes UCI options
+    assert execute(["params", "import", "margins.txt", "--force"]) == 0
+    assert "constant" not in (folder / "params.toml").read_text()
+    (folder / "config.toml").unlink()
     (folder / "params.toml").write_text(was + 'option = "RazorMargin"\n')
     assert execute(["params", "import", "margins.txt", "--force"]) == 0
     assert "constant" not in (folder / "params.toml").read_text()
@@ -103,6 +109,8 @@ def test_scaled_parameters_are_exported_as_the_engine_gets_them(
     ("arguments", "said"),
     [
         (["import", "bad.txt"], "bad.txt:2: [B] 2 fields instead of 6"),
+        (["import", "ob.txt"], "ob.txt:1: [A] 6 fields instead of 7"),
+        (["import", "ob.txt"], 'ob.txt:2: [B] "double" is no type; write int or float'),
         (["import", "tune.txt", "--output", "config.toml"], "is there already; use --force"),
         (["import", "tune.txt", "--games", "100", "--played", "100"], "no iteration is left"),
         (["import", "tune.txt", "--games-per-iteration", "3"], "odd"),
@@ -116,6 +124,7 @@ def test_bad_input_is_refused_with_2_and_nothing_written(
     folder: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "bad.txt").write_text("A,1,0,9,1,0.002\nB,2\n")
+    (folder / "ob.txt").write_text("A,int,1,0,9,1\nB,double,1,0,9,1,0.002\nC,int,1,0,9,1,0.002\n")
     if arguments[0] == "export":
         (folder / "params.toml").write_text("[x]\nvalue = 0.5\nmin = 0\nmax = 1\nstep = 0.1\n")
     before = {path: path.read_bytes() for path in folder.iterdir()}

@@ -11,11 +11,15 @@ from builders import stage
 from console import CONFIG, PARAMS, Done, call, master, write_project
 from shell import Shell
 
+from spsa.algorithms.registry import create
+from spsa.algorithms.tuning import problem_of
+from spsa.cli import plan
 from spsa.config import load_config, load_space
 from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.db.store import BatchResult, open_store
+from spsa.lab.planning.plan_inputs import Shape
 from spsa.master.delivery_setup import delivery_settings
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
@@ -48,6 +52,24 @@ def test_a_plan_is_made_without_a_database_and_leaves_none(project: Path) -> Non
     assert "20 iterations of 40 games, 800 in all" in done.stdout
     assert "assumed" in done.stdout
     assert sorted(path.name for path in project.rglob("*")) == before
+
+
+def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(
+    project: Path,
+) -> None:
+    file, rule = project / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
+    file.write_text(QUICK.replace("max_iterations = 20", f"{rule}max_iterations = 20000"))
+    config, space = load_config(file, {}), load_space(project / "params.toml")
+    problem = problem_of(space, iterations=20_000, pairs=config.pairs)
+    shape = Shape(iterations=20_000, games=40, batch_games=2, in_flight=1)
+    design, merged = plan._design(config, space, shape)
+    assert (merged, design.problem.iterations, design.problem.pairs) == (40, 500, 800)
+    long = create("fishtest", config.settings, problem)
+    short = create("fishtest", design.settings, design.problem)
+    for k in (1, 250, 500):
+        for gain in ("a_k", "c_k"):
+            there = getattr(long.gains, gain)(long.played + 40 * k)
+            assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
 
 
 def test_what_the_command_line_says_goes_before_assumptions(project: Path) -> None:

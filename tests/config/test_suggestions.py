@@ -73,6 +73,12 @@ def test_range_and_step_follow_the_value(declaration, numbers):
         ("const HISTORY_LIMIT: i32 = 16_384;", "a large power of two"),
         ("const ASPIRATION_WINDOW_SIZE: i32 = 11;", ""),
         ("const FUTILITY_MARGIN_NO_HISTORY: i32 = 90;", ""),
+        ("const lmr_first_move_index: usize = 3;", ""),
+        ("const KING_INDEX: usize = 5;", "a size or a limit"),
+        ("const MIN_ALPHA: i16 = -30_000;", "a limit"),
+        ("const NO_SCORE_INVALID: i16 = -30_500;", "a size or a limit"),
+        ("const CHECKMATE_VALUE: i16 = 29_000;", "a size or a limit"),
+        ("const RAZOR_DEPTH: Depth = 3 * ONE_PLY;", ""),
     ],
 )
 def test_what_is_hardly_meant_to_be_tuned_has_a_reason(declaration, reason):

@@ -132,3 +132,45 @@ def test_a_level_that_this_machine_cannot_test_is_refused(
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     with pytest.raises(InvalidInput, match=r"build.levels\] .* only linux, x86-64, x86-64-v2"):
         delivery_setup.delivery_of(config, SPACE, wanted, None)
+
+
+WHERE = "[build]\nwhere = 'worker'"
+
+
+@pytest.mark.parametrize(
+    ("build", "path", "said"),
+    [
+        (WHERE, "", r"build.where\] .* which has no `cargo`; install it here"),
+        (f"{WHERE}\ncommand = ['no-such-make']\nbinary = 'e'", None, "has no `no-such-make`"),
+        (f"{WHERE}\nlevels = ['x86-64-v3']", None, r"build.levels\] .* none of .* x86-64-v3"),
+        (f"[trust]\nsigning_key = 'key'\n{WHERE[:7]}", None, r"trust.signing_key\] .* who did"),
+    ],
+)
+def test_where_workers_build_this_machine_says_at_once_what_it_cannot(
+    build: str, path: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path, CONFIG.replace("[build]", build))
+    config = load_config(tmp_path / "config.toml", {})
+    wanted = {**delivery_setup.delivery_settings(config), "where": "worker"}
+    monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    store = Store.__new__(Store) if "trust" in build else None  # which is not asked
+    with pytest.raises(InvalidInput, match=said):
+        delivery_setup.delivery_of(config, SPACE, wanted, None, store)
+    assert not (tmp_path / ".tuning").exists()
+
+
+def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels = "levels = ['x86-64', 'x86-64-v2', 'x86-64-v3']"
+    write_project(tmp_path, CONFIG.replace("[build]", f"{WHERE}\n{levels}"))
+    (tmp_path / "engine/src/engine_constants.rs").write_text(SOURCE)
+    config = load_config(tmp_path / "config.toml", {})
+    monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
+    monkeypatch.setattr(delivery_setup.shutil, "which", lambda _program: "/bin/cargo")
+    made = []
+    monkeypatch.setattr(delivery_setup, "Builder", lambda _, settings, *__: made.append(settings))
+    with delivery_setup.temporary_delivery(config, SPACE):
+        assert [settings.level for settings in made] == ["x86-64-v2"]

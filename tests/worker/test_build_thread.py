@@ -1,6 +1,7 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
 import hashlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from builders import LEASE, new_worker
 
+from spsa.builds import orders
 from spsa.builds.builder import BuildSettings, Rendered, pin
 from spsa.builds.orders import BuildOrder, archive_of
 from spsa.builds.requirements import BUILDS
@@ -72,7 +74,27 @@ def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered) -> 
     plus, minus = state.engines
     assert (plus.bench, minus.bench) == (55, 45)
     assert sqlite_store.engine_bytes(plus.sha256) == ENGINE.replace("MARGIN", "55").encode()
-    assert not list((tmp_path / "builds").glob("engines-*"))
+    assert not list((tmp_path / "builds").glob("*/engines-*"))
+
+
+def test_the_folders_of_old_sources_are_removed(sqlite_store, tmp_path, ordered) -> None:
+    key, days = ordered(BUILD), [0.5, 2, 3, 4, 5, 6]
+    for number, age in enumerate(days):
+        source = tmp_path / "builds" / f"{number}" / "linux" / "target-0"
+        source.mkdir(parents=True)
+        used = time.time() - 86_400 * age
+        os.utime(source.parents[1], (used, used))
+    with builder(sqlite_store, tmp_path):
+        until(sqlite_store, key, lambda one: one.engines)
+    kept = {path.name for path in (tmp_path / "builds").iterdir()}
+    assert len(kept) == 4 and kept > {"0", "1", "2"}
+
+
+def test_all_sources_of_the_last_day_stay(tmp_path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}").mkdir()
+    orders._remove_oldest(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered) -> None:

@@ -175,6 +175,15 @@ def number_at(text: str, start: int, end: int, notation: Notation = RUST) -> Lit
         return None
 
 
+def factor(node: Node, number: Callable[[Node], Literal | None]) -> Literal | None:
+    """The 3 of `3 * ONE_PLY`, which counts units; None for `X * 3`, which is derived from X."""
+    sides = content(node)
+    if node.type != "binary_expression" or len(sides) != 2 or node.children[1].type != "*":
+        return None
+    name = text_of(sides[1]).rsplit("::", 1)[-1]
+    return number(sides[0]) if name.isidentifier() and name.isupper() else None
+
+
 def arguments(items: tuple[Shape, ...], callee: str = "") -> Shape | None:
     """What a call is made with: its only argument, or all of them if one has a number."""
     if not any(True for item in items for _ in literals(item)):

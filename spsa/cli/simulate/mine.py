@@ -71,8 +71,6 @@ def mine(
     console = terminal()
     for source in asked.sources:
         console.print(sentence(source))
-    if asked.merged > 1:
-        console.print(f"{asked.merged} iterations were simulated as one")
     for elo_to_gain in asked.inputs.elos_to_gain:
         console.print("", alternatives_table(found, elo_to_gain), sep="\n")
 

@@ -58,7 +58,7 @@ def gains_file(path: Path) -> Mapping[str, Any]:
 
 
 def guessed(text: str) -> str | None:
-    """The format of a text, by its first line that is none of a program's greetings."""
+    """The format of a text: by any line of OpenBench, else by the first that is no greeting."""
     if text.lstrip().startswith("{"):
         return _guessed_object(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -68,6 +68,8 @@ def guessed(text: str) -> str | None:
     listed = [row for row in rows if len(row) > 1]
     if not listed:
         return None
+    if any(row[1] in ("int", "float") for row in listed):
+        return "openbench"
     return _guessed_row(listed[0], alone=len(listed) == len(rows))
 
 

@@ -14,6 +14,7 @@ from spsa.builds.sources.shape import (
     Shape,
     arguments,
     content,
+    factor,
     number_at,
     opaque,
     preorder,
@@ -32,7 +33,8 @@ def shape_of(node: Node, depth: int = 0) -> Shape:
         case "initializer_list":
             return _listed(node, depth + 1)
         case _:
-            return _number(node) or _wrapped(node, depth + 1) or opaque(node)
+            found = _number(node) or factor(node, _number)
+            return found or _wrapped(node, depth + 1) or opaque(node)
 
 
 def value_of(node: Node, *, array: bool) -> Shape:

@@ -20,6 +20,7 @@ from spsa.builds.sources.shape import (
     Shape,
     arguments,
     content,
+    factor,
     literals,
     number_at,
     opaque,
@@ -40,7 +41,7 @@ def shape_of(node: Node, depth: int = 0) -> Shape:
         return _array(node, depth + 1)
     if node.type == "tuple_expression":
         return Group(_items(node, depth + 1), tuple_=True)
-    return _number(node) or _wrapped(node, depth + 1) or opaque(node)
+    return _number(node) or factor(node, _number) or _wrapped(node, depth + 1) or opaque(node)
 
 
 def numbers_in(node: Node) -> Group:
