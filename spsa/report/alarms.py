@@ -167,9 +167,7 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
             found += (
                 f", and {len(one_sided)} of the last {len(recent)} iterations were as one-sided"
             )
-        advice = (
-            "use smaller steps; if some values break the engine, `spsa-master probe` finds them"
-        )
+        advice = "use smaller steps; if values break the engine, `spsa-master probe` finds them"
         yield _alarm(AlarmKind.ONE_SIDED, run, found, advice)
 
 
@@ -195,12 +193,8 @@ def _of_faults(status: Status) -> Iterator[Alarm]:
     if _too_many(status.void_games, status.games.games):
         part = status.void_games / status.games.games
         found = f"{status.void_games} games were void, {part:.1%}"
-        yield _alarm(
-            AlarmKind.VOID_GAMES,
-            status.run.name,
-            found,
-            "`spsa-master workers list` shows the machine that has most",
-        )
+        advice = "`spsa-master workers list` shows the machine that has most"
+        yield _alarm(AlarmKind.VOID_GAMES, status.run.name, found, advice)
     at_machine = Counter(worker.host for worker in status.present)
     for worker in (one for one in status.workers if one.host not in status.set_aside):
         yield from _of_worker(worker, at_machine[worker.host])
