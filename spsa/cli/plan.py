@@ -24,7 +24,7 @@ from spsa.cli.trial import Speed, trial
 from spsa.config import Config
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
-from spsa.core.scoring import Tally, null_variance
+from spsa.core.scoring import null_variance
 from spsa.db.store import Costs
 from spsa.errors import TuningError
 from spsa.lab.planning.games_needed import in_flight_limit
@@ -56,7 +56,7 @@ _DISTANCE = "the best values lie 0.4 to 2.5 steps from the start: assumed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The inputs, where their figures come from, and how many iterations were simulated as one."""
+    """The inputs, and where their figures come from."""
 
     inputs: PlanInputs
     sources: tuple[str, ...]
@@ -92,21 +92,18 @@ def known(config: Config, space: Space, assumed: Assumed, *, replicas: int, seed
         ),
         sources=(
             *(time_source, draws_source, _DISTANCE, *builds_source),
-            *_prior(config),
-            *_coarseness(merged),
+            *_limits(config, merged),
         ),
     )
 
 
-def _prior(config: Config) -> Iterator[str]:
+def _limits(config: Config, merged: int) -> Iterator[str]:
+    """What the simulated run leaves out."""
     if config.prior is not None:
         yield (
             f"the run starts from what run {config.prior.run} learned; this plan is of a run "
             "without that knowledge"
         )
-
-
-def _coarseness(merged: int) -> Iterator[str]:
     if merged > 1:
         yield f"{merged} iterations are simulated as one, with one move"
 
@@ -233,7 +230,8 @@ def _draws(assumed: Assumed, costs: Costs | None) -> tuple[float, str]:
         return assumed.draws, f"{assumed.draws:.0%} draws: as you say"
     if costs is None:
         return USUAL_DRAWS, f"{USUAL_DRAWS:.0%} draws: assumed (--draws)"
-    draws = _draw_rate(costs.tally)
+    # the d of tau^2 = 2 (1 - d), on which the noise depends
+    draws = min(max(1 - null_variance(costs.tally) / 2, 0.0), 0.99)
     return draws, f"{draws:.0%} draws, by the spread of {costs.tally.pairs} pairs: measured"
 
 
@@ -245,11 +243,6 @@ def _openings(config: Config, assumed: Assumed, past: Measured) -> Openings | No
         return None
     tally = past.costs.tally
     return Openings.of(tally.draws / tally.games, null_variance(tally))
-
-
-def _draw_rate(tally: Tally) -> float:
-    """The d of tau^2 = 2 (1 - d) that the pairs show, which is what the noise depends on."""
-    return min(max(1 - null_variance(tally) / 2, 0.0), 0.99)
 
 
 def _simulated(inputs: PlanInputs) -> Plan:

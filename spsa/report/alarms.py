@@ -50,18 +50,16 @@ _MAX_EVENTS = 100_000
 
 def with_alarms(store: Store, status: Status) -> Status:
     """The same status with what is wrong."""
-    recent = [
-        iteration
-        for iteration in store.iterations(status.run.id, purpose=Purpose.TUNE, last=RECENT)
-        if iteration.status is IterationStatus.COMPLETE
-    ]
+    played = store.iterations(status.run.id, purpose=Purpose.TUNE, last=RECENT)
+    recent = [iteration for iteration in played if iteration.status is IterationStatus.COMPLETE]
     found = (
         *_of_run(status, store.age_seconds(status.run.id)),
         *_of_parameters(status, recent),
         *_of_noise(status),
         *_of_results(status.run.name, recent),
         *_of_draws(status.run, sum((it.tally for it in recent), Tally())),
-        *_of_faults(status),
+        *_of_void_games(status.run, played),
+        *_of_workers(status),
         *_told_by_the_master(store, status.run),
     )
     return replace(status, alarms=found)
@@ -189,12 +187,19 @@ def _is_one_sided(iteration: Iteration) -> bool:
     return not 1 - _ONE_SIDED <= score(iteration.tally) <= _ONE_SIDED
 
 
-def _of_faults(status: Status) -> Iterator[Alarm]:
-    if _too_many(status.void_games, status.games.games):
-        part = status.void_games / status.games.games
-        found = f"{status.void_games} games were void, {part:.1%}"
+def _of_void_games(run: Run, played: Sequence[Iteration]) -> Iterator[Alarm]:
+    """In the last iterations, so that it ends when the cause is gone."""
+    void, games = sum(it.void_games for it in played), sum(it.tally.games for it in played)
+    if _too_many(void, games):
+        found = (
+            f"{plural(void, 'game')} of the last {plural(len(played), 'iteration')} were void, "
+            f"beside {games} that count"
+        )
         advice = "`spsa-master workers list` shows the machine that has most"
-        yield _alarm(AlarmKind.VOID_GAMES, status.run.name, found, advice)
+        yield _alarm(AlarmKind.VOID_GAMES, run.name, found, advice)
+
+
+def _of_workers(status: Status) -> Iterator[Alarm]:
     at_machine = Counter(worker.host for worker in status.present)
     for worker in (one for one in status.workers if one.host not in status.set_aside):
         yield from _of_worker(worker, at_machine[worker.host])

@@ -27,10 +27,10 @@ class Orders:
         store.keep_archive(self.sha256, ARCHIVE)
         self.order()
 
-    def order(self):
+    def order(self, letter="k"):
         self.store.order_build(
             NewBuild(
-                key="k" * 64,
+                key=letter * 64,
                 requires=(*WORDS, "builds"),
                 archive_sha256=self.sha256,
                 recipe={"binary": "tern"},
@@ -78,12 +78,13 @@ def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders
     assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "accepted"
     assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "already"
     assert not store.renew_build(build, LEASE)
+    store.fail_build(build, "published before")
     plus, minus = orders.state.engines
     assert store.engine_bytes(plus.sha256) == b"plus"
     assert (minus.sha256, minus.size) == (hashlib.sha256(b"minus").hexdigest(), 5)
     assert (plus.bench, minus.bench, plus.target) == (1234, 4321, "x86_64-linux")
     assert store.claim_build(build.claim_id, one, LEASE) is None, "published"
-    assert orders.state.requires == WORDS
+    assert (orders.state.requires, orders.state.failures) == (WORDS, ())
     orders.order()  # wanted again: it is there
     assert orders.state.engines == (plus, minus)
 
@@ -115,6 +116,13 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql
     store.fail_build(lost, "too late")
     assert store.publish_build(found, "x", (), PLUS, MINUS) == "accepted"
     assert orders.state.failures == ()
+
+
+def test_the_oldest_order_is_built_first(orders):
+    one, two = orders.worker("one"), orders.worker("two")
+    orders.order("l")
+    orders.store.fail_build(orders.claim(one), None)
+    assert orders.claim(two).id < orders.claim(one).id
 
 
 def test_a_build_whose_workers_disappear_is_given_up(orders):

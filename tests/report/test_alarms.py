@@ -131,6 +131,25 @@ def test_void_games_and_time_losses(staged: Stage) -> None:
     assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
 
 
+def test_the_alarm_of_void_games_ends_when_the_last_iterations_have_none(
+    staged: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spsa.report.alarms.RECENT", 2)
+
+    def told() -> list[str]:
+        found = with_alarms(staged.store, status(staged.store, staged.now())).alarms
+        kind = AlarmKind.VOID_GAMES
+        return [one.found for one in found if (one.kind, one.subject) == (kind, "first")]
+
+    even = Tally(0, 0, 20, (0, 0, 10, 0, 0))
+    whole(staged, BatchResult(tally=even, voids={"crash": 6}))
+    assert told() == ["6 games of the last 1 iteration were void, beside 20 that count"]
+    whole(staged, BatchResult(tally=even))
+    assert len(told()) == 1
+    whole(staged, BatchResult(tally=even))
+    assert told() == []
+
+
 def test_a_bound_and_a_step_that_does_not_fit(store: Store) -> None:
     space = space_from(TABLE.format("margin", 395, 400, 20) + TABLE.format("depth", 50, 100, 0.5))
     staged = stage(store, space=space.to_json(), theta={"margin": 395.0, "depth": 50.0})

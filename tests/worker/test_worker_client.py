@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from cutting import CutStore
 
 from spsa.db.store import BatchResult
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, OutOfRange
-from worker.batches.database_client import BackoffTimes, DatabaseClient, PendingReport
+from worker.batches.database_client import Backoff, BackoffTimes, DatabaseClient, PendingReport
 
 QUICK = BackoffTimes(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
 WORKER = new_worker("machine-1")
@@ -273,6 +274,12 @@ def test_it_waits_longer_after_each_failure_until_the_database_responds(store, r
     with client.retrying():
         client.work_left()
     assert failed() == 1.0
+
+
+def test_attempts_are_spread_to_both_sides_of_the_wait():
+    waits = Backoff(BackoffTimes(first=1.0, growth=1.0, cap=9.0, jitter=0.5), random.Random(1))
+    found = [waits.next() for _ in range(100)]
+    assert 0.5 <= min(found) < 0.6 and 1.4 < max(found) <= 1.5
 
 
 def test_a_machine_that_is_set_aside_warns_once(client, run, store, caplog, monkeypatch):
