@@ -112,7 +112,7 @@ def import_(
     asked = Plan(gains={} if gains is None else gains_file(gains), **plan)
     read = read_file(file, kind, asked)
     tables = None if read.tune is None else _tables(file, read.tune, asked)
-    config = write_config or output.with_name("config.toml")
+    config = write_config or output.parent / "config.toml"
     space, placed = _placed(read.space, _places(output, config))
     write_whole(output, (_header(file, read) + params_file(space)).encode())
     count = plural(len(space.parameters), "parameter")

@@ -53,7 +53,7 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     try:
         document = read_document(path)
     except InvalidInput as error:
-        more = _readable(path.with_name("params.toml"))[1]
+        more = _readable(path.parent / "params.toml")[1]
         raise InvalidInput((*error.faults, *more)[:MAX_FAULTS]) from None
     faults = Faults(document)
     config = _config(document, Section(faults, (), dict(document.data)), environ)
