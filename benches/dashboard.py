@@ -133,7 +133,8 @@ def make(url: str, length: int, parameters: int) -> None:
         _multiply(url, store.run(), length)
         store.open_iteration(master, _iteration(store.run(), length + 1))
     with shell(url) as connection:
-        connection.exec_driver_sql("ANALYZE")
+        if connection.dialect.name == "postgresql":  # as autovacuum does; SQLite has no statistics
+            connection.exec_driver_sql("ANALYZE")
 
 
 def _space(parameters: int) -> Space:

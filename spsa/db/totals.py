@@ -41,7 +41,7 @@ def totals_with(iteration_id: int, bounded: bool) -> dict[str, Any]:
 
 def add_to_workers(connection: sa.Connection, iteration_id: int) -> None:
     """Add to each worker's totals what it played of an iteration that was just completed."""
-    share = _shares(batches.c.iteration_id == iteration_id).subquery()
+    share = _shares(iterations.c.id == iteration_id).subquery()
     # locked in the order of their ids, as in every other transaction
     locked = select(workers.c.id).where(workers.c.id.in_(select(share.c.worker_id)))
     connection.execute(locked.order_by(workers.c.id).with_for_update(key_share=True))
@@ -98,13 +98,14 @@ def _sums(table: sa.Table, names: tuple[str, ...]) -> list[sa.Label[int]]:
     return [func.coalesce(func.sum(table.c[name]), 0).label(name) for name in names]
 
 
-def _shares(*conditions: sa.ColumnElement[bool], leased: bool = False) -> sa.Select[Any]:
-    """One row a worker: its sums over the batches that meet the conditions."""
+def _shares(condition: sa.ColumnElement[bool], leased: bool = False) -> sa.Select[Any]:
+    """One row a worker: its sums over the batches of the iterations that meet the condition."""
 
     def games(status: BatchStatus) -> sa.Label[int]:
         counted = sa.case((batches.c.status == status, batches.c.games), else_=0)
         return func.sum(counted).label("games" if status is BatchStatus.DONE else "games_leased")
 
+    chosen = select(iterations.c.id).where(condition)
     done = sa.case((batches.c.status == BatchStatus.DONE, 1), else_=0)
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
     return (
@@ -116,7 +117,7 @@ def _shares(*conditions: sa.ColumnElement[bool], leased: bool = False) -> sa.Sel
             func.sum(lost_on_time).label("time_losses"),
             *([games(BatchStatus.LEASED)] if leased else []),
         )
-        .join(iterations, iterations.c.id == batches.c.iteration_id)
-        .where(batches.c.worker_id.is_not(None), *conditions)
+        # no join: SQLite would read all batches by the index of workers
+        .where(batches.c.worker_id.is_not(None), batches.c.iteration_id.in_(chosen))
         .group_by(batches.c.worker_id)
     )

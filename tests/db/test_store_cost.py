@@ -98,6 +98,7 @@ def whole_scans(plan):
         line
         for line in plan
         if any(f"Seq Scan on {table}" in line for table in growing)
+        or "ix_spsa_batch_worker_id (worker_id>?)" in line
         # a time that is no condition of the index is compared in every row of the iteration
         or ("Filter: " in line and "completed_at >" in line)
         or (
