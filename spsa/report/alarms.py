@@ -280,12 +280,9 @@ def _of_divergence(history: RunHistory) -> Iterator[Alarm]:
     quarter = steps.shape[1] // 4
     first, last = _size(steps[:, :quarter]), _size(steps[:, -quarter:])
     if first > 0.0 and last > _GROWTH * first:
-        yield Alarm(
-            kind=AlarmKind.DIVERGING,
-            subject=history.run,
-            found=f"theta's steps are {last / first:.1f} times as large as at the beginning",
-            advice="start again with smaller gains or steps",
-        )
+        grown = f"theta's steps are {last / first:.1f} times as large as at the beginning"
+        advice = "start again with smaller gains or steps"
+        yield _alarm(AlarmKind.DIVERGING, history.run, grown, advice)
 
 
 def _size(steps: Vector) -> float:
@@ -296,9 +293,7 @@ def _of_validations(history: RunHistory) -> Iterator[Alarm]:
     played = [match for match in history.validations if match.tally.pairs]
     found = estimate(played[-1].tally) if played else None
     if found is not None and found.value + _CERTAIN * found.error < 0.0:
-        yield Alarm(
-            kind=AlarmKind.WORSE,
-            subject=f"validation {played[-1].iteration_number}",
-            found=f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker",
-            advice="do not use them; look for faults of engines or workers",
-        )
+        match = f"validation {played[-1].iteration_number}"
+        weaker = f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker"
+        advice = "do not use them; look for faults of engines or workers"
+        yield _alarm(AlarmKind.WORSE, match, weaker, advice)

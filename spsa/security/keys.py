@@ -137,13 +137,12 @@ def _library() -> Any:
 
 def _private_bytes(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if mode & _OTHERS:
-                raise _refused(path, "is readable by others than its owner", f"chmod 600 {path}")
-            return file.read()
+        found, mode = content(path, MAX_TEXT), path.stat().st_mode
     except OSError as error:
         raise _refused(path, f"cannot be read: {error.strerror}") from None
+    if mode & _OTHERS:
+        raise _refused(path, "is readable by others than its owner", f"chmod 600 {path}")
+    return found
 
 
 def _create(path: Path, content: bytes, mode: int) -> None:
