@@ -120,9 +120,12 @@ def _told(wanted: "Grant") -> str:
 
 
 def _first_line(file: TextIO) -> str:
-    password = file.readline().rstrip("\r\n")
+    found, remedy = "its first line is empty", "write the password there"
+    try:
+        password = file.readline().rstrip("\r\n")
+    except ValueError:
+        password, found = "", "it is no text in UTF-8"
     if not password:
-        found, remedy = "its first line is empty", "write the password there"
         raise InvalidInput(
             [Fault(file=str(file.name), line=1, name="password", found=found, remedy=remedy)]
         )
