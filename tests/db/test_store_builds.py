@@ -27,10 +27,10 @@ class Orders:
         store.keep_archive(self.sha256, ARCHIVE)
         self.order()
 
-    def order(self, letter="k"):
+    def order(self, key="k" * 64):
         self.store.order_build(
             NewBuild(
-                key=letter * 64,
+                key=key,
                 requires=(*WORDS, "builds"),
                 archive_sha256=self.sha256,
                 recipe={"binary": "tern"},
@@ -120,7 +120,7 @@ def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql
 
 def test_the_oldest_order_is_built_first(orders):
     one, two = orders.worker("one"), orders.worker("two")
-    orders.order("l")
+    orders.order("l" * 64)
     orders.store.fail_build(orders.claim(one), None)
     assert orders.claim(two).id < orders.claim(one).id
 
