@@ -90,6 +90,12 @@ class Bank:
         """The probabilities of the hypotheses by the evidence alone, shape (J, 1)."""
         return _softmax(HYPOTHESES.log_prior + self.evidence)
 
+    @property
+    def steepness(self) -> Vector:
+        """H, the geometric mean of H_j by the evidence, shape (1,)."""
+        steepness: Vector = np.exp((self.likely * np.log(HYPOTHESES.elo)).sum(axis=-2))
+        return steepness
+
     def _between(self) -> Vector:
         """p(s), shape (3, 1)."""
         log = HYPOTHESES.log_prior + self.evidence

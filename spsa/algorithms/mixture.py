@@ -42,10 +42,14 @@ prediction of the bank counts as one of four.
 The innovation uses the y that was played, so the update is right also for a result that comes late,
 or was played with other values than `ask` gave.
 
-The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1, and c_k is two
-deviations of the moving filters, at least 1 and at most _WIDEST steps. A wide one says more as
-long as the loss is a parabola at that distance; near the optimum it is not needed, and beyond a
-cliff it misleads.
+The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1, and
+
+    c_k    = min(2 deviations of the moving filters, sqrt(_KNOWN phi / (h K B)))
+
+within _NARROWEST and _WIDEST steps. h is what a step costs as the evidence has it: the geometric
+mean of h_j under q_j exp(e_j). A wide perturbation says more as long as the loss is a parabola at
+that distance. Beyond a cliff, or where one side is steeper, it misleads; so c_k falls where h K B,
+what the games could tell, is large, and later if the filters contradict the results.
 
 `belief` has no deviation. The games hardly show how much curvatures differ: filters that predict
 equally well would need intervals from one to six times as wide (docs/lab-results.md). Its Elo
@@ -81,8 +85,9 @@ from spsa.algorithms.rule import (
 from spsa.algorithms.state_json import packed, restored, shapes
 from spsa.errors import UnusableState
 
-_NARROWEST, _WIDEST = 1.0, 1.8  # c_k, in steps
+_NARROWEST, _WIDEST = 0.8, 1.8  # c_k, in steps
 _REACH = 2.0  # c_k in deviations of the moving filters
+_KNOWN = 16_000.0  # h K B, Elo times pairs, from which on c_k is at most 1 step if phi is 1
 _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
@@ -139,7 +144,10 @@ class Mixture:
         squares = total(bank.variance) + along(apart, apart)
         square = (moving * squares).sum(axis=-2) - total(weighted_mean(moving, apart) ** 2)
         mean_square = np.maximum(square, 0.0) / apart.shape[-1]
-        width: Vector = np.clip(_REACH * np.sqrt(mean_square), _NARROWEST, _WIDEST)
+        h = bank.steepness / apart.shape[-1]
+        told = h * np.maximum(bank.results, 1.0) * self.problem.pairs
+        most = np.minimum(_REACH**2 * mean_square, _KNOWN * bank.misfit[..., 0] / told)
+        width: Vector = np.clip(np.sqrt(most), _NARROWEST, _WIDEST)
         return width
 
     def tell(self, state: State, outcome: Outcome) -> tuple[Bank, RuleUpdate]:

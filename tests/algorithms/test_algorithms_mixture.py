@@ -193,18 +193,33 @@ def test_a_filter_that_forgets_stays_open_to_news() -> None:
         assert by_kind[elo, 0.0] < by_kind[elo, 0.4] < by_kind[elo, 0.9]
 
 
-def test_the_offset_is_two_deviations_between_one_step_and_the_widest() -> None:
+def width(state: State, pairs: int) -> float:
+    """c_k by its formulas, of a filter at a time."""
+    moving = weights(state) * [s for _, _, s, _ in BANK]
+    moving /= moving.sum()
+    centre = (moving[:, None] * state.mean).sum(axis=0)
+    square = (moving[:, None] * (state.variance + (state.mean - centre) ** 2)).sum(axis=0).mean()
+    likely = PRIOR * np.exp(state.evidence[:, 0])
+    steepness = np.exp((likely * np.log([elo for elo, *_ in BANK])).sum() / likely.sum())
+    phi = max(1.0, min(state.surprise[:, 0]) / (state.results[0] + 2))
+    known = 16_000 * phi / (steepness / state.mean.shape[-1] * max(1, state.results[0]) * pairs)
+    return float(np.clip(np.sqrt(min(4 * square, known)), 0.8, 1.8))
+
+
+def test_the_offset_is_two_deviations_and_less_when_the_games_could_tell_much() -> None:
     of = rule(problem(np.zeros(3), pairs=200))
     state, widths = of.start(), []
     for k in range(1, 200):
         asked = of.ask(state, k, generator(k))
         assert np.abs(asked.offset) == pytest.approx(np.full(3, float(asked.c_k[0])))
         widths.append(float(asked.c_k[0]))
+        assert widths[-1] == pytest.approx(width(state, 200))
         better = 4 * 20.0 * float((asked.offset * (0.8 - asked.centre)).sum())
         won = round(200 * (1 + np.tanh(better / 347.4)) / 2)
         state, _ = of.tell(state, played(asked.centre, 2 * asked.offset, (200 - won, 0, 0, 0, won)))
     assert widths[0] == 1.8
-    assert 1.0 <= widths[-1] < 1.3
+    assert any(1.0 < one < 1.6 for one in widths)
+    assert widths[-1] == 0.8
 
 
 def test_a_run_that_is_extended_is_the_long_run() -> None:
