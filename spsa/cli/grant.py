@@ -1,5 +1,6 @@
 """`spsa-master grant` and `key`: logins with limited rights, and the keys that sign engines."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,7 +136,7 @@ def _first_line(file: str) -> str:
 
 def _text(file: str) -> str:
     if file == "-":
-        return click.get_binary_stream("stdin").readline(MAX_TEXT).decode("utf-8")
+        return sys.stdin.buffer.readline(MAX_TEXT).decode("utf-8")
     return content(Path(file), MAX_TEXT).decode("utf-8")
 
 
