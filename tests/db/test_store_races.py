@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
+from engines.faulty import wait_until
 from shell import Shell
 
 from spsa.core.scoring import Tally
@@ -160,11 +161,16 @@ def test_workers_are_locked_in_the_order_of_their_ids(postgresql_url):
 
 
 def _until_somebody_waits(engine):
-    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    while True:
+    waiting = sa.text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+
+    def is_waiting():
         with engine.connect() as connection:
-            if connection.scalar(waiting):
-                return
+            return connection.scalar(waiting) > 0
+
+    wait_until(is_waiting)
 
 
 @pytest.mark.slow
