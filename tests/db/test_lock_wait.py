@@ -79,7 +79,7 @@ def test_who_waits_goes_on_when_the_lock_is_free(postgresql_url, monkeypatch, ca
         told = [""]
         wait_until(lambda: told.append(capsys.readouterr().err) or "waiting" in "".join(told))
         assert done == []
-    upgrade.join(60)
+    upgrade.join(120)
     assert done == [True]
     told.append(capsys.readouterr().err)
     assert "".join(told).count("waiting for process") == 1

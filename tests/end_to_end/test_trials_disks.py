@@ -16,7 +16,7 @@ from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
 from trials import trial
-from tuner import Tuner
+from tuner import PATIENCE, Tuner
 from uci_tuner import uci_tuner
 
 from spsa.db.store import Engine, open_store
@@ -52,7 +52,7 @@ def wait_for_words(tuner: Tuner, words: str, of: str) -> None:
     logs = [log for kind in of.split() for log in tuner.folder.glob(f"{kind}-*.log")]
     assert len(logs) >= len(of.split())
     try:
-        wait_until(lambda: all(words in log.read_text() for log in logs), seconds=30)
+        wait_until(lambda: all(words in log.read_text() for log in logs), PATIENCE)
     except TimeoutError:
         raise AssertionError(f"nobody said {words!r}\n{tuner.account()}") from None
 
@@ -129,7 +129,7 @@ def test_a_worker_that_came_while_the_file_could_only_be_read(tmp_path: Path) ->
         on.wait_for("spsa.db can only be read: let this user write it")
         for path in (database, *database.iterdir()):
             path.chmod(0o755)
-        assert worker.wait(60) == 0, on.words()
+        assert worker.wait(PATIENCE) == 0, on.words()
         on.assert_counted()
 
 
@@ -154,10 +154,10 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(
     with trial(tmp_path / "trial", sqlite_url) as on:
         fill(small_disk)
         unlucky = on.worker("--max-batches", "1", "--engines-cache", str(small_disk / "cache"))
-        assert unlucky.wait(60) == 1, on.words()
+        assert unlucky.wait(PATIENCE) == 1, on.words()
         assert "cannot be written: No space left on device" in on.words(), on.words()
         other = str(tmp_path / "another machine")  # has a secret of its own
-        assert on.worker(XDG_CACHE_HOME=other).wait(60) == 0, on.words()
+        assert on.worker(XDG_CACHE_HOME=other).wait(PATIENCE) == 0, on.words()
         on.assert_counted()
 
 
@@ -175,7 +175,7 @@ def test_an_engine_that_fills_its_folder_spoils_its_game_only(
 ) -> None:
     once = {"fault": "fill", "at_ply": 2, "only_once": tmp_path / "filled"}
     with trial(tmp_path / "trial", sqlite_url, **once) as on:
-        assert on.worker(TMPDIR=str(temporary)).wait(60) == 0, on.words()
+        assert on.worker(TMPDIR=str(temporary)).wait(PATIENCE) == 0, on.words()
         assert "killed because it filled its working folder" in on.words(), on.words()
         on.assert_counted()
         assert not list(temporary.iterdir())
@@ -187,6 +187,6 @@ def test_a_killed_worker_leaves_no_folders(
 ) -> None:
     with trial(tmp_path / "trial", sqlite_url, gate=tmp_path / "closed") as on:
         worker = on.worker(TMPDIR=str(temporary))
-        wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, seconds=60)
+        wait_until(lambda: len(list(temporary.glob("*/*"))) >= 2, PATIENCE)
         worker.kill()
-        wait_until(lambda: not list(temporary.iterdir()), seconds=60)
+        wait_until(lambda: not list(temporary.iterdir()), PATIENCE)

@@ -14,7 +14,7 @@ from engines.faulty import LOSER, PATIENT, WINNER, engine, spec, start_book, sta
 from fuzzing import SUSPECT, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from trials import OneIteration
+from trials import UNHURRIED, OneIteration
 
 from spsa.core.game_settings import Declarations, TimeControl
 from spsa.core.game_settings.numbers import (
@@ -346,7 +346,7 @@ def test_a_worker_survives_the_numbers_of_a_liar(
     says = tmp_path / "says"
     says.write_bytes(LIES)
     fleet = OneIteration(database_url, tmp_path)
-    fleet.open(TimeControl(low=0.01, high=0.02), says=says)
+    fleet.open(UNHURRIED, says=says)
     worker = fleet.start("--max-batches", 2)
     _, err = worker.communicate(timeout=240)
     assert worker.returncode == 0, err

@@ -42,7 +42,7 @@ def test_a_match_is_played_counted_and_written_down(
     pgn = tmp_path / "games.pgn"
     options = ("--option", "Margin=1", "--option1", "Margin=-2")
     done = compete(
-        winner, loser, "--games", 6, "--nodes", 5, "--book", start_book(tmp_path), "--json",
+        winner, loser, "--games", 6, "--depth", 5, "--book", start_book(tmp_path), "--json",
         "--pgn", pgn, "-c", 1, "--progress", 1, *options,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def check_games(text: str) -> None:
         assert board.is_checkmate()
         assert game.headers["Result"] == board.result()
         assert "checkmate" in game.end().comment
-        assert re.search(r"\+0\.00/9 \d\.\d+s", game.end().comment)
+        assert re.search(r"\+0\.00/9 \d+\.\d+s", game.end().comment)
         assert game.headers["White" if game.headers["Result"] == "1-0" else "Black"] == "winner"
 
 
@@ -126,7 +126,7 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
         )  # fmt: skip
         assert done.returncode == 0
         games = pgn.read_text().split("[Event ")
-        texts.append(sorted(re.sub(r"\d\.\d{3}s", "", game) for game in games))
+        texts.append(sorted(re.sub(r"\d+\.\d{3}s", "", game) for game in games))
     assert texts[0] == texts[1]
     assert len(set(texts[0])) == 17
 
