@@ -306,7 +306,7 @@ def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> 
     done = compete(
         engine(tmp_path, "liar", moves=WINNER, says=says),
         engine(tmp_path, "two\nlines\x1b[2J", moves=LOSER),
-        *("--games", 4, "--nodes", 5, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
+        *("--games", 4, "--nodes", 3000, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
         *("-c", 1, "--progress", 1, "--no-adjudication"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -327,7 +327,7 @@ def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
     done = compete(
         engine(tmp_path, "winner", moves=WINNER),
         engine(tmp_path, "\x1b[31m", moves=LOSER, says=says),
-        *("--games", 2, "--nodes", 5, "--book", start_book(tmp_path), "-c", 1),
+        *("--games", 2, "--nodes", 3000, "--book", start_book(tmp_path), "-c", 1),
     )  # fmt: skip
     assert done.returncode == 1
     assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
