@@ -66,8 +66,8 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
     openings, pgn = book(tmp_path, f"{DOUBLE}\n{BESIDE.fen}\n"), tmp_path / "out.pgn"
     first, second = (engine(tmp_path, name, chess960=True) for name in ("first", "second"))
     done = compete(
-        first, second, "--games", 4, "--nodes", 3000, "--chess960", "--book", openings.name, "-c", 1,
-        "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
+        first, second, "--games", 4, "--nodes", 3000, "--chess960", "--book", openings.name,
+        "-c", 1, "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     with pgn.open() as file:
