@@ -38,6 +38,7 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option("--games", type=_FEW, help="Of an iteration.")
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
 @click.option("--nodes", type=_ONE, help="A move.")
+@click.option("--untouched", is_flag=True, help="Start at the engine's own values, not detuned.")
 @click.option(
     "--theta",
     "thetas",
@@ -56,6 +57,7 @@ def proof(
     games: int | None,
     match_games: int | None,
     nodes: int | None,
+    untouched: bool,
     thetas: Sequence[str],
     concurrency: int | None,
 ) -> int:
@@ -71,6 +73,7 @@ def proof(
         games=games,
         match_games=match_games,
         nodes=nodes,
+        untouched=untouched,
     )
     configs = [load_config(place.config, {}) for place in places(plan, folder)]
     found = _played(configs, [ThetaChoice(name) for name in thetas], folder, concurrency or cores())

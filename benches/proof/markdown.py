@@ -36,6 +36,9 @@ def _pooled(proof: Proof) -> Iterator[str]:
         for engine, tally in proof.pooled().items():
             found = f"{elo_text(tally)} ({tally.games} games)"
             yield _row((f"{engine}, all seeds", "", "", found, _part(tally, proof.start)))
+    for (later, earlier), by in proof.differences().items():
+        found = f"{by.value:+.1f} ± {by.error:.1f} (by seed)"
+        yield _row((f"{later} minus {earlier}", "", "", found, ""))
 
 
 def _name(verdict: Verdict) -> str:

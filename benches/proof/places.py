@@ -8,7 +8,11 @@ from typing import Any
 
 import tomlkit
 
+from spsa.cli.demonstration import own_values
+from spsa.config import load_config
+from spsa.config.projection import project_theta
 from spsa.errors import Fault, InvalidInput
+from spsa.master.start import checked_space
 
 HERE = Path(__file__).resolve().parent
 ENGINE = HERE.parents[1] / "engine"
@@ -25,6 +29,11 @@ class Plan:
     games: int | None = None  # of an iteration
     match_games: int | None = None
     nodes: int | None = None  # a move
+    untouched: bool = False  # starts at the engine's own values
+
+    def name(self, rule: str, seed: int) -> str:
+        """Of a run and its folder."""
+        return f"untouched-{rule}-{seed}" if self.untouched else f"{rule}-{seed}"
 
     def settings(self) -> Iterator[tuple[str, str, int]]:
         """What it has of its own, as table, key and value of config.toml."""
@@ -61,19 +70,24 @@ def places(plan: Plan, folder: Path) -> Iterator[Place]:
         InvalidInput: the folder was begun with another plan.
     """
     for seed, rule in product(plan.seeds, plan.rules):
-        place = Place(rule, seed, folder / f"{rule}-{seed}")
-        _write(place, _configured(plan, place))
+        place = Place(rule, seed, folder / plan.name(rule, seed))
+        if _write(place, _configured(plan, place)) and plan.untouched:
+            config = load_config(place.config, {})
+            project_theta(config.params_path, own_values(config, checked_space(config)))
         yield place
 
 
-def _write(place: Place, text: str) -> None:
+def _write(place: Place, text: str) -> bool:
+    """Whether the run is a new one."""
     if not place.config.exists():
         place.folder.mkdir(parents=True, exist_ok=True)
         params = (HERE / "params.toml").read_text(encoding="utf-8")
         (place.folder / "params.toml").write_text(params, encoding="utf-8")
         place.config.write_text(text, encoding="utf-8")
-    elif place.config.read_text(encoding="utf-8") != text:
+        return True
+    if place.config.read_text(encoding="utf-8") != text:
         raise InvalidInput([_another_plan(place)])
+    return False
 
 
 def _another_plan(place: Place) -> Fault:

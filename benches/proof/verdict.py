@@ -1,14 +1,19 @@
 """What came of the proof: Elo against the untouched engine, and how much of the loss came back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, inf
+from itertools import combinations
+from math import hypot, inf, sqrt
+from statistics import mean, stdev
 from typing import Self
 
 from benches.proof.playing import Against
 from spsa.core.params import Space
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.report.theta import ThetaChoice
+
+T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Of Student's t at 97.5%, for 1 to 9 degrees of freedom; the last is a little wide for more."""
 
 
 def recovered(tuned: Tally, start: Tally) -> Estimate:
@@ -76,6 +81,25 @@ class Proof:
         for verdict in self.verdicts:
             pooled[verdict.engine] = pooled.get(verdict.engine, Tally()) + verdict.match
         return pooled
+
+    def differences(self) -> Mapping[tuple[str, str], Estimate]:
+        """Elo of an engine minus that of an earlier one, in the mean of the seeds that have both.
+
+        The error comes from how these seeds differ (Student's t), so it covers other seeds, too.
+        """
+        found: dict[str, dict[int, float]] = {}
+        for verdict in self.verdicts:
+            found.setdefault(verdict.engine, {})[verdict.seed] = elo(verdict.match).value
+        return {
+            (later, earlier): _mean([found[later][seed] - found[earlier][seed] for seed in both])
+            for earlier, later in combinations(found, 2)
+            if len(both := sorted(found[earlier].keys() & found[later].keys())) > 1
+        }
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    quantile = T_QUANTILES[min(len(values) - 1, len(T_QUANTILES)) - 1]
+    return Estimate(mean(values), quantile * stdev(values) / sqrt(len(values)))
 
 
 def _away(against: Against) -> dict[str, float]:

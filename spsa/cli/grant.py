@@ -1,7 +1,8 @@
 """`spsa-master grant` and `key`: logins with limited rights, and the keys that sign engines."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,7 @@ from spsa.db.grants import Grant, GrantQueries, Role
 from spsa.db.store import open_store
 from spsa.errors import Fault, InvalidInput
 from spsa.output import echo, echo_raw
+from spsa.security.files import MAX_TEXT, content
 from spsa.security.keys import SigningKey, public_file
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _machine(_context: click.Context, _option: click.Parameter, name: str | None
 )
 @click.option(
     "--password-file",
-    type=click.File("r", encoding="utf-8", lazy=False),
+    metavar="FILE",
     help="Its first line is the login's password; - is standard input.",
 )
 @click.option(
@@ -68,7 +70,7 @@ def grant(
     role: str,
     user: str | None,
     machine: str | None,
-    password_file: TextIO | None,
+    password_file: str | None,
     connections: int | None,
     only_print: bool,
 ) -> None:
@@ -119,17 +121,23 @@ def _told(wanted: "Grant") -> str:
     return name if wanted.password else f"{name}; its password is what it was"
 
 
-def _first_line(file: TextIO) -> str:
+def _first_line(file: str) -> str:
     found, remedy = "its first line is empty", "write the password there"
     try:
-        password = file.readline().rstrip("\r\n")
-    except ValueError:
+        password = _text(file).partition("\n")[0].rstrip("\r")
+    except OSError as error:
+        password, found = "", error.strerror or str(error)
+    except UnicodeDecodeError:
         password, found = "", "it is no text in UTF-8"
     if not password:
-        raise InvalidInput(
-            [Fault(file=str(file.name), line=1, name="password", found=found, remedy=remedy)]
-        )
+        raise InvalidInput([Fault(file=file, line=1, name="password", found=found, remedy=remedy)])
     return password
+
+
+def _text(file: str) -> str:
+    if file == "-":
+        return sys.stdin.buffer.readline(MAX_TEXT).decode("utf-8")
+    return content(Path(file), MAX_TEXT).decode("utf-8")
 
 
 def _files_have_modes(where: str) -> InvalidInput:

@@ -45,6 +45,15 @@ def test_every_parameter_starts_some_steps_from_the_engines_own_value(tmp_path: 
     assert space.rounded(space.steps(own)) == own, "the untouched engine is not in the space"
 
 
+def test_a_run_can_start_at_the_engines_own_values(tmp_path: Path) -> None:
+    for _ in range(2):
+        (place,) = places(Plan(rules=["mixture"], untouched=True), tmp_path)
+    assert place.folder.name == "untouched-mixture-1"
+    config = load_config(place.config, {})
+    space = checked_space(config)
+    assert space.rounded(space.start()) == own_values(config, space)
+
+
 def test_rules_differ_in_the_rule_alone(tmp_path: Path) -> None:
     first, second = places(Plan(rules=["spsa", "mixture"], iterations=7, nodes=90), tmp_path)
     one, other = (p.config.read_text().splitlines() for p in (first, second))
@@ -115,6 +124,25 @@ def test_the_tables_say_who_came_how_far() -> None:
     ]
     assert "(800 games)" in lines[7] and "100%" in lines[5]
     assert "| `margin` | 110 | +2.0 | -0.5 | -0.5 | -0.5 |" in lines
+
+
+def test_rules_are_compared_seed_by_seed() -> None:
+    runs = [
+        verdict("spsa", 1, FAR),
+        verdict("mixture", 1, NEAR),
+        verdict("spsa", 2, NEAR),
+        verdict("mixture", 2, LEVEL),
+        verdict("mixture", 3, FAR),
+    ]
+    proof = Proof(FAR, {"margin": 2.0}, {"margin": 110.0}, tuple(runs))
+    ((rules, by),) = proof.differences().items()
+    assert rules == ("mixture", "spsa")
+    gained = [elo(NEAR).value - elo(FAR).value, -elo(NEAR).value]
+    assert by.value == pytest.approx(sum(gained) / 2)
+    # of two values the deviation is their distance / sqrt 2, that of the mean half their distance
+    assert by.error == pytest.approx(12.706 * abs(gained[0] - gained[1]) / 2)
+    (line,) = [line for line in markdown(proof).splitlines() if "minus" in line]
+    assert line.startswith("| mixture minus spsa | ") and "(by seed)" in line
 
 
 @contextmanager

@@ -132,6 +132,7 @@ def parsed(words: list[str]) -> int:
 @example(words=["probe", "--config", "."])
 @example(words=["key", "public", "pipe"])
 @example(words=["grant", "--role", "viewer", "--password-file", "spsa.db"])
+@example(words=["grant", "--role", "viewer", "--password-file", "pipe"])
 @given(words=made(arguments))
 def test_a_command_line_is_obeyed_or_refused(
     project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
