@@ -57,10 +57,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(kind)
 
 
+SEARCHING = ("SPSA_TEST_LONG", "SPSA_TEST_EXAMPLES", "SPSA_TEST_SEED")
+
+
 def _be_patient() -> None:
-    """Let hypothesis judge what is true of an example, and not how long a busy machine took."""
+    """Let hypothesis judge what is true of an example, and not how long a busy machine took.
+
+    Its examples are those of every other session, but in a long search, which is for new ones.
+    """
     settings.register_profile(
-        "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        "patient",
+        settings(),
+        deadline=None,
+        derandomize=not any(map(os.environ.get, SEARCHING)),
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("patient")
 

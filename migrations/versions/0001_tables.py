@@ -100,7 +100,7 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.ve
        COALESCE(SUM(CASE WHEN b.status = 'leased' THEN b.games ELSE 0 END), 0) AS games_leased,
        COALESCE(SUM(CASE WHEN length(CAST(b.voids AS TEXT)) > 4 THEN
            (SELECT SUM(CAST(CAST(v.value AS TEXT) AS BIGINT)) FROM json_each(b.voids) AS v)
-           END), 0) AS void_games,
+           END), 0) + w.failed_void_games AS void_games,
        COALESCE(SUM(b.plus_time_losses + b.minus_time_losses), 0) AS time_losses,
        COALESCE(SUM(b.seconds), 0) AS seconds_played, MAX(b.reported_at) AS last_report_at,
        COALESCE((SELECT SUM(s.games) FROM spsa_struck s WHERE s.worker_id = w.id), 0)
@@ -459,6 +459,7 @@ def upgrade() -> None:
         sa.Column("games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("time_losses", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("failed_void_games", sa.BigInteger(), server_default="0", nullable=False),
         sa.CheckConstraint(
             "concurrency BETWEEN 1 AND 1024", name=op.f("ck_spsa_worker_concurrency")
         ),

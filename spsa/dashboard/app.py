@@ -21,7 +21,7 @@ from spsa.dashboard.api import Api
 from spsa.dashboard.guard import Guard, Token, login
 from spsa.dashboard.pages import Pages
 from spsa.dashboard.reading import Reader
-from spsa.dashboard.rendering import REFRESH_SECONDS, render
+from spsa.dashboard.rendering import REFRESH_SECONDS, compile_templates, render
 from spsa.db.store import Store
 from spsa.errors import DatabaseUnreachable, NothingToDo, TuningError
 
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 def application(store: Store, token: Token | None) -> Starlette:
     """The dashboard of a database, which it only reads."""
+    compile_templates()
     reader = Reader(store)
     app = Starlette(
         routes=_routes(Pages(reader), Api(reader)),

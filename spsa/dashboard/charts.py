@@ -13,8 +13,8 @@ from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationP
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number
 
-WIDTH, HEIGHT = 480, 240
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 42
+WIDTH, HEIGHT = 480, 258
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 28, 42
 MAX_BARS = 80
 PAIR_POINTS = ("0", "½", "1", "1½", "2")
 

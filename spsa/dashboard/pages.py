@@ -44,7 +44,7 @@ class Pages:
             run=status.run,
             status=status,
             more_about=partial(_more_about, status),
-            sentences=[line.strip() for line in headlines(replace(status, alarms=()))],
+            sentences=_sentences(status),
             gain=found.gain and charts.gain_chart(found, found.gain, "gain", _GAIN),
             unknown_gain=found.unknown_gain,
             validations=charts.validations_chart(found),
@@ -145,6 +145,12 @@ class Pages:
 
     def _run(self, request: Request) -> Run:
         return self._reader.run(query_string.text(request, "run"))
+
+
+def _sentences(status: Status) -> list[str]:
+    """What the page says beside its figures and its alarms."""
+    run, lines = status.run, headlines(replace(status, alarms=()), figures=False)
+    return [*(line.strip() for line in lines), f"rule: {run.algorithm}, seed {run.seed}"]
 
 
 _OF_WORKERS = (

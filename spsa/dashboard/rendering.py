@@ -25,6 +25,12 @@ def render(template: str, **values: Any) -> str:
     return html
 
 
+def compile_templates() -> None:
+    """Compile all pages once, so that no answer waits for it."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def link(path: str, **query: object) -> str:
     """A path with its query, without what is None."""
     given = {name: value for name, value in query.items() if value is not None}

@@ -13,7 +13,7 @@ from spsa.db.history_rows import WorkerShare
 from spsa.db.store import Run, Store
 from spsa.report.history import added
 
-SPAN = 10_000
+SPAN = 5_000
 BUDGET_SECONDS = 0.2
 """After so much time no other span is read for an answer."""
 

@@ -58,6 +58,8 @@ workers = Table(
     Column("games", sa.BigInteger, nullable=False, server_default="0"),
     Column("void_games", sa.BigInteger, nullable=False, server_default="0"),
     Column("time_losses", sa.BigInteger, nullable=False, server_default="0"),
+    # void games of the attempts that it failed, until its machine is released
+    Column("failed_void_games", sa.BigInteger, nullable=False, server_default="0"),
     *limited("spsa_worker"),
 )
 

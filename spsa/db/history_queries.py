@@ -118,13 +118,15 @@ def _parts(
         .where(*mine, batches.c.status == BatchStatus.DONE)
         .group_by(worker, group)
     )
-    # as ids go up with k, these find the batches by their index
+    # SQLite finds the iterations by k; as ids go up with k, PostgreSQL finds the batches by theirs
     if after:
         first = select(iterations.c.id).where(*mine, iterations.c.k == after + 1)
-        reported = reported.where(batches.c.iteration_id >= first.scalar_subquery())
+        since = batches.c.iteration_id >= first.scalar_subquery()
+        reported = reported.where(iterations.c.k > after, since)
     if through is not None:
         last = select(iterations.c.id).where(*mine, iterations.c.k == through)
-        reported = reported.where(batches.c.iteration_id <= last.scalar_subquery())
+        until = batches.c.iteration_id <= last.scalar_subquery()
+        reported = reported.where(iterations.c.k <= through, until)
     sums = reported.subquery()
     return (
         select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)

@@ -89,6 +89,8 @@ class MachineQueries(Database):
     def release_machine(self, machine: str, actor: str) -> bool:
         """Give a machine batches again, and delete its failures; whether it was set aside.
 
+        The void games of its failed attempts are deleted with them.
+
         Raises:
             NothingToDo: there is no such machine.
         """
@@ -183,6 +185,11 @@ def _delete_failures(connection: sa.Connection, machine: str) -> None:
     ).all()
     left = select(func.count()).where(failures.c.batch_id == batches.c.id).scalar_subquery()
     connection.execute(update(batches).where(batches.c.id.in_(affected)).values(failures=left))
+    its_workers = workers.c.host == machine
+    # locked in the order of their ids, as in every other transaction
+    locked = select(workers.c.id).where(its_workers).order_by(workers.c.id)
+    connection.execute(locked.with_for_update(key_share=True))
+    connection.execute(update(workers).where(its_workers).values(failed_void_games=0))
 
 
 def _machine(connection: sa.Connection, name: str) -> str:

@@ -219,13 +219,15 @@ def _workers() -> sa.Select[Any]:
         *("version", "confinement", "provides"),
     )
     live = unsettled_shares()
+    known = {name: workers.c[name] + _total(live.c[name]) for name in PLAYED}
+    known["void_games"] += workers.c.failed_void_games
     return (
         select(
             *(workers.c[name] for name in names),
             workers.c.last_seen_at,
             seconds_from_now(0).label("now"),
             _total(live.c.games_leased).label("games_leased"),
-            *((workers.c[name] + _total(live.c[name])).label(name) for name in PLAYED),
+            *(played.label(name) for name, played in known.items()),
         )
         .join(live, live.c.worker_id == workers.c.id, isouter=True)
         .group_by(workers.c.id)

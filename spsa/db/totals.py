@@ -23,7 +23,10 @@ HAS_VOIDS = func.length(sa.cast(batches.c.voids, sa.Text)) > len("null")
 OWN_VOID_GAMES = sa.case(
     (HAS_VOIDS, select(func.sum(_OF_A_REASON)).select_from(_VOIDS).scalar_subquery()), else_=0
 )
-"""Void games of the worker that reported a batch; `void_games` has those of failed attempts too."""
+"""Void games of the worker that reported a batch.
+
+`void_games` of a batch has those of failed attempts too, `failed_void_games` of a worker its own.
+"""
 
 UNSETTLED = (IS_OPEN, IS_ABANDONED)
 """The iterations that no total includes: two queries, because each has an index of its own."""

@@ -58,14 +58,15 @@ def sentence(text: str) -> Text:
     return Text(printable(text, LINE_LENGTH))
 
 
-def headlines(status: Status) -> Iterator[str]:
-    """The sentences above the tables: progress, gain, workers and warnings."""
-    run, games = status.run, status.games
-    yield (
-        f"run {run.name}: {run.status}, "
-        f"{run.applied} of {plural(run.max_iterations, 'iteration')} applied, "
-        f"{plural(games.games, 'game')}, {run.algorithm}, seed {run.seed}"
-    )
+def headlines(status: Status, *, figures: bool = True) -> Iterator[str]:
+    """Progress, gain, workers and warnings; the `figures` of a page beside them may be left out."""
+    run = status.run
+    if figures:
+        yield (
+            f"run {run.name}: {run.status}, "
+            f"{run.applied} of {plural(run.max_iterations, 'iteration')} applied, "
+            f"{plural(status.games.games, 'game')}, {run.algorithm}, seed {run.seed}"
+        )
     if run.reason:
         yield f"  reason: {run.reason}"
     if status.prior:
@@ -73,18 +74,16 @@ def headlines(status: Status) -> Iterator[str]:
     yield f"  {_strength(status)}"
     yield from (f"  {line}" for line in verdict_lines(status.verdict))
     if run.finished_at is None or status.open:
-        yield f"  {_pace(status)}"
+        stopped = _standstill(status)
+        yield from [f"  {stopped or _pace(status)}"] if stopped or figures else ()
     if status.builds.iterations:
         yield f"  {building(status.builds)}"
-    if status.absent:
-        count = sum(worker.games for worker in status.absent)
-        yield f"  {plural(len(status.absent), 'worker')} left after {count} games"
-    if status.purged.games:
+    if gone := status.absent:
+        yield f"  {plural(len(gone), 'worker')} left after {sum(w.games for w in gone)} games"
+    if purged := status.purged.games:
         again = f", {status.purged.played_again} of them given out again"
-        yield (
-            f"  {plural(status.purged.games, 'game')} removed by "
-            f"{plural(run.purges, 'purge')}{again if status.purged.played_again else ''}"
-        )
+        again = again if status.purged.played_again else ""
+        yield f"  {plural(purged, 'game')} removed by {plural(run.purges, 'purge')}{again}"
     if status.noted + status.purged.emptied < run.applied:
         yield (
             f"  averaged and supported values hold the last {plural(status.noted, 'result')}: "
@@ -95,7 +94,7 @@ def headlines(status: Status) -> Iterator[str]:
             "  supported values have no interval: the games do not say how much the parameters "
             "differ in what a step costs"
         )
-    if status.void_games:
+    if figures and status.void_games:
         yield f"  {status.void_games} void games (played again, never counted)"
     if status.bounded:
         yield f"  {plural(status.bounded, 'step')} bounded: a result was implausibly one-sided"
@@ -125,14 +124,17 @@ def _strength(status: Status) -> str:
     return f"strength: {theta} against start, games {score(played[-1].tally)}"
 
 
-def _pace(status: Status) -> str:
+def _standstill(status: Status) -> str:
+    """Why nothing is played, and what to do; empty if games are played."""
     if status.run.status is RunStatus.PAUSED:
         return "paused: `spsa-master resume` continues it"
     if status.run.master_id is None:
         command = "run" if status.run.finished_at is None else "validate"
         return f"no master runs it: `spsa-master {command}` continues it"
-    if not status.present:
-        return f"no worker plays: {START_A_WORKER}"
+    return "" if status.present else f"no worker plays: {START_A_WORKER}"
+
+
+def _pace(status: Status) -> str:
     left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} to go"
     slots = sum(worker.concurrency for worker in status.playing)
     aside = len(status.present) - len(status.playing)

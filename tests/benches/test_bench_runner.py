@@ -54,7 +54,7 @@ def match(tmp_path: Path) -> Plan:
         ),
         options=(),
         book=start_book(tmp_path),
-        limit=Limit("nodes", "5"),
+        limit=Limit("nodes", "3000"),
         pairs=2,
         concurrency=1,
         max_moves=50,

@@ -202,6 +202,13 @@ def test_a_link_on_the_way_to_a_cache_leads_nowhere_foreign(binary: Path, tmp_pa
         fetch(binary, SHA, tmp_path / "link" / "cache")
 
 
+def _await_another_time(path: Path, probe: Path) -> None:
+    """Wait until a change has another time than the last one of this file: some systems count
+    the times of files in steps of 10 ms."""
+    while not probe.exists() or probe.stat().st_ctime_ns <= path.stat().st_ctime_ns:
+        probe.write_bytes(b"")
+
+
 def _overwrite(path: Path) -> None:
     path.write_bytes(b"evil" + CONTENT[4:])
 
@@ -226,10 +233,11 @@ def _link(path: Path) -> None:
     "touch", [_overwrite, _overwrite_and_put_the_clock_back, _swap, _link, Path.unlink]
 )
 def test_a_copy_that_was_touched_is_verified_again(
-    touch: Callable[[Path], None], binary: Path, cache: Path
+    touch: Callable[[Path], None], binary: Path, cache: Path, tmp_path: Path
 ) -> None:
     copy = fetch(binary, SHA, cache)
     assert copy.untouched
+    _await_another_time(copy.path, tmp_path / "probe")
     touch(copy.path)
     assert not copy.untouched
     assert fetch(binary, SHA, cache).path.read_bytes() == CONTENT

@@ -61,19 +61,21 @@ def test_a_bench_that_hangs_is_no_bench(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "seconds", "words"),
     [
-        ("exec sleep 60", "it wrote nothing"),
-        ("echo hello; exec sleep 60", "  | hello"),
-        ("read -r x; echo uciok; exec sleep 60", "  | uciok"),
-        ("while :; do echo info string noise; done", "  | info string noise"),
-        ("echo not-uciok; exec sleep 60", "  | not-uciok"),
+        ("exec sleep 60", 1, "it wrote nothing"),
+        ("echo hello; exec sleep 60", 3, "  | hello"),
+        ("read -r x; echo uciok; exec sleep 60", 3, "  | uciok"),
+        ("while :; do echo info string noise; done", 3, "  | info string noise"),
+        ("echo not-uciok; exec sleep 60", 3, "  | not-uciok"),
     ],
 )
-def test_an_engine_that_does_not_answer(body: str, words: str, tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer(
+    body: str, seconds: int, words: str, tmp_path: Path
+) -> None:
     with pytest.raises(SmokeTestFailed) as failure:
-        examine(script(tmp_path, body), None, SmokeTimeouts(handshake=1.0))
-    assert "did not answer in time (1 s)" in str(failure.value)
+        examine(script(tmp_path, body), None, SmokeTimeouts(handshake=seconds))
+    assert f"did not answer in time ({seconds} s)" in str(failure.value)
     assert words in str(failure.value)
 
 
@@ -154,18 +156,18 @@ done
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "seconds", "said"),
     [
-        (":", "asked `go nodes 500`, it did not answer in time (0.5 s); if the engine does not"),
-        ("exit 7", "asked `go nodes 500`, it exited with 7 without saying `bestmove`"),
-        ("kill -SEGV $$", "asked `go nodes 500`, it was killed by signal 11 without saying"),
+        (":", 0.5, "asked `go nodes 500`, it did not answer in time (0.5 s); if the engine does"),
+        ("exit 7", 20.0, "asked `go nodes 500`, it exited with 7 without saying `bestmove`"),
+        ("kill -SEGV $$", 20.0, "asked `go nodes 500`, it was killed by signal 11 without saying"),
     ],
 )
 def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
-    tmp_path: Path, answer: str, said: str
+    tmp_path: Path, answer: str, seconds: float, said: str
 ) -> None:
     engine = script(tmp_path, ASKED.format(answer=answer))
-    first = FirstSearch(go="go nodes 500", seconds=0.5)
+    first = FirstSearch(go="go nodes 500", seconds=seconds)
     with pytest.raises(SmokeTestFailed) as failure:
         examine(engine, False, PATIENT, first_search=first)
     assert said in str(failure.value)
@@ -174,7 +176,7 @@ def test_an_engine_that_ignores_the_limit_is_named_with_what_was_asked(
 def test_an_engine_that_searches_with_a_clock_alone_is_named(tmp_path: Path) -> None:
     clock = '"go wtime"*) echo info depth 1 nodes 20; echo bestmove e2e4;;'
     silent = ASKED.format(answer="echo bestmove a2a3")
-    first = FirstSearch(go="go nodes 500", seconds=5.0)
+    first = FirstSearch(go="go nodes 500", seconds=20.0)
     engine = script(tmp_path, silent.replace("    quit)", f"    {clock}\n    quit)"))
     with pytest.raises(SmokeTestFailed, match="`go nodes 500`, it moves without a search; if the"):
         examine(engine, False, PATIENT, first_search=first)

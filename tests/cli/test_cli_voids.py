@@ -6,9 +6,10 @@ from pathlib import Path
 
 import chess.pgn
 import pytest
-from builders import NODES, published, result_of, stage
+from builders import published, result_of, stage
 from console import compete, write_project
 from engines.faulty import engine, start_book
+from trials import UNHURRIED
 
 from spsa.cli import execute
 from spsa.core.game_settings import Book, GameSettings
@@ -49,7 +50,9 @@ def test_a_crash_is_kept_with_its_moves_and_last_lines(
             minus_options={},
             batch_games=2,
             plus_parameters={"margin": 220.5},
-            game_settings=GameSettings(time_control=NODES, book=Book(name=str(start_book(here)))),
+            game_settings=GameSettings(
+                time_control=UNHURRIED, book=Book(name=str(start_book(here)))
+            ),
         )
         assert voids(capsys) == (0, "run first has no void games\n")
         words = ("-c", 1, "--engines-cache", here / "cache", "--max-batches", 1)

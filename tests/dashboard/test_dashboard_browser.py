@@ -93,6 +93,7 @@ class Seen:
 def seen(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Seen]:
     scheme, (width, height) = getattr(request, "param", ("light", SCREEN))
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+    context.set_default_timeout(90_000)  # the first answer of a busy machine
     yield Seen(context.new_page())
     context.close()
 
@@ -142,7 +143,7 @@ def test_the_series_are_those_of_the_history(seen: Seen, address: str, played: S
 def test_the_strength_curve_is_drawn_with_its_band(seen: Seen, address: str, played: Stage) -> None:
     validated(played, games=40, opened_on=3)
     seen.page.goto(f"{address}/run")
-    seen.page.locator("#validations-strength").wait_for(timeout=30_000)
+    seen.page.locator("#validations-strength").wait_for()
 
     def drawn(id_: str) -> list[tuple[float, float]]:
         d = seen.page.locator(f"#validations-{id_}").get_attribute("d") or ""
@@ -183,9 +184,9 @@ def test_a_page_follows_the_run_without_a_reload(seen: Seen, address: str, playe
     assert seen.page.locator("#applied").inner_text() == "6 of 10"
     play(played, "more", 10.0)
     played.apply()
-    seen.page.get_by_text("7 of 10", exact=True).wait_for(timeout=30_000)
+    seen.page.get_by_text("7 of 10", exact=True).wait_for()
     theta = seen.page.locator("#path-0-theta")
-    expect(theta).to_have_attribute("d", re.compile("M[^L]+(L[^L]+){7}"), timeout=60_000)
+    expect(theta).to_have_attribute("d", re.compile("M[^L]+(L[^L]+){7}"), timeout=90_000)
     assert seen.page.evaluate("window.isTheSame") is True
     assert seen.page.locator("#results-numbers[open]").count() == 1
     assert seen.page.evaluate("document.activeElement.localName") == "summary"

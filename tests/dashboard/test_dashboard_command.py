@@ -58,7 +58,7 @@ def got(url: str, token: str | None = None) -> str:
         request.add_header("Authorization", f"Bearer {token}")
     for _ in range(100):
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return str(answer.read().decode())
         except ConnectionError:
             time.sleep(0.05)
@@ -74,7 +74,7 @@ def test_it_serves_until_a_signal(ending: signal.Signals, project: Path) -> None
         assert "<h1>Run first</h1>" in got(f"{address}run")
         assert "data-live" in got(f"{address}static/dashboard.js")
         process.send_signal(ending)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == (130 if ending == signal.SIGINT else 0), said
     assert "Traceback" not in said
 

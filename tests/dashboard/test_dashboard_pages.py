@@ -39,6 +39,8 @@ def test_the_overview_shows_the_numbers_of_status(browser: TestClient, played: S
     now = status(played.store, played.now())
     assert '<dd id="applied">6 of 10</dd>' in page
     assert f'<dd id="games">{now.games.games}</dd>' in page
+    assert f"<li>rule: {now.run.algorithm}, seed 42</li>" in page
+    assert "applied" not in re.sub(r'id="\w+"', "", page), "the tiles say it"
     assert elo_text(now.validations[0].tally) in page
     assert 'id="path-0-theta"' in page and 'id="gain-elo"' in page
     for i in range(5):

@@ -140,12 +140,12 @@ def test_the_server_itself_ends_a_long_call(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one of the owner, whose login has no limit of its own; its session keeps none."""
-    monkeypatch.setattr(deadline, "STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(deadline, "STATEMENT_SECONDS", 3)  # enough for all but one on any machine
     with open_store(postgresql_url) as store:
         with pytest.raises(DatabaseUnreachable, match="statement timeout"), store._call() as call:
             call.execute(sa.text("SELECT pg_sleep(60)"))
         with store._call() as call:
-            assert call.scalar(sa.text("SELECT current_setting('statement_timeout')")) == "1s"
+            assert call.scalar(sa.text("SELECT current_setting('statement_timeout')")) == "3s"
             driver = call.connection.dbapi_connection
             with driver.cursor() as cursor:
                 cursor.execute("SHOW statement_timeout")
@@ -202,7 +202,7 @@ def test_an_upgrade_may_take_its_time_but_not_the_question_whether_it_is_due(
     refused = pytest.raises(DatabaseUnreachable, match=ANSWERING)
     with refused, translated(parse_url(url)), engine.begin() as connection:
         clock.fly()
-        connection.execute(too_long)
+        connection.execute(sa.text("SELECT pg_sleep(60)"))
     engine.dispose()
     proxy.stall()
     with pytest.raises(DatabaseUnreachable, match=CONNECTING):
@@ -268,7 +268,7 @@ def test_ctrl_c_ends_a_command_that_looks_into_a_hole(
     _, said = process.communicate(timeout=240)
     assert process.returncode == code, said
     assert "Traceback" not in said and "defect" not in said
-    assert time.monotonic() - began < deadline.RESPONSE_SECONDS / 2
+    assert time.monotonic() - began < 0.9 * deadline.RESPONSE_SECONDS
 
 
 class Holes:

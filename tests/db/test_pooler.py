@@ -51,7 +51,8 @@ def test_two_masters_and_four_workers_share_two_connections(pooler: Pooler, figu
     with working(pooler.url, of_six(ProcessSettings(pooler.url))) as works:
         time.sleep(SECONDS)
         (sessions,) = works.sql(
-            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+            "SELECT COUNT(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend'"
         )
         assert sessions[0] <= 2
         works.finish()

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 from builders import LEASE, new_iteration, new_run, new_worker, result_of, stage, tally_of_seed
+from engines.faulty import wait_until
 from shell import Shell
 
 from spsa.core.scoring import Tally
@@ -34,7 +35,7 @@ def in_parallel(jobs):
     """What the jobs give, all started together."""
     gate = threading.Barrier(len(jobs))
     with ThreadPoolExecutor(len(jobs)) as pool:
-        futures = [pool.submit(lambda job=job: (gate.wait(30), job())[1]) for job in jobs]
+        futures = [pool.submit(lambda job=job: (gate.wait(120), job())[1]) for job in jobs]
     return [future.result() for future in futures]
 
 
@@ -130,7 +131,7 @@ def test_a_claim_cut_off_on_its_way_and_asked_again_holds_one_batch(postgresql_u
             again = pool.submit(client.claim)
             _until_somebody_waits(engine)
             cut_off.commit()
-            assert again.result(30).seq == 0
+            assert again.result(120).seq == 0
         assert [batch.attempt for batch in store.batches(run.run.id)] == [1, 0]
         engine.dispose()
 
@@ -155,16 +156,21 @@ def test_workers_are_locked_in_the_order_of_their_ids(postgresql_url):
             _until_somebody_waits(engine)
             other.execute(lock, {"id": second.id})
             other.commit()
-            applied.result(30)
+            applied.result(120)
         engine.dispose()
 
 
 def _until_somebody_waits(engine):
-    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    while True:
+    waiting = sa.text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+
+    def is_waiting():
         with engine.connect() as connection:
-            if connection.scalar(waiting):
-                return
+            return connection.scalar(waiting) > 0
+
+    wait_until(is_waiting)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from engines.faulty import wait_until
 from invariants import broken
 from shell import Shell
 from tuner import Tuner
@@ -29,11 +30,19 @@ def prepared(folder: Path, url: str, name: str) -> Tuner:
     return tuner
 
 
+def is_at_work(tuner: Tuner) -> bool:
+    """Whether a worker has come."""
+    with open_store(tuner.url) as store:
+        return bool(store.workers())
+
+
 def finished(tuner: Tuner, machines: tuple[str, ...], name: str) -> Run:
     moving = tuner.master()
     tuner.wait_for_work()
     for machine in machines:
         tuner.worker_on(machine)
+        if machine == "bad":  # it has a batch before the others can have played all
+            wait_until(lambda: is_at_work(tuner))
     try:
         assert tuner.ended(moving) == 0, tuner.account()
     finally:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from engines.faulty import wait_until
-from tuner import CONFIG, Tuner
+from tuner import CONFIG, ENDLESS, PATIENCE, Tuner
 
 from spsa.db.connection import parse_url
 from spsa.security.keys import SigningKey
@@ -53,9 +53,10 @@ class Listing:
             with suppress(OSError):
                 self._look_at(process)
 
-    def saw_an_engine(self) -> bool:
-        """One of a worker's cache, whose file has the name of its hash."""
-        return any(len(name) == 64 for name in self.seen)
+    def saw_all(self, builders: set[str]) -> bool:
+        """These, and an engine of a worker's cache, whose file has the name of its hash."""
+        seen = set(self.seen)
+        return builders <= seen and any(len(name) == 64 for name in seen)
 
     def _look_at(self, process: Path) -> None:
         words = (process / "cmdline").read_bytes()
@@ -92,7 +93,7 @@ def tuner(postgresql_url: str, tmp_path: Path) -> Iterator[Tuner]:
     url = parse_url(postgresql_url).set(password=PASSWORD)
     made = Tuner(tmp_path, url.render_as_string(hide_password=False), tmp_path / "engines")
     source = shutil.copytree(CRATE, tmp_path / "engine")
-    config = CONFIG.format(url="", iterations=1, engine=source, engines=made.engines)
+    config = CONFIG.format(url="", iterations=ENDLESS, engine=source, engines=made.engines)
     config = config.replace('[database]\nurl = ""\n', "").replace(
         "bench = false", 'constants_file = "src/constants.rs"'
     )
@@ -117,9 +118,8 @@ def test_no_secret_is_listed_or_logged(
         tuner.master()
         tuner.wait_for_work()
         tuner.worker("-v", "--trust-key", str(public))
-        wait_until(listing.saw_an_engine)
+        wait_until(lambda: listing.saw_all({"cargo", "rustc"}), PATIENCE)
     assert listing.found == set()
-    assert {"cargo", "rustc"} <= listing.seen
     assert [secret for secret in secrets if secret in tuner.words()] == []
 
 

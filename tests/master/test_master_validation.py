@@ -197,7 +197,7 @@ def test_the_mastership_is_renewed_while_engines_are_built(tested):
 
     class Slow(FixedDelivery):
         def prepare(self, plus, minus):
-            assert ticked.wait(30)
+            assert ticked.wait(120)
             return super().prepare(plus, minus)
 
     fake_sleep = FakeSleep(lambda: (ticked.set(), play(tested.store)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import LEASE, new_worker
+from engines.faulty import wait_until
 from masters import parameter
 
 from spsa.builds.builder import BuildCancelled, BuildSettings, pin
@@ -145,23 +146,29 @@ def test_a_master_that_waits_says_for_what_and_can_be_stopped(
     delivery, sqlite_store, caplog
 ) -> None:
     sqlite_store.register_worker(new_worker("plays", provides=ARM))
-    threading.Timer(0.2, delivery.cancel).start()
-    with pytest.raises(BuildCancelled):
-        delivery.prepare({"margin": 55.0}, {"margin": 45.0})
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
+        try:
+            wait_until(lambda: len(caplog.messages) == 2)
+        finally:
+            delivery.cancel()
+        with pytest.raises(BuildCancelled):
+            waiting.result(60)
     assert caplog.messages == [
         "no worker builds for linux aarch64: start one with `compete --spsa --build`",
         "waiting for a worker that builds: `compete --spsa --build`",
     ]
 
 
-def test_the_wait_for_a_worker_is_no_time_of_a_build(delivery, sqlite_store) -> None:
+def test_the_wait_for_a_worker_is_no_time_of_a_build(delivery, sqlite_store, caplog) -> None:
     ended = threading.Event()
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
+        wait_until(lambda: caplog.messages != [])
         time.sleep(0.3)
         builder = Builder(sqlite_store, {("linux", "aarch64"): 7, ("linux", "x86-64-v3"): 7})
         pool.submit(builder.carry_out, ended)
         try:
-            assert waiting.result(30).waited >= 0.25
+            assert waiting.result(60).waited >= 0.25
         finally:
             ended.set()

@@ -131,6 +131,14 @@ def test_void_games_and_time_losses(staged: Stage) -> None:
     assert "5 of 40 games were lost on time" in found[AlarmKind.TIME_LOSSES].found
 
 
+def test_a_worker_that_only_has_void_games(staged: Stage) -> None:
+    """It reports no batch: others play what it hands back."""
+    staged.open(target_games=20, batch_games=20)
+    staged.store.fail(staged.claim("sick"), "its pair was void 4 times", 8)
+    found = alarms(staged)[AlarmKind.VOID_GAMES]
+    assert (found.subject, found.found) == ("machine-1", "8 void games beside 0 that count")
+
+
 def test_the_alarm_of_void_games_ends_when_the_last_iterations_have_none(
     staged: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

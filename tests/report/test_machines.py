@@ -241,7 +241,7 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store: Store) -> None:
     assert last == [1] * 8
 
 
-def test_a_void_game_is_the_fault_of_the_machine_that_had_it(store: Store) -> None:
+def test_a_void_game_is_the_fault_of_the_worker_that_had_it(store: Store) -> None:
     theta = {"margin": 200.0}
     staged = stage(store, space=SPACE.to_json(), theta=theta, max_iterations=9)
     staged.open(target_games=4, base_parameters=theta)
@@ -254,7 +254,8 @@ def test_a_void_game_is_the_fault_of_the_machine_that_had_it(store: Store) -> No
     store.report(again, BatchResult(tally=Tally(1, 1, 2, (0, 0, 2, 0, 0))))
     (part_,) = store.worker_parts(staged.run.id, 1)
     assert (part_.share.machine, part_.share.void_games, part_.void_batches) == ("good", 0, 0)
-    assert [row.void_games for row in store.workers()] == [0, 0, 0]
+    voids = {row.name: row.void_games for row in store.workers()}
+    assert (voids["bad"], voids["good"]) == (4, 0)
     assert store.find_iteration(staged.run.id, 1).void_games == 4  # type: ignore[union-attr]
 
 

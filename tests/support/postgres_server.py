@@ -33,6 +33,7 @@ _SETTINGS = (
     "full_page_writes=off",
     "max_connections=100",
     "timezone=Asia/Kolkata",  # nothing may depend on a session's
+    "autovacuum=off",  # nothing may depend on when it comes
 )
 
 

@@ -127,6 +127,12 @@ class RunningProcesses:
             self.processes.check()
             time.sleep(0.05)
 
+    def await_refusals(self, journal: Path, since: float, processes: int = 1) -> None:
+        """Wait until so many have been told after a moment that the database does not answer."""
+        while len(given_up_since(journal, since)) < processes:
+            self.processes.check()
+            time.sleep(0.05)
+
     def finish(self) -> None:
         """Let the run end with what is open by now, and everybody leave."""
         while insist(lambda: self.store.run(NAME)).max_iterations == ENDLESS:
@@ -201,6 +207,16 @@ def all_answered_since(journal: Path, moment: float, processes: int) -> bool:
     return processes == sum(
         any(e.ended > moment and e.outcome != "DatabaseUnreachable" for e in end) for end in ends
     )
+
+
+def given_up_since(journal: Path, moment: float) -> set[str]:
+    """Who was told after a moment that the database does not answer."""
+    return {
+        entry.name
+        for path in journal.iterdir()
+        for entry in _written(path.read_text()[-2000:])
+        if entry.ended > moment and entry.outcome == "DatabaseUnreachable"
+    }
 
 
 def _written(text: str) -> list[Entry]:

@@ -171,6 +171,7 @@ class Protocol(RuleBasedStateMachine):
         self.unwilling: set[int] = set()  # workers that do not take the run
         self.workers = [self.registered(i) for i in range(WORKERS)]
         self.present, self.set_aside = set(range(WORKERS)), set()
+        self.failed_voids = dict.fromkeys(MACHINES, 0)  # void games of failed attempts
         self.iterations: list[Iteration] = []
         self.epoch, self.master, self.master_expired = 0, None, False
         self.asked: list[str] = []
@@ -410,6 +411,7 @@ class Protocol(RuleBasedStateMachine):
                 return
             batch.iteration.voids += voids
             batch.voids += voids
+            self.failed_voids[batch.machine] += voids
             batch.failed_by.add(batch.machine)
             batch.left("ready", batch.attempt)
 
@@ -707,6 +709,7 @@ class Protocol(RuleBasedStateMachine):
 
         def effect():
             self.set_aside.discard(machine)
+            self.failed_voids[machine] = 0
             for batch in self.batches():
                 batch.failed_by.discard(machine)
                 batch.left_by.discard(machine)
@@ -742,6 +745,10 @@ class Protocol(RuleBasedStateMachine):
             (b.iteration_number, b.seq, b.status, b.attempt, b.tally)
             for b in self.store.batches(self.run_id)
         ] == [(b.iteration.k, b.seq, b.status, b.attempt, b.tally) for b in self.batches()]
+        voids = dict.fromkeys(MACHINES, 0)  # no report of this model has any
+        for worker in self.store.workers():
+            voids[worker.host] += worker.void_games
+        assert voids == self.failed_voids
 
     @invariant()
     def every_count_is_right(self):

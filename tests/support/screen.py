@@ -17,7 +17,7 @@ import pyte
 from console import environment
 from rich.console import Console
 
-SECONDS = 60.0
+SECONDS = 240.0
 
 
 class Screen:

@@ -54,7 +54,7 @@ class Trial:
     def wait_for(self, words: str) -> None:
         """Wait until a worker has said so."""
         try:
-            wait_until(lambda: words in self.words(), seconds=60)
+            wait_until(lambda: words in self.words(), seconds=240)
         except TimeoutError:
             raise AssertionError(f"nobody said {words!r}\n{self.words()}") from None
 

@@ -54,7 +54,7 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
 
 
 def until(store: Store, key: str, reached: Callable[[OrderedBuild], object]) -> OrderedBuild:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while time.monotonic() < end:
         (state,) = store.ordered_builds([key])
         if reached(state):
@@ -125,7 +125,7 @@ def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordere
 
 
 def wait_for_status(sql: Callable[[str], list[tuple[str]]], status: str) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 240
     while sql("SELECT status FROM spsa_build") != [(status,)]:
         assert time.monotonic() < end
         time.sleep(0.05)

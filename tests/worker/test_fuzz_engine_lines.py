@@ -14,7 +14,7 @@ from engines.faulty import LOSER, PATIENT, WINNER, engine, spec, start_book, sta
 from fuzzing import SUSPECT, Chance, fuzz, made
 from hypothesis import example, given
 from hypothesis import strategies as st
-from trials import OneIteration
+from trials import UNHURRIED, OneIteration
 
 from spsa.core.game_settings import Declarations, TimeControl
 from spsa.core.game_settings.numbers import (
@@ -306,7 +306,7 @@ def test_a_match_survives_the_numbers_of_a_liar(tmp_path: Path, lies: bytes) -> 
     done = compete(
         engine(tmp_path, "liar", moves=WINNER, says=says),
         engine(tmp_path, "two\nlines\x1b[2J", moves=LOSER),
-        *("--games", 4, "--nodes", 5, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
+        *("--games", 4, "--nodes", 3000, "--book", start_book(tmp_path), "--json", "--pgn", pgn),
         *("-c", 1, "--progress", 1, "--no-adjudication"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -327,7 +327,7 @@ def test_a_fault_is_told_on_one_printable_line(tmp_path: Path) -> None:
     done = compete(
         engine(tmp_path, "winner", moves=WINNER),
         engine(tmp_path, "\x1b[31m", moves=LOSER, says=says),
-        *("--games", 2, "--nodes", 5, "--book", start_book(tmp_path), "-c", 1),
+        *("--games", 2, "--nodes", 3000, "--book", start_book(tmp_path), "-c", 1),
     )  # fmt: skip
     assert done.returncode == 1
     assert all(line.isprintable() for line in (done.stdout + done.stderr).split("\n"))
@@ -346,7 +346,7 @@ def test_a_worker_survives_the_numbers_of_a_liar(
     says = tmp_path / "says"
     says.write_bytes(LIES)
     fleet = OneIteration(database_url, tmp_path)
-    fleet.open(TimeControl(low=0.01, high=0.02), says=says)
+    fleet.open(UNHURRIED, says=says)
     worker = fleet.start("--max-batches", 2)
     _, err = worker.communicate(timeout=240)
     assert worker.returncode == 0, err

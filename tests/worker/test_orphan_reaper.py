@@ -167,7 +167,7 @@ def match(folder: Path, *words: str, **switches: object) -> "subprocess.Popen[by
     engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
     book = start_book(folder)
     return subprocess.Popen(
-        worker(*map(str, engines), "--book", str(book), "--nodes", "1", "--games", "2", *words),
+        worker(*map(str, engines), "--book", str(book), "--nodes", "3000", "--games", "2", *words),
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.DEVNULL,

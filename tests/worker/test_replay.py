@@ -14,10 +14,10 @@ from trials import OneIteration
 
 @pytest.fixture
 def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
-    """Two batches of two pairs at one node a move; plus has won all of them."""
+    """Two batches of two pairs at fixed nodes; plus has won all of them."""
     fleet = OneIteration(sqlite_url, tmp_path)
     fleet.open(NODES)
-    _, err = fleet.start("--max-batches", 2).communicate(timeout=60)
+    _, err = fleet.start("--max-batches", 2).communicate(timeout=240)
     assert "batch 1: +4 -0 =0" in err, err
     return fleet
 

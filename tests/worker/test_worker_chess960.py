@@ -66,8 +66,8 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path: Path) -> None
     openings, pgn = book(tmp_path, f"{DOUBLE}\n{BESIDE.fen}\n"), tmp_path / "out.pgn"
     first, second = (engine(tmp_path, name, chess960=True) for name in ("first", "second"))
     done = compete(
-        first, second, "--games", 4, "--nodes", 1, "--chess960", "--book", openings.name, "-c", 1,
-        "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
+        first, second, "--games", 4, "--nodes", 3000, "--chess960", "--book", openings.name,
+        "-c", 1, "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     with pgn.open() as file:
@@ -108,7 +108,7 @@ def test_a_batch_of_chess960_is_played_and_played_again(sqlite_url: str, tmp_pat
 
 def test_an_engine_without_the_option_is_refused(tmp_path: Path) -> None:
     first = engine(tmp_path, "first", chess960=True)
-    match = (first, engine(tmp_path, "second"), "--games", 2, "--nodes", 1, "--chess960")
+    match = (first, engine(tmp_path, "second"), "--games", 2, "--nodes", 3000, "--chess960")
     done = compete(*match, "--book", book(tmp_path, DOUBLE).name, "-c", 1)
     said = "second: refused option: it declares no option 'UCI_Chess960', so it does not play"
     assert done.returncode == 1 and said in done.stderr, done.stderr

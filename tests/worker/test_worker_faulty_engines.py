@@ -38,19 +38,22 @@ from worker.uci.working_folders import working_folders
 
 NODES = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 BUDGET = 0.5
+FLAG = 2.5  # of a clock that the other engine must not exceed on a busy machine
 MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
-CLOCK = TimeControl(kind=TimeKind.CLOCK, low=BUDGET, high=BUDGET, margin=0.05)
-PATIENCE = UciTimeouts(start=3.0, ready=1.5, quit=0.3, slowest=0.1)
+CLOCK = TimeControl(kind=TimeKind.CLOCK, low=FLAG, high=FLAG, margin=0.05)
+WATCHED = UciTimeouts(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
+"""Where the end is that one of these has passed; the other engine has as much time on a busy
+machine. Everything else has to end before any of PATIENT has."""
+
 LEFT = ("child", "stray", "log")  # switches that name a file
-GRACE = 2.0  # seconds beyond its budget in which every misbehaviour has to be over
-SLACK = 4.0  # seconds for what a busy machine takes to start two interpreters
+SLACK = 15.0  # seconds for what a busy machine takes; less than any deadline of PATIENT
 
 
 @dataclass(frozen=True, slots=True)
 class Animal:
     """What it does, how its pair has to end, and the seconds it may take for that.
 
-    `outcome` is the reason of a void pair, or "played".
+    `outcome` is the reason of a void pair, or "played"; a hang takes until a deadline has passed.
     """
 
     outcome: str
@@ -60,21 +63,27 @@ class Animal:
     plus_scores: int = 4
     options: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def timeouts(self) -> UciTimeouts:
+        return WATCHED if self.outcome == "hang" else PATIENT
+
 
 ANIMALS = {
-    "never says uciok": Animal("hang", {"fault": "no-uciok"}, budget=3.0),
-    "never says readyok": Animal("hang", {"fault": "no-readyok"}, budget=1.5),
+    "never says uciok": Animal("hang", {"fault": "no-uciok"}, budget=WATCHED.start),
+    "never says readyok": Animal("hang", {"fault": "no-readyok"}, budget=WATCHED.ready),
     "starts slowly": Animal("played", {"start_pause": 1.0}, budget=1.0),
     "gets ready slowly": Animal("played", {"ready_pause": 0.5}, budget=1.0),
     "segfaults at the start": Animal("crash", {"fault": "crash-at-start"}),
-    "floods at the start": Animal("hang", {"fault": "babble-at-start"}, budget=3.0),
+    "floods at the start": Animal("hang", {"fault": "babble-at-start"}, budget=WATCHED.start),
     "writes an endless line at the start": Animal("flood", {"fault": "flood-at-start"}),
     "segfaults in a game": Animal("crash", {"fault": "crash", "at_ply": 3}),
     "leaves in a game": Animal("exit", {"fault": "exit", "at_ply": 1}),
     "exits with an error": Animal("crash", {"fault": "exit-3", "at_ply": 1}),
     "closes its output": Animal("exit", {"fault": "close-output", "at_ply": 1}, budget=1.0),
-    "hangs": Animal("hang", {"fault": "hang", "at_ply": 1}, MOVETIME, BUDGET),
-    "hangs on its clock": Animal("hang", {"fault": "hang", "at_ply": 1}, CLOCK, BUDGET),
+    "hangs": Animal("hang", {"fault": "hang", "at_ply": 1}, MOVETIME, BUDGET + WATCHED.grace),
+    "hangs on its clock": Animal(
+        "hang", {"fault": "hang", "at_ply": 1}, CLOCK, FLAG + WATCHED.grace
+    ),
     "moves illegally": Animal("illegal move", {"fault": "illegal", "at_ply": 1}),
     "moves for the wrong side": Animal("illegal move", {"fault": "wrong-side", "at_ply": 1}),
     "gives up": Animal("no move", {"fault": "no-move", "at_ply": 1}),
@@ -83,16 +92,18 @@ ANIMALS = {
     "answers with rubbish": Animal("garbage", {"fault": "garbage", "at_ply": 1}),
     "prints binary rubbish": Animal("played", {"fault": "binary", "at_ply": 1}),
     "writes an endless line": Animal("flood", {"fault": "flood", "at_ply": 1}),
-    "prints info for ever": Animal("hang", {"fault": "babble", "at_ply": 1}, MOVETIME, BUDGET),
+    "prints info for ever": Animal(
+        "hang", {"fault": "babble", "at_ply": 1}, MOVETIME, BUDGET + WATCHED.grace
+    ),
     "prints thousands of lines": Animal("played", {"lines": 5000}, budget=1.0),
     "floods its errors": Animal("played", {"fault": "stderr-flood", "at_ply": 1}, budget=1.0),
     "answers twice": Animal("garbage", {"fault": "twice", "at_ply": 1}),
     "ignores stop, quit and the end": Animal("played", {"fault": "ignore-quit"}),
     "thinks on after its move": Animal(
-        "hang", {"fault": "spin", "at_ply": 1}, MOVETIME, 2 * BUDGET + 1.5
+        "hang", {"fault": "spin", "at_ply": 1}, MOVETIME, 2 * BUDGET + WATCHED.ready
     ),
-    "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * BUDGET),
-    "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * BUDGET),
+    "thinks too long": Animal("played", {"think": 30.0, "at_ply": 1}, CLOCK, 2 * FLAG),
+    "lies about its time": Animal("played", {"fault": "liar", "at_ply": 1}, CLOCK, 2 * FLAG),
     "leaves a child": Animal("crash", {"fault": "crash", "at_ply": 1, "child": "child"}),
     "leaves a child and plays on": Animal("played", {"child": "child"}),
     "leaves a daemon": Animal("crash", {"fault": "crash", "at_ply": 1, "stray": "stray"}),
@@ -106,7 +117,7 @@ ANIMALS = {
 }
 
 
-def prepared(animal: Animal, folder: Path, timeouts: UciTimeouts = PATIENCE) -> Job:
+def prepared(animal: Animal, folder: Path, timeouts: UciTimeouts = PATIENT) -> Job:
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
     switches = dict(animal.switches) | files
@@ -146,8 +157,8 @@ def cage(slots: int, timeouts: UciTimeouts) -> Iterator[Pool]:
 
 def told(animal: Animal, folder: Path) -> tuple[str, str]:
     """How the pair ended, and whose fault it was."""
-    with cage(1, PATIENCE) as pool:
-        first, end = events(pool, prepared(animal, folder))
+    with cage(1, animal.timeouts) as pool:
+        first, end = events(pool, prepared(animal, folder, animal.timeouts))
     if isinstance(first, PairVoid):
         assert isinstance(end, JobFailed)
         return first.reason, first.culprit
@@ -179,7 +190,7 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(
     monkeypatch.setenv("TMPDIR", str(temporary))
     files, memory, began = open_files(), peak(), time.monotonic()
     assert told(animal, tmp_path) == (animal.outcome, "minus")
-    assert time.monotonic() - began < animal.budget + GRACE + SLACK
+    assert time.monotonic() - began < animal.budget + SLACK
     assert open_files() == files
     assert not children()
     assert peak() - memory < 64
@@ -215,7 +226,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path: Path) -> Non
             name = rng.choice(quick)
             folder = tmp_path / str(number)
             folder.mkdir()
-            first, _ = events(pool, prepared(ANIMALS[name], folder, PATIENT))
+            first, _ = events(pool, prepared(ANIMALS[name], folder))
             ended = first.reason if isinstance(first, PairVoid) else "played"
             assert ended == ANIMALS[name].outcome, (name, first)
             pids += named(folder)
@@ -235,12 +246,13 @@ def test_a_pinned_engine_has_its_core_and_its_limits(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     job = prepared(Animal("hang", {"fault": "hang", "at_ply": 1, "pid": pid}, MOVETIME), tmp_path)
     confinement = EngineLimits(memory=2**30, cores=(core, core))
-    with Pool(1, PATIENCE, confinement) as pool:
+    with Pool(1, PATIENT, confinement) as pool:
         pool.submit(job)
         wait_until(lambda: pid.exists() and bool(pid.read_text()))
         number = int(pid.read_text())
         assert os.sched_getaffinity(number) == {core}
         assert os.getpgid(number) == number
         limits = Path(f"/proc/{number}/limits").read_text()
+        pool.stop(job.key)
     assert f"Max data size             {2**30}" in limits
     assert "Max core file size        0" in limits

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -373,11 +374,10 @@ def test_a_cache_forgets_the_oldest_engines(
     monkeypatch.setattr("worker.batches.engine_cache._KEPT", 2)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
     cache = EngineCache(tmp_path / "cache", stored.get)
-    for sha256 in stored:
-        cache.path(Engine(sha256=sha256, path="/nowhere"))
-    names = {path.name for path in (tmp_path / "cache").iterdir()}
-    assert len(names) == 2
-    assert list(stored)[-1] in names
+    for age, sha256 in enumerate(stored):
+        fetched = cache.path(Engine(sha256=sha256, path="/nowhere"))
+        os.utime(fetched, (age, age))  # what is fetched within one tick of a clock has one time
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == set(list(stored)[1:])
 
 
 def test_another_book_is_refused(

@@ -1,12 +1,12 @@
 """Slots that play jobs: order, voids, stops, and what is left behind."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import chess
 import pytest
 from engines.faulty import (
-    IMPATIENT,
     LOSER,
     PATIENT,
     WINNER,
@@ -146,7 +146,9 @@ def test_an_engine_that_never_plays_fails_the_job(
 ) -> None:
     files = open_files()
     minus = engine(tmp_path, "minus", moves=LOSER, fault=fault, at_ply=ply)
-    timeouts = IMPATIENT if fault.startswith("no-") else PATIENT
+    # the deadlines of the winner too: room for a busy machine
+    short = {"no-uciok": {"start": 5.0}, "no-readyok": {"ready": 5.0}}
+    timeouts = replace(PATIENT, **short.get(fault, {}))
     with Pool(1, timeouts) as slots:
         slots.submit(job(winner, minus, max_void=1))
         *voids, end = until_the_end(slots)

@@ -110,7 +110,7 @@ def test_a_match_ends_by_tables(folder: Path, tmp_path: Path) -> None:
     book, pgn = tmp_path / "book.epd", tmp_path / "out.pgn"
     book.write_text(TAKES)
     players = [engine(tmp_path, name, moves="d1d2") for name in ("first", "second")]
-    words = (*players, "--games", 2, "--nodes", 1, "--book", book, "-c", 1, "--tb-pieces", 3)
+    words = (*players, "--games", 2, "--nodes", 3000, "--book", book, "-c", 1, "--tb-pieces", 3)
     done = compete(*words, "--syzygy", folder, "--pgn", pgn)
     assert done.returncode == 0, done.stderr
     with pgn.open() as file:

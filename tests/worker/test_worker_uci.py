@@ -5,10 +5,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engines.faulty import IMPATIENT, PATIENT, alive, children, engine, open_files, spec, wait_until
+from engines.faulty import PATIENT, alive, children, engine, open_files, spec, wait_until
 from engines.faulty import started as begun
 
 from spsa.errors import EngineFault
@@ -91,14 +92,16 @@ def test_a_signal_is_named(start: Starts) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "reason"), [("crash-at-start", "crash"), ("no-uciok", "hang")])
+@pytest.mark.parametrize(
+    ("fault", "reason", "seconds"), [("crash-at-start", "crash", 20.0), ("no-uciok", "hang", 1.0)]
+)
 def test_an_engine_that_does_not_introduce_itself_is_reaped(
-    tmp_path: Path, stop_signal: StopSignal, fault: str, reason: str
+    tmp_path: Path, stop_signal: StopSignal, fault: str, reason: str, seconds: float
 ) -> None:
     before = open_files()
     path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with pytest.raises(EngineFault) as caught:
-        begun(spec(path), stop_signal, IMPATIENT)
+        begun(spec(path), stop_signal, replace(PATIENT, start=seconds))
     assert caught.value.reason == reason
     assert not children()
     assert open_files() == before
@@ -111,7 +114,7 @@ def test_a_missing_program_cannot_start(tmp_path: Path, stop_signal: StopSignal)
 
 
 def test_no_readyok_is_a_hang(start: Starts) -> None:
-    running = start(fault="no-readyok", timeouts=IMPATIENT)
+    running = start(fault="no-readyok", timeouts=replace(PATIENT, ready=0.5))
     running.prepare()
     with pytest.raises(EngineFault, match="readyok"):
         running.await_ready()

@@ -187,8 +187,8 @@ BEGIN
      WHERE id = p_batch_id AND claim_id = p_claim_id AND status = 'leased';
 END $$;
 
--- Returns a batch that this machine cannot play. Other machines may try it; the run's master decides
--- when a batch, or a machine, has failed often enough.
+-- Returns a batch that this machine cannot play, and adds its void games to those of its worker. Other
+-- machines may try it; the run's master decides when a batch, or a machine, has failed often enough.
 CREATE OR REPLACE FUNCTION spsa_fail(
     p_batch_id BIGINT, p_claim_id TEXT, p_sha256 TEXT, p_reason TEXT, p_void_games BIGINT,
     p_void_log JSON DEFAULT NULL::JSON
@@ -208,6 +208,8 @@ BEGIN
     RETURNING worker_id INTO v_worker_id;
     IF FOUND THEN  -- without a reason it would be noted as an expired lease
         PERFORM spsa_note_failure(p_batch_id, v_worker_id, p_sha256, coalesce(p_reason, ''));
+        UPDATE spsa_worker SET failed_void_games = failed_void_games + p_void_games
+         WHERE id = v_worker_id;
     END IF;
 END $$;
 

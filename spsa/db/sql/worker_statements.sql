@@ -175,6 +175,9 @@ UPDATE spsa_batch
  WHERE id = :batch_id AND claim_id = :claim_id AND status = 'leased'
 RETURNING worker_id;
 
+-- name: fail.voids
+UPDATE spsa_worker SET failed_void_games = failed_void_games + :void_games WHERE id = :worker_id;
+
 -- name: note_failure
 INSERT INTO spsa_failure AS f (batch_id, machine, failures, lost_leases, sha256, reason)
     SELECT :batch_id, w.host, :reason IS NOT NULL, :reason IS NULL, :sha256, :reason
