@@ -58,12 +58,11 @@ class HistoryQueries(Database):
     ) -> list[WorkerPart]:
         """What each worker has played of every so many tuning iterations of a run.
 
-
         Only of those after the iteration k = `after`, and not later than k = `through`, if given.
         """
         with self._read() as connection:
-            rows = connection.execute(_parts(run_id, iterations_per_group, after, through))
-            return [_part(row) for row in rows]
+            played = _reported(connection, run_id, after, through)
+            return [_part(row) for row in connection.execute(_parts(iterations_per_group, played))]
 
     def worker_shares(
         self, run_id: int, after: int = 0, through: int | None = None
@@ -91,12 +90,29 @@ def _groups(run_id: int, iterations_per_group: int) -> sa.Select[Any]:
     )
 
 
-def _parts(
-    run_id: int, iterations_per_group: int, after: int, through: int | None
-) -> sa.Select[Any]:
+def _reported(
+    connection: sa.Connection, run_id: int, after: int, through: int | None
+) -> list[sa.ColumnElement[bool]]:
+    """What is true of the batches that are done of a run's tuning iterations between two k.
+
+    SQLite finds the iterations by k. As ids go up with k, PostgreSQL finds the batches by them; it
+    takes too many for such a part as long as it does not see the ids themselves.
+    """
+    mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
+    ids = select(iterations.c.id).where(*mine)
+    found = [*mine, batches.c.status == BatchStatus.DONE]
+    if after:
+        first = connection.scalar(ids.where(iterations.c.k == after + 1))
+        found += [iterations.c.k > after, batches.c.iteration_id >= sa.literal(first)]
+    if through is not None:
+        last = connection.scalar(ids.where(iterations.c.k == through))
+        found += [iterations.c.k <= through, batches.c.iteration_id <= sa.literal(last)]
+    return found
+
+
+def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
     nodes = batches.c.plus_nodes + batches.c.minus_nodes
     lost_on_time = batches.c.plus_time_losses + batches.c.minus_time_losses
-    mine = (iterations.c.run_id == run_id, iterations.c.purpose == Purpose.TUNE)
     # plus 0: SQLite would read all batches in the order of the index of workers otherwise
     worker = (batches.c.worker_id + 0).label("worker_id")
     group = ((iterations.c.k - 1) // iterations_per_group).label("part")
@@ -115,18 +131,9 @@ def _parts(
             *_sums(batches, (*COUNTS, "seconds", "think_seconds")),
         )
         .select_from(batches.join(iterations))
-        .where(*mine, batches.c.status == BatchStatus.DONE)
+        .where(*of)
         .group_by(worker, group)
     )
-    # SQLite finds the iterations by k; as ids go up with k, PostgreSQL finds the batches by theirs
-    if after:
-        first = select(iterations.c.id).where(*mine, iterations.c.k == after + 1)
-        since = batches.c.iteration_id >= first.scalar_subquery()
-        reported = reported.where(iterations.c.k > after, since)
-    if through is not None:
-        last = select(iterations.c.id).where(*mine, iterations.c.k == through)
-        until = batches.c.iteration_id <= last.scalar_subquery()
-        reported = reported.where(iterations.c.k <= through, until)
     sums = reported.subquery()
     return (
         select(workers.c.name.label("worker"), workers.c.host.label("machine"), sums)
