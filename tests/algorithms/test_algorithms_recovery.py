@@ -83,9 +83,7 @@ GAINS: Mapping[str, Settings] = {
 }
 
 
-def recovered(
-    case: Case, settings: Mapping[str, object], seed: int, algorithm: str = "spsa"
-) -> float:
+def recovered(case: Case, settings: Mapping[str, object], seed: int) -> float:
     """The part of the Elo to gain that one run recovers; negative where it loses."""
     rng = np.random.default_rng([seed, case.parameters, case.iterations])
     start, curvature, draws = drawn_problem(case, rng)
@@ -93,7 +91,7 @@ def recovered(
     def loss(x: Vector) -> float:
         return float(curvature @ x**2)
 
-    rule = create(algorithm, settings, case.problem(start))
+    rule = create("spsa", settings, case.problem(start))
     state = rule.start()
     for k in range(1, case.iterations + 1):
         asked = rule.ask(state, k, rng)

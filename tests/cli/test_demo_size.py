@@ -57,4 +57,4 @@ def mean_recovered(size: Size) -> float:
         each=True,
         replicas=REPLICAS,
     )
-    return float(np.mean([recovered(case, {}, seed, "mixture") for seed in range(REPLICAS)]))
+    return float(np.mean([recovered(case, {}, seed) for seed in range(REPLICAS)]))
