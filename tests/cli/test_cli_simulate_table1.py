@@ -132,11 +132,11 @@ def wait_until_computing(leader: int, processes: int) -> None:
 
 def ticks_of_group(leader: int) -> dict[int, int]:
     ticks = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
             continue
         if int(fields[2]) == leader:
-            ticks[int(stat.parent.name)] = int(fields[11]) + int(fields[12])
+            ticks[int(process.name)] = int(fields[11]) + int(fields[12])
     return ticks

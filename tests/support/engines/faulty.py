@@ -76,13 +76,13 @@ def children() -> set[int]:
 def all_children() -> set[int]:
     """The processes whose parent this one is."""
     found = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
             continue
         if parent == os.getpid():
-            found.add(int(stat.parent.name))
+            found.add(int(process.name))
     return found
 
 
