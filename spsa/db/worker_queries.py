@@ -231,8 +231,9 @@ class WorkerQueries(Database):
         with self._write() as connection:
             worker_id = connection.scalar(_FAIL, values)
             if worker_id is not None:
-                _record_failure(connection, {**values, "worker_id": worker_id})
-                connection.execute(_FAILED_VOIDS, {**values, "worker_id": worker_id})
+                failed = {**values, "worker_id": worker_id}
+                _record_failure(connection, failed)
+                connection.execute(_FAILED_VOIDS, failed)
 
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
@@ -252,8 +253,7 @@ _FREE = statement("lease_batch.free")
 _LEASE, _BEGIN = statement("lease_batch.lease"), statement("lease_batch.begin")
 _RENEW = statement("renew")
 _REPORT, _REPORT_AGAIN = statement("report"), statement("report.again")
-_RELEASE, _FAIL = statement("release"), statement("fail")
-_FAILED_VOIDS = statement("fail.voids")
+_RELEASE, _FAIL, _FAILED_VOIDS = map(statement, ("release", "fail", "fail.voids"))
 _NOTE_FAILURE, _FAILED_BY = statement("note_failure"), statement("note_failure.machines")
 _ENGINE_BYTES, _WORK_LEFT = statement("engine_bytes"), statement("work_left")
 

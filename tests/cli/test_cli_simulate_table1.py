@@ -135,7 +135,7 @@ def ticks_of_group(leader: int) -> dict[int, int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             fields = (process / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         if int(fields[2]) == leader:
             ticks[int(process.name)] = int(fields[11]) + int(fields[12])

@@ -79,7 +79,7 @@ def all_children() -> set[int]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         if parent == os.getpid():
             found.add(int(process.name))
