@@ -42,7 +42,8 @@ prediction of the bank counts as one of four.
 The innovation uses the y that was played, so the update is right also for a result that comes late,
 or was played with other values than `ask` gave.
 
-The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1, and
+The perturbation follows what is not known yet: x = c_k delta, delta_i = +-1 as in
+`spsa.algorithms.balanced_signs`, because a filter has no correlations between parameters, and
 
     c_k    = min(2 deviations of the moving filters, sqrt(_KNOWN phi / (h K B)))
 
@@ -66,6 +67,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spsa.algorithms.balanced_signs import balanced_signs
 from spsa.algorithms.carrying import Carry
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank, weighted_mean
 from spsa.algorithms.outcome_elo import reported
@@ -79,7 +81,6 @@ from spsa.algorithms.rule import (
     State,
     Vector,
     along,
-    signs,
     total,
 )
 from spsa.algorithms.state_json import packed, restored, shapes
@@ -135,7 +136,8 @@ class Mixture:
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
         c_k = self.width(state)
-        return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
+        delta = balanced_signs(self.problem.seed, k, centre.shape)
+        return Perturbation(centre=centre, offset=c_k * delta, a_k=1.0, c_k=c_k)
 
     def width(self, bank: Bank) -> Vector:
         """c_k of the next perturbation, shape (1,)."""

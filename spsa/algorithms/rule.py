@@ -46,7 +46,7 @@ class Problem:
 
     `unit` is the smallest change of an engine's value; 0 for a continuous parameter.
     `iterations` results of `pairs` game pairs each are planned. Gains may depend on that, but a run
-    may be shorter or longer.
+    may be shorter or longer. `seed` is for perturbations that depend on each other.
     """
 
     start: Vector
@@ -55,6 +55,7 @@ class Problem:
     unit: Vector
     iterations: int
     pairs: int
+    seed: int = 0
 
     def inside(self, theta: Vector) -> Vector:
         """The point nearest to theta within the bounds."""
@@ -153,7 +154,7 @@ class Rule(Protocol):
         ...
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
-        """The perturbation of iteration k. Equal generators give equal perturbations."""
+        """The perturbation of iteration k; the same for equal generators and problems."""
         ...
 
     def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:

@@ -87,7 +87,9 @@ class Tuning:
     def on(self, space: Space) -> "Tuning":
         """The same run from a change of its space on; gains stay as they were derived."""
         before = self.rule.problem
-        problem = problem_of(space, iterations=before.iterations, pairs=before.pairs)
+        problem = problem_of(
+            space, iterations=before.iterations, pairs=before.pairs, seed=before.seed
+        )
         return replace(self, space=space, rule=self.rule.on(problem), first=self.first or self)
 
     def carried(
@@ -230,11 +232,11 @@ def tuning(
     seed: int,
 ) -> Tuning:
     """The named rule on this space, for a run of `iterations` with `pairs` each."""
-    problem = problem_of(space, iterations=iterations, pairs=pairs)
+    problem = problem_of(space, iterations=iterations, pairs=pairs, seed=seed)
     return Tuning(space, observed(create(algorithm, settings, problem), problem), seed)
 
 
-def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
+def problem_of(space: Space, *, iterations: int, pairs: int, seed: int = 0) -> Problem:
     """The problem that a rule has to solve on this space."""
     return Problem(
         start=space.start(),
@@ -243,6 +245,7 @@ def problem_of(space: Space, *, iterations: int, pairs: int) -> Problem:
         unit=space.unit,
         iterations=iterations,
         pairs=pairs,
+        seed=seed,
     )
 
 

@@ -252,15 +252,15 @@ def test_steep_losses_soon_outweigh_flat_ones() -> None:
 
 
 def test_a_tuned_engine_is_left_alone() -> None:
-    """100 runs at once from the optimum: what noise costs them, of 20 Elo that a step costs."""
-    start = np.zeros((100, 10))
+    """1,000 runs at once from the optimum: what noise costs them, of 20 Elo that a step costs."""
+    start = np.zeros((1000, 10))
     at_best = problem(start, iterations=100, pairs=75)
     engine = Quadratic(optimum=start, curvature=np.full(10, 2.0))
     of = rule(at_best)
     simulated_run = SimulatedRun(problem=at_best, engine=engine, games=SimulatedGames(0.6))
     lost = -engine.elo(of.theta(final(simulated_run, of, np.random.default_rng(3))))
-    assert lost.mean() < 0.15
-    assert lost.max() < 2.0
+    assert lost.mean() < 0.05
+    assert np.quantile(lost, 0.99) < 0.8
 
 
 def test_a_thousand_parameters_are_saved_in_little_space() -> None:

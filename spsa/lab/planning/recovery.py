@@ -112,7 +112,7 @@ def recovery(
         ValueError: the rule refuses its settings.
     """
     drawn, played = (np.random.default_rng([seed, stream]) for stream in (0, 1))
-    problem = _stretched(_replicated(design.problem, replicas), design.stretch)
+    problem = _stretched(_replicated(design.problem, replicas, seed), design.stretch)
     engine = _seen(assumptions.engines(design.problem, replicas, drawn), design.stretch)
     rule = create(design.algorithm, design.settings, problem)
     simulated_run = SimulatedRun(
@@ -134,9 +134,9 @@ def recovery(
     )
 
 
-def _replicated(problem: Problem, replicas: int) -> Problem:
+def _replicated(problem: Problem, replicas: int, seed: int) -> Problem:
     start = np.broadcast_to(problem.start, (replicas, problem.start.shape[-1]))
-    return replace(problem, start=start)
+    return replace(problem, start=start, seed=seed)
 
 
 def _stretched(problem: Problem, by: float) -> Problem:

@@ -249,6 +249,7 @@ def group_result(group: str, rule: str, games: int) -> GroupResult:
         unit=losses.unit,
         iterations=iterations,
         pairs=PAIRS,
+        seed=derived_seed(SEED, group, rule, games),
     )
     one = _rule(rule, problem)
     simulated_run = SimulatedRun(

@@ -69,6 +69,7 @@ class Retuning:
             unit=losses.unit,
             iterations=self.earlier // (2 * self.pairs),
             pairs=self.pairs,
+            seed=self.seed,
         )
         rule = create(_RULE, {}, problem)
         known = final(_run(problem, losses.engine), rule, self._generator("earlier"))

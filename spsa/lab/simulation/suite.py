@@ -125,6 +125,7 @@ class Suite:
                 unit=losses.unit,
                 iterations=group.iterations,
                 pairs=group.pairs,
+                seed=derived_seed(self.seed, self.half, group.parameters, group.budget),
             ),
             losses=losses,
             draw_rate=self._draw_rates(group),
