@@ -3,9 +3,13 @@
 Independent signs agree by chance: over a few iterations some parameters are moved together more
 often than apart, and a result for one is taken for one of the other. The columns of a Hadamard
 matrix, whose entries are 1 and -1, are orthogonal: over its rows every two of them agree as often
-as they differ. An iteration takes a row, a parameter a column. So a block has as many iterations as
-the matrix has rows, about one a parameter. Plackett & Burman 1946, "The design of optimum
-multifactorial experiments".
+as they differ. An iteration takes a row, a parameter a column. So a block has as many rows as the
+matrix, about one a parameter. Plackett & Burman 1946, "The design of optimum multifactorial
+experiments".
+
+Rows are orthogonal, too: none shows that theta has moved too far by the result of another one. A
+rule that has to learn how far it may move would learn it a block later. So one iteration in four
+repeats the signs of the one whose result came last.
 """
 
 from functools import cache
@@ -20,13 +24,36 @@ from spsa.core.seeds import derived_seed
 Signs = npt.NDArray[np.int8]
 
 
-def balanced_signs(seed: int, k: int, shape: tuple[int, ...]) -> Vector:
+_ROUND = 4  # iterations, of which the second repeats signs
+
+
+def balanced_signs(
+    seed: int, k: int, last: int, shape: tuple[int, ...], rng: np.random.Generator
+) -> Vector:
     """delta of iteration k, +-1, of this shape (n,); the same arguments give the same signs.
 
-    Every block has its own rows, columns and signs of columns, drawn at random from the seed.
+    `last` is the k of the last result, 0 before the first; that of another run may be k or more. If
+    there is none to repeat, the signs are independent.
+    """
+    if not _repeats(k):
+        return _row(seed, k, shape)
+    if not 0 < last < k:
+        return signs(rng, shape)
+    return _row(seed, last - _repeats(last), shape)
+
+
+def _repeats(k: int) -> bool:
+    return k % _ROUND == 2
+
+
+def _row(seed: int, k: int, shape: tuple[int, ...]) -> Vector:
+    """The signs of an iteration that repeats none.
+
+    Every block has its own order of rows, columns and signs of columns, drawn from the seed.
     """
     matrix = hadamard(shape[-1])
-    block, place = divmod(k - 1, len(matrix))
+    rows_before = k - 1 - (k + _ROUND - 2) // _ROUND
+    block, place = divmod(rows_before, len(matrix))
     rng = np.random.Generator(np.random.PCG64(derived_seed(seed, "signs", block)))
     numbers = np.broadcast_to(np.arange(len(matrix)), (*shape[:-1], len(matrix)))
     row = rng.permuted(numbers, axis=-1)[..., place, None]

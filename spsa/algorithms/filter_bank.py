@@ -51,7 +51,7 @@ class Bank:
     """The state: J filters over n parameters, theta, and the moments of w.
 
     `mean` and `variance` have shape (J, n); `surprise`, chi, and `evidence`, e, (J, 1); `theta`
-    (n,); `squares`, `pairs` and `results` (1,).
+    (n,); `squares`, `pairs`, `results` and `last`, the k of the last result, (1,).
     """
 
     mean: Vector
@@ -62,6 +62,7 @@ class Bank:
     squares: Vector
     pairs: Vector
     results: Vector
+    last: Vector
 
     @property
     def tau2(self) -> Vector:

@@ -93,7 +93,8 @@ _LONGEST = 1.0  # steps by which one result moves a parameter
 _OUTLIER = 4.0  # deviations
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
-_VERSION = np.array([3.0])  # of the state
+_VERSION = np.array([4.0])  # of the state
+_WITHOUT_LAST = np.array([3.0])  # of the same filters
 _OLDER = (
     "mixture cannot use the saved state: another version of this program wrote it, with other "
     "filters; finish the run with that version, or start a new one"
@@ -124,6 +125,7 @@ class Mixture:
             squares=none,
             pairs=none,
             results=none,
+            last=none,
         )
 
     def theta(self, state: State) -> Vector:
@@ -136,7 +138,8 @@ class Mixture:
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
         c_k = self.width(state)
-        delta = balanced_signs(self.problem.seed, k, centre.shape)
+        last = int(state.last.max())
+        delta = balanced_signs(self.problem.seed, k, last, centre.shape, rng)
         return Perturbation(centre=centre, offset=c_k * delta, a_k=1.0, c_k=c_k)
 
     def width(self, bank: Bank) -> Vector:
@@ -174,6 +177,7 @@ class Mixture:
             squares=bank.squares + outcome.squares,
             pairs=bank.pairs + outcome.pairs,
             results=bank.results + (outcome.pairs > 0.0),
+            last=np.where(outcome.pairs > 0.0, outcome.k, bank.last),
         )
         return self._moved(learned, outcome.pairs > 0.0)
 
@@ -201,6 +205,7 @@ class Mixture:
             squares=state.squares,
             pairs=state.pairs,
             results=carry.evidence(state.results),
+            last=state.last,
         )
         if carry.doubt == 1.0:
             return bank
@@ -225,6 +230,8 @@ class Mixture:
         needed = {"version": _VERSION.shape, **shapes(self.start())}
         if "log_weight" in data:  # what earlier versions had instead of the evidence
             raise UnusableState(_OLDER)
+        if data.get("version") == packed(_WITHOUT_LAST):
+            data = {**data, "version": packed(_VERSION), "last": packed(np.zeros(needed["last"]))}
         arrays = restored(self.name, data, needed)
         if arrays.pop("version") != _VERSION:
             raise UnusableState(_OLDER)

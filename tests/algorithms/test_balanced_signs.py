@@ -1,11 +1,19 @@
-"""Balanced signs: orthogonal over a block, fair in every place, and functions of seed and k."""
+"""Balanced signs: orthogonal over a block, fair, repeated in time, functions of seed and k."""
 
 import numpy as np
 import pytest
 
+from spsa.algorithms import Vector
 from spsa.algorithms.balanced_signs import balanced_signs, hadamard
 
 ORDERS = {1: 1, 2: 2, 3: 4, 5: 8, 9: 12, 13: 16, 16: 16, 17: 20, 21: 24, 25: 32, 33: 40, 100: 104}
+OWN = [k for k in range(1, 2000) if k % 4 != 2]  # iterations that repeat none
+
+
+def delta(k: int, shape: tuple[int, ...], *, last: int | None = None, seed: int = 5) -> Vector:
+    """With one iteration in flight, unless `last` is given."""
+    rng = np.random.default_rng(k)
+    return balanced_signs(seed, k, k - 1 if last is None else last, shape, rng)
 
 
 @pytest.mark.parametrize("columns", [*range(1, 70), 100, 250, 1000])
@@ -24,26 +32,41 @@ def test_blocks_are_as_short_as_the_known_matrices_allow() -> None:
 def test_any_two_parameters_agree_as_often_as_they_differ_in_every_block(n: int) -> None:
     length = len(hadamard(n))
     for block in range(3):
-        ks = range(1 + block * length, 1 + (block + 1) * length)
-        delta = np.array([balanced_signs(5, k, (n,)) for k in ks])
-        assert (delta.T @ delta == length * np.eye(n)).all()
+        ks = OWN[block * length : (block + 1) * length]
+        signs = np.array([delta(k, (n,)) for k in ks])
+        assert (signs.T @ signs == length * np.eye(n)).all()
 
 
 def test_independent_runs_in_one_array_have_signs_of_their_own() -> None:
-    delta = np.array([balanced_signs(5, k, (50, 8)) for k in range(1, 9)])
-    assert all((one.T @ one == 8 * np.eye(8)).all() for one in np.moveaxis(delta, 1, 0))
-    assert len({one.tobytes() for one in np.moveaxis(delta, 1, 0)}) == 50
+    signs = np.array([delta(k, (50, 8)) for k in OWN[:8]])
+    assert all((one.T @ one == 8 * np.eye(8)).all() for one in np.moveaxis(signs, 1, 0))
+    assert len({one.tobytes() for one in np.moveaxis(signs, 1, 0)}) == 50
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3, 4, 5, 8])
+def test_the_second_of_four_repeats_what_the_last_result_was_for(in_flight: int) -> None:
+    for k in range(in_flight + 2, 40):
+        if k % 4 == 2:
+            last = k - in_flight
+            own = last - (last % 4 == 2)
+            assert (delta(k, (16,), last=last) == delta(own, (16,))).all()
+
+
+@pytest.mark.parametrize("last", [0, 2, 5, 100])
+def test_without_a_result_of_this_run_to_repeat_signs_are_independent(last: int) -> None:
+    """Iteration 2 of a run whose first result is missing, or that goes on from another run."""
+    signs = balanced_signs(5, 2, last, (16,), np.random.default_rng(9))
+    assert (signs == 2 * np.random.default_rng(9).integers(0, 2, size=16) - 1).all()
 
 
 def test_signs_are_a_function_of_the_seed_and_the_iteration() -> None:
-    first = balanced_signs(5, 3, (16,))
-    assert (balanced_signs(5, 3, (16,)) == first).all()
-    assert (balanced_signs(6, 3, (16,)) != first).any()
-    assert (balanced_signs(5, 19, (16,)) != first).any()  # the same row of the next block
+    first = delta(3, (16,))
+    assert (delta(3, (16,)) == first).all()
+    assert (delta(3, (16,), seed=6) != first).any()
+    assert (delta(OWN[1 + 16], (16,)) != first).any()  # the same place of the next block
 
 
 def test_every_sign_is_fair_and_pairs_of_iterations_are_no_pattern() -> None:
-    delta = np.array([balanced_signs(seed, 1, (5,)) for seed in range(2000)])
-    assert np.abs(delta.mean(axis=0)).max() < 4 / 2000**0.5
-    both = np.array([balanced_signs(seed, 2, (5,)) for seed in range(2000)]) * delta
-    assert np.abs(both.mean(axis=0)).max() < 4 / 2000**0.5
+    one, other = (np.array([delta(k, (5,), seed=seed) for seed in range(2000)]) for k in (1, 3))
+    assert np.abs(one.mean(axis=0)).max() < 4 / 2000**0.5
+    assert np.abs((one * other).mean(axis=0)).max() < 4 / 2000**0.5

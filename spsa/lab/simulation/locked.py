@@ -28,7 +28,7 @@ from spsa.lab.simulation.random_losses import (
 )
 from spsa.lab.simulation.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
-SEED = 20_261_124
+SEED = 20_261_126
 BUDGETS = (2_000, 30_000, 100_000, 400_000)  # games
 PAIRS = 75  # of an iteration: the 150 games of a build
 _DRAW_RATE = 0.6
