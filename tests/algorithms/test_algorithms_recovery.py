@@ -32,7 +32,7 @@ class Case:
     each: bool = False
     replicas: int
 
-    def problem(self, start: Vector) -> Problem:
+    def problem(self, start: Vector, seed: int) -> Problem:
         n = self.parameters
         return Problem(
             start=start,
@@ -41,6 +41,7 @@ class Case:
             unit=np.zeros(n),
             iterations=self.iterations,
             pairs=self.pairs,
+            seed=seed,
         )
 
 
@@ -83,7 +84,9 @@ GAINS: Mapping[str, Settings] = {
 }
 
 
-def recovered(case: Case, settings: Mapping[str, object], seed: int) -> float:
+def recovered(
+    case: Case, settings: Mapping[str, object], seed: int, name: str = "spsa"
+) -> float:
     """The part of the Elo to gain that one run recovers; negative where it loses."""
     rng = np.random.default_rng([seed, case.parameters, case.iterations])
     start, curvature, draws = drawn_problem(case, rng)
@@ -91,7 +94,7 @@ def recovered(case: Case, settings: Mapping[str, object], seed: int) -> float:
     def loss(x: Vector) -> float:
         return float(curvature @ x**2)
 
-    rule = create("spsa", settings, case.problem(start))
+    rule = create(name, settings, case.problem(start, seed))
     state = rule.start()
     for k in range(1, case.iterations + 1):
         asked = rule.ask(state, k, rng)
