@@ -4,6 +4,7 @@ An escape sequence could repaint a terminal, a line break could forge a line of 
 and a bidirectional override could change the order that is displayed.
 """
 
+import re
 from html import escape
 
 NAME_LENGTH = 200
@@ -24,6 +25,11 @@ LINE_LENGTH = 10_000
 """Characters of one line on a terminal or in a log."""
 
 ELLIPSIS = "…"
+
+_WORD_ENDS = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])")
+
+# rather too much than too little: a password may hold a slash or an @
+_PASSWORD = re.compile(r"(://[^\s/@:]*:)\S+(?=@)|(\bpassword=)[^\s&]+", re.IGNORECASE)
 
 
 def printable(text: str, limit: int) -> str:
@@ -50,6 +56,16 @@ def html_with_commands(sentence: str, limit: int) -> str:
     if len(parts) % 2 == 0:  # one backtick belongs to a name
         return "`".join(parts)
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def words_of(name: str, limit: int) -> list[str]:
+    """A `printable` name, cut where a line may break: `king_`, `safety`; `King`, `Safety`."""
+    return _WORD_ENDS.split(printable(name, limit))
+
+
+def without_passwords(text: str) -> str:
+    """The text with `***` for the password of every URL in it."""
+    return _PASSWORD.sub(r"\1\2***", text)
 
 
 def is_printable(text: str, limit: int) -> bool:

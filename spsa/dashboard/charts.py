@@ -7,14 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from spsa.dashboard.axes import Scale, band, polyline, span, ticks
+from spsa.dashboard.axes import Scale, band, labels, polyline, span, ticks
 from spsa.master.elo_gained import EstimatedGain
 from spsa.report.history import ParameterPath, RunHistory, Strength, ValidationPoint, merged
 from spsa.report.status import estimate
 from spsa.report.text import elo_text, number
 
-WIDTH, HEIGHT = 480, 258
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 28, 42
+WIDTH, HEIGHT = 480, 268
+LEFT, RIGHT, TOP, BOTTOM = 10, 12, 36, 44
+DIGIT = 10.5
+"""How wide a character of a tick is on a narrow screen, where it is largest."""
+
+X_TICKS, Y_TICKS = 4, 7
 MAX_BARS = 80
 PAIR_POINTS = ("0", "½", "1", "1½", "2")
 
@@ -23,6 +27,16 @@ PAIR_POINTS = ("0", "½", "1", "1½", "2")
 class Tick:
     at: float
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where a chart draws: both scales with their ticks, all of whose labels have room."""
+
+    x: Scale
+    y: Scale
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,26 +57,21 @@ class Chart:
     title: str
     x_title: str
     y_title: str
+    frame: Frame
     series: Sequence[Series]
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     width: int = WIDTH
     height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
 
 
 def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
     """Theta of one parameter, its weighted average with a band of one deviation, its bounds."""
     lower = _less(path.averaged, path.averaged_sd)
     upper = _more(path.averaged, path.averaged_sd)
-    x = _x(history.games)
     low, high = span((*path.theta, *lower, *upper))
-    y = _y(low, high)
+    frame = _frame(_whole(history.games), (low, high))
+    x, y = frame.x, frame.y
     xs = [x(games) for games in history.games]
     bounds = {"minimum": path.minimum, "maximum": path.maximum}
     return Chart(
@@ -70,18 +79,17 @@ def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
         title=path.name,
         x_title="games",
         y_title="value",
+        frame=frame,
         series=(
             _band(id_, "± one deviation", xs, lower, upper, y),
             _line(f"{id_}-averaged", "averaged", "second", xs, path.averaged, y),
             _line(f"{id_}-theta", "theta", "first", xs, path.theta, y),
             *(
-                _line(f"{id_}-{name}", name, "bound", (LEFT, WIDTH - RIGHT), (at, at), y)
+                _line(f"{id_}-{name}", name, "bound", (x.start, x.end), (at, at), y)
                 for name, at in bounds.items()
                 if low <= at <= high
             ),
         ),
-        x_ticks=_ticks(x, 4),
-        y_ticks=_ticks(y, 5),
         columns=("iteration", "games", "theta", "averaged", "deviation"),
         rows=_rows(history.ks, history.games, path.theta, path.averaged, path.averaged_sd),
     )
@@ -89,19 +97,19 @@ def path_chart(history: RunHistory, path: ParameterPath, id_: str) -> Chart:
 
 def gain_chart(history: RunHistory, gain: EstimatedGain, id_: str, title: str) -> Chart:
     """Elo over the start as the rule estimates it."""
-    x, y = _x(history.games), _y(*span((0.0, *gain.elo)))
+    frame = _frame(_whole(history.games), span((0.0, *gain.elo)))
+    x, y = frame.x, frame.y
     xs = [x(games) for games in history.games]
     return Chart(
         id=id_,
         title=title,
         x_title="games",
         y_title="Elo",
+        frame=frame,
         series=(
-            _line(f"{id_}-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
+            _line(f"{id_}-zero", "the start", "bound", (x.start, x.end), (0.0, 0.0), y),
             _line(f"{id_}-elo", "estimated gain", "first", xs, gain.elo, y),
         ),
-        x_ticks=_ticks(x, 4),
-        y_ticks=_ticks(y, 5),
         columns=("iteration", "games", "Elo"),
         rows=_rows(history.ks, history.games, gain.elo),
     )
@@ -121,15 +129,17 @@ def validations_chart(history: RunHistory) -> Chart | None:
     lower, upper = _less(middle, error), _more(middle, error)
     curve = history.strength
     ends = () if curve is None else (*_lower(curve), *_upper(curve))
-    x, y = _x(history.games), _y(*span((0.0, *lower, *upper, *ends)))
+    frame = _frame(_whole(history.games), span((0.0, *lower, *upper, *ends)))
+    x, y = frame.x, frame.y
     xs = [x(match.games) for match in played]
     return Chart(
         id="validations",
         title="Validations: tuned values against the start",
         x_title="games of the tune",
         y_title="Elo",
+        frame=frame,
         series=(
-            _line("validations-zero", "the start", "bound", (LEFT, WIDTH - RIGHT), (0.0, 0.0), y),
+            _line("validations-zero", "the start", "bound", (x.start, x.end), (0.0, 0.0), y),
             *_together(curve, x, y),
             Series(
                 id="validations-error",
@@ -147,8 +157,6 @@ def validations_chart(history: RunHistory) -> Chart | None:
                 d="".join(f"M{at:g},{y(value):g}h0" for at, value in zip(xs, middle, strict=True)),
             ),
         ),
-        x_ticks=_ticks(x, 4),
-        y_ticks=_ticks(y, 5),
         columns=("iteration", "games of the tune", "theta", "games", "Elo ± 95%", "all together"),
         rows=tuple((*_match(match), _pooled(curve, match.k)) for match in played),
     )
@@ -159,7 +167,8 @@ def results_chart(history: RunHistory) -> Chart | None:
     groups = [group for group in merged(history.results, MAX_BARS) if group.tally.pairs]
     if not groups:
         return None
-    x, y = Scale(groups[0].first_k - 1, groups[-1].last_k, LEFT, WIDTH - RIGHT), _y(0.0, 100.0)
+    frame = _frame((groups[0].first_k - 1, groups[-1].last_k), (0.0, 100.0))
+    x, y = frame.x, frame.y
     shares = [
         [0.0, *accumulate(100 * n / group.tally.pairs for n in group.tally.pentanomial)]
         for group in groups
@@ -169,6 +178,7 @@ def results_chart(history: RunHistory) -> Chart | None:
         title="Results: pairs by the points of plus",
         x_title="iteration",
         y_title="% of pairs",
+        frame=frame,
         series=tuple(
             Series(
                 id=f"results-{i}",
@@ -181,8 +191,6 @@ def results_chart(history: RunHistory) -> Chart | None:
             )
             for i, points in enumerate(PAIR_POINTS)
         ),
-        x_ticks=_ticks(x, 4),
-        y_ticks=_ticks(y, 5),
         columns=("iterations", "games", *PAIR_POINTS, "Elo ± 95%"),
         rows=tuple(
             (
@@ -233,17 +241,23 @@ def _match(match: ValidationPoint) -> tuple[str, ...]:
     )
 
 
-def _x(games: Sequence[int]) -> Scale:
-    low, high = span(games, margin=0.0)
-    return Scale(low, high, LEFT, WIDTH - RIGHT)
+def _whole(games: Sequence[int]) -> tuple[float, float]:
+    return span(games, margin=0.0)
 
 
-def _y(low: float, high: float) -> Scale:
-    return Scale(low, high, HEIGHT - BOTTOM, TOP)
+def _frame(x_span: tuple[float, float], y_span: tuple[float, float]) -> Frame:
+    """Along x whole numbers are counted."""
+    xs, ys = ticks(*x_span, X_TICKS, least=1.0), ticks(*y_span, Y_TICKS)
+    x_labels, y_labels = labels(xs), labels(ys)
+    left = LEFT + DIGIT * max(map(len, y_labels), default=0)
+    right = max(RIGHT, DIGIT / 2 * len(x_labels[-1])) if x_labels else RIGHT
+    x = Scale(*x_span, left, WIDTH - right)
+    y = Scale(*y_span, HEIGHT - BOTTOM, TOP)
+    return Frame(x, y, _ticks(x, xs, x_labels), _ticks(y, ys, y_labels))
 
 
-def _ticks(scale: Scale, most: int) -> tuple[Tick, ...]:
-    return tuple(Tick(scale(value), number(value)) for value in ticks(scale.low, scale.high, most))
+def _ticks(scale: Scale, values: Sequence[float], texts: Sequence[str]) -> tuple[Tick, ...]:
+    return tuple(Tick(scale(value), text) for value, text in zip(values, texts, strict=True))
 
 
 def _line(

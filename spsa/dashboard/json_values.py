@@ -1,6 +1,5 @@
 """Values as JSON, without secrets."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
@@ -11,14 +10,7 @@ from spsa.db.history_rows import IterationLine
 from spsa.report.export_json import counted_json, share_json
 from spsa.report.status import fields_json, tally_json
 from spsa.report.workers import to_json as fleet_json
-
-# rather too much than too little: a password may hold a slash or an @
-_PASSWORD = re.compile(r"(://[^\s/@:]*:)\S+(?=@)|(\bpassword=)[^\s&]+", re.IGNORECASE)
-
-
-def without_passwords(text: str) -> str:
-    """The text with `***` for the password of every URL in it."""
-    return _PASSWORD.sub(r"\1\2***", text)
+from spsa.text import without_passwords
 
 
 def plain(value: Any) -> Any:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
-from spsa.dashboard.json_values import without_passwords
 from spsa.db.store import RunOverview
 from spsa.lifecycle import RunStatus
 from spsa.report.alarm import AlarmKind
 from spsa.report.status import Status, estimate
 from spsa.report.workers import FleetMember
+from spsa.text import without_passwords
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

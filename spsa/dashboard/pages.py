@@ -197,14 +197,14 @@ class Wanted:
 
 SORTS: Mapping[str, Callable[[ParameterRow], float | str | None]] = {
     "name": lambda row: row.tuned.name,
-    "group": lambda row: row.tuned.group,
     "start": lambda row: row.tuned.start,
     "value": lambda row: row.tuned.value,
-    "averaged": lambda row: row.tuned.averaged,
-    "supported": lambda row: row.tuned.supported,
     "moved": lambda row: abs(row.tuned.steps_moved),
     "signal": lambda row: row.signal_to_noise,
+    "averaged": lambda row: row.tuned.averaged,
+    "supported": lambda row: row.tuned.supported,
     "bound": lambda row: row.tuned.bound,
+    "group": lambda row: row.tuned.group,
 }
 
 

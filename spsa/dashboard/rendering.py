@@ -9,12 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.dashboard.json_values import without_passwords
 from spsa.report.events import kind_told, told
 from spsa.report.runs import duration
 from spsa.report.text import elo_text, estimated, number, unless_zero
 from spsa.report.workers import scale_text
-from spsa.text import LINE_LENGTH, html_with_commands, printable
+from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 
 REFRESH_SECONDS = 5
 
@@ -49,6 +48,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": lambda value: "-" if value is None else number(value),
+        "gain": lambda value: "-" if value is None else f"{value:.4g}",
         "duration": lambda seconds: "-" if seconds is None else duration(seconds),
         "elo": elo_text,
         "unless_zero": unless_zero,
@@ -74,8 +74,7 @@ def _with_commands(sentence: str) -> Markup:
 
 
 def _breakable(name: str) -> Markup:
-    """A name that a narrow column breaks after underscores."""
-    return Markup("_<wbr>").join(printable(name, LINE_LENGTH).split("_"))
+    return Markup("<wbr>").join(words_of(without_passwords(name), LINE_LENGTH))
 
 
 def _time(at: datetime | None) -> str:

@@ -38,10 +38,12 @@ class Kind(StrEnum):
 
 def height(kind: Kind, history: RunHistory, paths: Sequence[ParameterPath]) -> float:
     """In inches."""
+    if nothing_of(kind, history, paths):
+        return 0.9
     if kind is Kind.THETA:
         return 0.6 + 2.5 * max(1, ceil(len(paths) / PER_ROW))
     if kind is Kind.WORKERS:
-        return 1.6 + 0.25 * min(len(history.workers), MAX_WORKERS)
+        return 1.0 + 0.25 * min(len(history.workers), MAX_WORKERS)
     return 5.0 if kind is Kind.RESULTS else 3.4
 
 
@@ -121,6 +123,7 @@ def _path(axes: Any, history: RunHistory, path: ParameterPath, view: View, i: in
     for bound, name in ((path.minimum, "min"), (path.maximum, "max")):
         if view[0] <= bound <= view[1]:
             axes.axhline(bound, ls="--", lw=1, color="0.4", gid=f"{name}-{i}")
+    axes.locator_params(axis="x", nbins=5)  # more labels would touch
     axes.set_ylim(view)
     axes.set_title(f"{_name(path.name)}\n{path.minimum:.4g} to {path.maximum:.4g}", fontsize=8)
 
@@ -236,6 +239,7 @@ def _bars(axes: Any, places: Sequence[int], values: Sequence[float], gid: str) -
         bar.set_gid(f"{gid}-{i}")
     axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=3, fontsize=7)
     axes.margins(x=0.15)
+    axes.locator_params(axis="x", nbins=6)
 
 
 def _name(text: str) -> str:

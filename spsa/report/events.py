@@ -22,15 +22,24 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:
             yield f"{prefix}{name}", _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, between: str = ", ") -> str:
+    """The batch 1 of iteration 5, a list in a list, is `5.1`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(_text(part) for part in value)
+        return between.join(_text(part, ".") for part in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-_NAMES = {"of.host": "of the machine", "of.worker": "of the worker"}
+_NAMES = {
+    "number": "purge",
+    "of.host": "of the machine",
+    "of.worker": "of the worker",
+    "of.iterations": "of iterations",
+    "of.batches": "of batches",
+    "of.since": "reported since",
+    "of.until": "reported before",
+}
 
 
 def told(event: Event) -> str:

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -23,7 +23,8 @@ from spsa.report.export_json import Report
 from spsa.report.history import RunHistory
 from spsa.report.pictures import can_draw, chosen, drawn
 from spsa.report.table import Column, FittedTable
-from spsa.text import LINE_LENGTH, html_with_commands, printable
+from spsa.report.text import headlines
+from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 
 WITHOUT_PICTURES = "The pictures need matplotlib: pip install 'spsa-tuner[plot]'"
 _CAPTIONS = {
@@ -35,6 +36,15 @@ _CAPTIONS = {
     Kind.RESULTS: "The games theta was tuned by: plus against minus, and the pairs by the points "
     "of plus.",
     Kind.WORKERS: "Games of this run by worker, and how fast a slot of each plays.",
+}
+_LOOKS = {
+    "name": "name",
+    "machine": "name",
+    "setting": "name",
+    "value": "long",
+    "detail": "long",
+    "path": "drawn",
+    "in its bounds": "drawn",
 }
 
 
@@ -54,7 +64,8 @@ def page(report: Report) -> str:
         version=__version__,
         style=Markup(style),  # ours, and no page of others has it
         style_hash=Markup(b64encode(sha256(style.encode()).digest()).decode()),
-        sentences=tuple(report.sentences()),
+        sentences=tuple(headlines(replace(report.status, alarms=()))),
+        alarms=report.status.alarms,
         pictures=tuple(_figures(report.history)) if can_draw() else (),
         without_pictures=WITHOUT_PICTURES,
         tables=(*report.tables(), _settings(report), events_table(report.events)),
@@ -92,15 +103,24 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["with_commands"] = lambda text: Markup(
-        html_with_commands(text, LINE_LENGTH)
+        html_with_commands(without_passwords(text), LINE_LENGTH)
     )
+    environment.filters["breakable"] = lambda name: Markup("<wbr>").join(
+        words_of(without_passwords(name), LINE_LENGTH)
+    )
+    environment.filters["look"] = _look
     return environment.from_string(_text("report.html.jinja"))
 
 
 def _printable(value: Any) -> Any:
-    """Text of others on one line without control and bidirectional characters."""
+    """Text of others on one line without control and bidirectional characters, and passwords."""
     is_theirs = isinstance(value, str) and not isinstance(value, Markup)
-    return printable(value, LINE_LENGTH) if is_theirs else value
+    return printable(without_passwords(value), LINE_LENGTH) if is_theirs else value
+
+
+def _look(column: Column) -> str:
+    """The class of a column in the style sheet."""
+    return "number" if column.is_number else _LOOKS.get(column.heading, "text")
 
 
 def _text(name: str) -> str:

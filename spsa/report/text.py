@@ -159,8 +159,8 @@ def elo_text(tally: Tally) -> str:
 
 
 def number(value: float) -> str:
-    """A value with the digits that matter."""
-    return f"{value:.6g}"
+    """A value with the digits that matter; a large one with all of its whole digits."""
+    return f"{value:.0f}" if 999_999.5 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
 def estimated(value: float | None, deviation: float | None) -> str:

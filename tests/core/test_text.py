@@ -39,6 +39,8 @@ from spsa.text import (
     is_printable,
     printable,
     printable_html,
+    without_passwords,
+    words_of,
 )
 from worker.logs import JsonLines, PlainLines
 
@@ -244,3 +246,24 @@ def test_a_command_between_backticks_is_code() -> None:
     assert said == "see <code>spsa-master status &lt;x&gt;</code> &amp; <code>doctor</code>"
     assert html_with_commands("a name with a ` in it", 100) == "a name with a ` in it"
     assert html_with_commands("`" + "x" * 50 + "`", 10) == "`xxxxxxxx…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://u:geheim@h/d failed", "postgresql://u:***@h/d failed"),
+        ("x://:p@h and y://a:b@h", "x://:***@h and y://a:***@h"),
+        ("x://u:a/b@c@h/d", "x://u:***@h/d"),
+        ("x://h/d?password=geheim&sslmode=require", "x://h/d?password=***&sslmode=require"),
+        ("http://h:8080/path", "http://h:8080/path"),
+        ("nothing to hide: a@b", "nothing to hide: a@b"),
+    ],
+)
+def test_passwords_of_urls_are_masked(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown
+
+
+def test_a_name_breaks_between_its_words() -> None:
+    assert words_of("king_safety.KingSafety2", 100) == ["king_", "safety.", "King", "Safety2"]
+    assert words_of("LMR", 100) == ["LMR"] and words_of("", 100) == [""]
+    assert words_of("a_\n", 100) == [r"a_\n"]

@@ -2,14 +2,17 @@
 
 import json
 import re
+from dataclasses import asdict, replace
 
 import pytest
 from builders import Stage
 from dashboards import HOSTILE, client_of, space
 from starlette.testclient import TestClient
-from tuned import tuned
+from tuned import play, tuned
 
+from spsa.core.params import Space
 from spsa.db.store import Store
+from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import status
 
@@ -30,11 +33,26 @@ SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+)\} (\S+)')
 def test_the_status_is_that_of_the_command(browser: TestClient, played: Stage) -> None:
     found = browser.get("/api/run?run=first").json()
     expected = json.loads(json.dumps(status(played.store, played.now()).to_json()))
-    # the worker is silent, so that time changes the alarms too
+    # the worker is silent, so that time changes the alarms too; the next test compares those
     for changing in ("games_per_second", "seconds_left", "workers", "alarms"):
         found.pop(changing), expected.pop(changing)
     assert found == expected
     assert found["iterations_applied"] == 6
+
+
+def test_the_alarms_are_those_of_the_command(store: Store) -> None:
+    """Of a paused run, so that no alarm depends on the moment."""
+    (margin,) = space(1).parameters
+    staged = tuned(store, Space((replace(margin, value=0.0),)), 1, planned=4)
+    staged.open()
+    play(staged, "sick", 0.0, voids={"crash": 9}, scale=2.0)
+    staged.apply(theta_after=staged.run.theta)
+    store.pause("first", "owner", "lunch")
+    found = client_of(store).get("/api/run").json()["alarms"]
+    expected = report(store, staged.now()).status.alarms
+    assert found == json.loads(json.dumps([asdict(alarm) for alarm in expected]))
+    kinds = ("paused", "at_bound", "step", "void_games", "void_games", "worker_scale")
+    assert tuple(alarm["kind"] for alarm in found) == kinds
 
 
 def test_the_history_is_that_of_the_pictures(browser: TestClient, played: Stage) -> None:

@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, s
 from tuned import play, validated
 
 from spsa.db.store import Store, open_store
+from spsa.report.export_html import page
+from spsa.report.export_json import report
 from spsa.report.history import history
 from spsa.report.status import estimate
 from spsa.report.text import number
@@ -200,3 +202,18 @@ def test_the_keyboard_skips_to_the_content(seen: Seen, address: str) -> None:
     assert seen.page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
     seen.page.keyboard.press("Enter")
     assert seen.page.evaluate("document.activeElement.id") == "content"
+
+
+def test_the_report_fits_its_window(seen: Seen, played: Stage) -> None:
+    html = page(report(played.store, played.now()))
+    for width in (PHONE[0], 1100):
+        seen.page.set_viewport_size({"width": width, "height": 900})
+        seen.page.set_content(html)
+        found = Axe().run(seen.page)
+        assert found.violations_count == 0, found.generate_report()
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tables = seen.page.locator(".wide:has(table)")
+    assert tables.count() >= 5
+    for table in tables.all():
+        assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+    assert seen.complaints == []

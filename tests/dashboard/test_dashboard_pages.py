@@ -1,6 +1,7 @@
 """The pages: what stands on them, for hostile names too, on both databases."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from builders import Stage
@@ -8,6 +9,7 @@ from dashboards import client_of, space
 from starlette.testclient import TestClient
 from tuned import tuned
 
+from spsa.core.params import Space
 from spsa.db.store import Selection, Store
 from spsa.errors import DatabaseUnreachable
 from spsa.history.purge import carry_out, plan
@@ -79,11 +81,32 @@ def test_hostile_names_are_shown_as_text(browser: TestClient, played: Stage) -> 
     assert "postgresql://spsa:***@db/x is slow" in html(browser, "/events")
 
 
+def test_labels_of_charts_have_room(store: Store) -> None:
+    (margin, *_) = space(1).parameters
+    wide = replace(margin, value=5e6, maximum=9_999_999.0, step=20_000.0)
+    tuned(store, Space((wide,)), 6)
+    page = html(client_of(store), "/parameter?name=margin")
+    assert "<dd>0 to 9999999</dd>" in page
+    chart = page[page.index('<svg id="path"') :]
+    ends = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">(\d{7})<', chart)
+    assert ends and all(float(x) > 10.5 * len(label) for x, label in ends)
+    middles = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">(\d+)<', chart)
+    assert middles and all(float(x) + 10.5 / 2 * len(label) <= 480 for x, label in middles)
+
+
+def test_a_frozen_parameter_has_no_path_and_no_gap(store: Store) -> None:
+    first, second = space().parameters
+    tuned(store, Space((first, replace(second, name="still", active=False))), 2)
+    page = html(client_of(store), "/parameter?name=still")
+    assert "This parameter is frozen" in page
+    assert "Path and effect" not in page and "because ." not in page
+
+
 def test_an_iteration_leads_down_to_its_batches(browser: TestClient, played: Stage) -> None:
     page = html(browser, "/iteration?number=8")
     rows = re.findall(r'<th scope="row"><a [^>]+>(\d+)</a></th>\s*<td>(\w+)</td>', page)
     assert rows == [("0", "done"), ("1", "ready")]
-    assert "<td>2: 2 &lt;img" in page  # the reason of its void games
+    assert '<td class="text long">2: 2 &lt;img' in page  # the reason of its void games
 
 
 def test_a_batch_leads_to_its_neighbours(browser: TestClient, played: Stage) -> None:
@@ -114,6 +137,9 @@ def test_a_batch_tells_of_failures_and_purges(store: Store) -> None:
     assert "Machines that did not finish it" in page and "engine crashed" in page
     page = html(browser, "/batch?number=1&seq=0")
     assert "Purged results" in page and "<td>no</td>" in page
+    assert "Its results were purged." in page
+    assert "purge 1; bad memory; games " in html(browser, "/events")
+    assert "of iterations 1; of batches 2.1</td>" in html(browser, "/events")
     assert "Machines that did not finish it" not in page
 
 
@@ -147,7 +173,7 @@ def test_parameters_are_sorted_and_filtered(browser: TestClient, played: Stage) 
 def test_tables_have_captions_and_heads(browser: TestClient, played: Stage) -> None:
     for path in PAGES:
         page = html(browser, path)
-        assert page.count("<table>") == page.count("<caption>")
+        assert page.count("<table") == page.count("<caption>")
         assert "<th>" not in page
         assert page.count("<main") == page.count("<h1>") == page.count("<header>") == 1
         ids = re.findall(r' id="([^"]+)"', page)

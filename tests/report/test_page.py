@@ -35,7 +35,7 @@ def told(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Rep
         staged = tuned(store, space_from(PARAMS), 4, planned=5)
         validated(staged)
         iterate(replace(staged, worker=store.register_worker(new_worker(HOSTILE))))
-        store.pause("first", HOSTILE, "for a reason")
+        store.pause("first", HOSTILE, "postgresql://spsa:geheim@db/x is slow")
         return report(store, staged.now())
 
 
@@ -51,6 +51,8 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        if tag == "wbr":
+            return
         self._open.append(tag)
         self.texts.setdefault(tag, []).append("")
 
@@ -127,9 +129,19 @@ def test_every_parameter_is_in_it_from_start_to_final(told: Report, read: Reader
 def test_the_summary_is_in_sentences(read: Reader) -> None:
     said = " ".join(read.texts["p"])
     assert "run first: paused, 5 of 5 iterations applied, 40 games, mixture, seed 42" in said
-    assert "reason: for a reason" in said
+    assert "reason: postgresql://spsa:***@db/x is slow" in said
     assert "strength: tuned against start, games 8" in said
     assert "only a validation measures it" in said and "verdict: " in said
+
+
+def test_alarms_have_a_list_of_their_own(html: str, told: Report, read: Reader) -> None:
+    assert [alarm.kind for alarm in told.status.alarms] == ["paused"]
+    assert read.texts["strong"] == ["first"] and len(read.all("li")) == 1
+    assert not any(sentence.startswith("alarm") for sentence in read.texts["p"])
+
+
+def test_no_password_is_in_it(html: str) -> None:
+    assert "geheim" not in html
 
 
 def test_how_to_reproduce_it_is_said(read: Reader) -> None:

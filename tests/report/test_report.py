@@ -27,6 +27,7 @@ def test_a_duration_has_two_units(seconds: float, said: str) -> None:
 
 def test_numbers_as_people_read_them() -> None:
     assert (number(0.30000000000000004), number(560.0)) == ("0.3", "560")
+    assert (number(1234567.8), number(-999999.9)) == ("1234568", "-1000000")
     assert (plural(1, "worker"), plural(0, "worker")) == ("1 worker", "0 workers")
 
 

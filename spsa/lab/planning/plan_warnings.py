@@ -64,7 +64,7 @@ def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
 
 def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
     steps = (parameter.maximum - parameter.minimum) / parameter.step
-    usual = f"{(parameter.maximum - parameter.minimum) / 20:.3g}"
+    usual = f"{float(f'{(parameter.maximum - parameter.minimum) / 20:.3g}'):g}"
     if steps > _MAX_STEPS:
         yield PlanWarning(
             name=parameter.name,
