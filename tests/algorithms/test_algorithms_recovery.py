@@ -84,9 +84,7 @@ GAINS: Mapping[str, Settings] = {
 }
 
 
-def recovered(
-    case: Case, settings: Mapping[str, object], seed: int, name: str = "spsa"
-) -> float:
+def recovered(case: Case, settings: Mapping[str, object], seed: int, name: str = "spsa") -> float:
     """The part of the Elo to gain that one run recovers; negative where it loses."""
     rng = np.random.default_rng([seed, case.parameters, case.iterations])
     start, curvature, draws = drawn_problem(case, rng)
