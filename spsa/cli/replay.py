@@ -12,7 +12,7 @@ from spsa.live_display import working
 from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.parameters import parameters
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.text import parameters_table, terminal
 from spsa.text import plural
 
@@ -40,7 +40,7 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
     rows = parameters(replace(run, theta=theta, estimates=known))
     if as_json:
         told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
-        told["parameters"] = finite([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
+        told["parameters"] = plain([asdict(p) | {"steps_moved": p.steps_moved} for p in rows])
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"

@@ -14,7 +14,7 @@ from spsa.report.history import worker_parts
 from spsa.report.live_run import watched
 from spsa.report.machines import machine_reports
 from spsa.report.runs import standings_table, to_json
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.status import status as look
 from spsa.report.text import headlines, rendered, terminal
 from spsa.report.workers import machine_json, machines_text
@@ -53,7 +53,7 @@ def status(
         machines = machine_reports(worker_parts(store, found.run)) if by_machine else ()
     if as_json:
         more = {"machines": [machine_json(one) for one in machines]} if by_machine else {}
-        echo_json(found.to_json() | finite(more))
+        echo_json(found.to_json() | plain(more))
         return
     terminal().print(rendered(found))
     if by_machine:

@@ -9,7 +9,7 @@ from spsa.core import limits
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.report.history import Played, played
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.text import terminal
 from spsa.report.workers import fleet, fleet_table, machines_text, to_json
 from spsa.text import plural
@@ -38,7 +38,7 @@ def list_(config: str | None, database_url: str | None, run: str | None, as_json
         known = _played(store, run)
         found = fleet(store, known.machines)
     if as_json:
-        echo_json(finite(to_json(found)))
+        echo_json(plain(to_json(found)))
         return
     terminal().print(fleet_table(found, known.workers))
     if len(known.machines) > 1:

@@ -13,6 +13,7 @@ from spsa.db.store import Run
 from spsa.report.events import to_json as events_json
 from spsa.report.export_json import history_json
 from spsa.report.runs import to_json as runs_json
+from spsa.report.status import plain
 
 
 class Api:
@@ -77,4 +78,4 @@ class Api:
 
 
 def _json(value: dict[str, Any]) -> Response:
-    return JSONResponse(json_values.plain(value), headers={"Cache-Control": "no-store"})
+    return JSONResponse(plain(value), headers={"Cache-Control": "no-store"})

@@ -1,8 +1,5 @@
-"""Values as JSON, without secrets."""
+"""Values as JSON."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from math import isfinite
 from typing import Any
 
 from spsa.dashboard.reading import BatchView, IterationView, ParameterView, WorkerView
@@ -10,20 +7,6 @@ from spsa.db.history_rows import IterationLine
 from spsa.report.export_json import counted_json, share_json
 from spsa.report.status import fields_json, tally_json
 from spsa.report.workers import to_json as fleet_json
-from spsa.text import without_passwords
-
-
-def plain(value: Any) -> Any:
-    """The same of what JSON has: times in ISO 8601, null for infinite numbers, no passwords."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, str):
-        return without_passwords(value)
-    if isinstance(value, Mapping):
-        return {name: plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def parameter_json(view: ParameterView) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from spsa.db.run_status import ALARM, ALARM_OVER, PARAMS
 from spsa.db.store import Event
 from spsa.report.alarm import alarm_of
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable
 
 Leaf = tuple[str, str]
@@ -96,7 +96,7 @@ def to_json(events: Sequence[Event]) -> list[dict[str, Any]]:
             "at": event.at.isoformat(),
             "kind": event.kind,
             "actor": event.actor,
-            "detail": finite(event.detail),
+            "detail": plain(event.detail),
         }
         for event in events
     ]

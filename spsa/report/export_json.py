@@ -1,6 +1,6 @@
 """All that is known of a run in one frozen value: what `report` shows, writes and exports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, Strength, ValidationPoint, history
-from spsa.report.status import Status, fields_json, finite, measured, status, tally_json
+from spsa.report.status import Status, fields_json, measured, plain, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
 from spsa.report.workers import machine_json, machines_table, shares_table
@@ -80,7 +80,7 @@ class Report:
             },
             "events": events_json(self.events),
         }
-        return {name: finite(_plain(value)) for name, value in data.items()}
+        return {name: plain(value) for name, value in data.items()}
 
 
 def report(store: Store, run: Run) -> Report:
@@ -126,12 +126,3 @@ def counted_json(
 ) -> dict[str, Any]:
     """Its fields, with Elo beside the counts."""
     return fields_json(value) | {"tally": tally_json(value.tally)}
-
-
-def _plain(value: Any) -> Any:
-    """Times as ISO 8601, which JSON has no type for."""
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -6,7 +6,7 @@ from typing import Any
 from spsa.core.scoring import Sprt, los, nelo
 from spsa.db.store import Compared, Iteration
 from spsa.master.validation import sprt_of
-from spsa.report.status import finite, tally_json
+from spsa.report.status import plain, tally_json
 from spsa.report.text import elo_text
 
 
@@ -80,7 +80,7 @@ def match_json(match: Iteration) -> dict[str, Any]:
         "los": los(match.tally),
         "sprt": sprt_json(match),
     }
-    return {name: finite(one) for name, one in value.items()}
+    return {name: plain(one) for name, one in value.items()}
 
 
 def sprt_json(match: Iteration) -> dict[str, Any] | None:

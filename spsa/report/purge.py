@@ -6,7 +6,7 @@ from typing import Any
 from spsa.core.scoring import Tally
 from spsa.db.store import Purge, PurgeMatch
 from spsa.history.purge import PurgePlan
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import number, plural
 
@@ -86,7 +86,7 @@ def to_json(plan: PurgePlan, purge: Purge | None) -> dict[str, Any]:
             for name, steps in plan.moved.items()
         ],
     }
-    return {name: finite(value) for name, value in told.items()}
+    return {name: plain(value) for name, value in told.items()}
 
 
 def _total(matches: Sequence[PurgeMatch]) -> Tally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from math import isfinite
 from typing import Any
 
@@ -19,6 +20,7 @@ from spsa.report.alarm import Alarm
 from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
+from spsa.text import without_passwords
 
 
 def verdict_lines(found: Verdict) -> Iterator[str]:
@@ -120,7 +122,7 @@ class Status:
 
     def to_json(self) -> dict[str, Any]:
         """For programs: plain names and numbers, null for what is infinite or unknown."""
-        return {name: finite(value) for name, value in self._named().items()}
+        return {name: plain(value) for name, value in self._named().items()}
 
     def _named(self) -> dict[str, Any]:
         run = self.run
@@ -238,13 +240,17 @@ def fields_json(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def finite(value: Any) -> Any:
-    """The same for JSON, which has no word for inf and nan."""
+def plain(value: Any) -> Any:
+    """The same of what JSON has: times in ISO 8601, null for infinite numbers, no passwords."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, str):
+        return without_passwords(value)
     if isinstance(value, Mapping):
-        return {name: finite(inner) for name, inner in value.items()}
+        return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+        return [plain(inner) for inner in value]
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _rate(store: Store, run: Run) -> float:

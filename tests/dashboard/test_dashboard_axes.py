@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis.strategies import floats, integers, lists
 
 from spsa.dashboard.axes import Scale, band, labels, polyline, span, ticks
-from spsa.dashboard.json_values import plain
+from spsa.report.status import plain
 
 ORDINARY = floats(-1e12, 1e12)
 

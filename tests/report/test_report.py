@@ -10,7 +10,7 @@ from spsa.core.scoring import Tally
 from spsa.live_display import Rate
 from spsa.report.progress import Progress
 from spsa.report.runs import duration
-from spsa.report.status import finite
+from spsa.report.status import plain
 from spsa.report.table import Column, FittedTable
 from spsa.report.text import elo_text, number, plural, score
 
@@ -63,12 +63,18 @@ def test_a_table_gives_up_the_least_important_columns_first() -> None:
     assert drawn(15).count("x") == 20, "folded, never cut"
 
 
-def test_json_has_no_word_for_infinity() -> None:
-    found = finite({"a": float("inf"), "b": [float("nan"), 1.5], "c": (True, None, "inf")})
+def test_json_has_no_word_for_infinity_and_no_password() -> None:
+    found = plain(
+        {
+            "a": float("inf"),
+            "b": [float("nan"), 1.5],
+            "c": (True, None, "inf", "no postgresql://me:secret@host/db"),
+        }
+    )
     assert json.loads(json.dumps(found, allow_nan=False)) == {
         "a": None,
         "b": [None, 1.5],
-        "c": [True, None, "inf"],
+        "c": [True, None, "inf", "no postgresql://me:***@host/db"],
     }
 
 
