@@ -23,8 +23,7 @@ from spsa.core.seeds import derived_seed
 
 Signs = npt.NDArray[np.int8]
 
-
-_ROUND = 4  # iterations, of which the second repeats signs
+_REPEAT_EVERY = 4  # iterations, of which the second repeats signs
 
 
 def balanced_signs(
@@ -43,7 +42,7 @@ def balanced_signs(
 
 
 def _repeats(k: int) -> bool:
-    return k % _ROUND == 2
+    return k % _REPEAT_EVERY == 2
 
 
 def _row(seed: int, k: int, shape: tuple[int, ...]) -> Vector:
@@ -52,7 +51,7 @@ def _row(seed: int, k: int, shape: tuple[int, ...]) -> Vector:
     Every block has its own order of rows, columns and signs of columns, drawn from the seed.
     """
     matrix = hadamard(shape[-1])
-    rows_before = k - 1 - (k + _ROUND - 2) // _ROUND
+    rows_before = k - 1 - (k + _REPEAT_EVERY - 2) // _REPEAT_EVERY
     block, place = divmod(rows_before, len(matrix))
     rng = np.random.Generator(np.random.PCG64(derived_seed(seed, "signs", block)))
     numbers = np.broadcast_to(np.arange(len(matrix)), (*shape[:-1], len(matrix)))
