@@ -20,8 +20,8 @@ from spsa.master.session import tuning_of
 from spsa.output import echo, echo_json
 from spsa.report.history import worker_parts
 from spsa.report.machines import MachineReport, machine_reports
+from spsa.report.named_theta import measured
 from spsa.report.purge import moves_table, sentences, to_json
-from spsa.report.status import measured
 from spsa.report.text import terminal
 
 Moment = datetime | timedelta

@@ -5,6 +5,7 @@ It is computed from the run's row alone: a restarted master and every command co
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import sqrt
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def verdict(run: Run) -> Verdict:
     if misfit > MAX_MISFIT:
         advice, reason = _as_planned(run)
         reason += (
-            f"; results miss the rule's predictions {misfit:.1f} times as far as chance explains, "
+            f"; results scatter {sqrt(misfit):.1f} times as widely as the rule predicts, "
             "so it cannot say what more games bring"
         )
         return Verdict(gained=found, unknown="", more=None, advice=advice, reason=reason)

@@ -12,7 +12,8 @@ from spsa.report.alarms import with_alarms, with_history
 from spsa.report.events import Leaf, leaves
 from spsa.report.events import to_json as events_json
 from spsa.report.history import RunHistory, Strength, ValidationPoint, history
-from spsa.report.status import Status, fields_json, measured, plain, status, tally_json
+from spsa.report.named_theta import measured
+from spsa.report.status import Status, fields_json, plain, status, tally_json
 from spsa.report.table import FittedTable
 from spsa.report.text import headlines, iterations_table, parameters_table
 from spsa.report.workers import machine_json, machines_table, shares_table

@@ -17,7 +17,7 @@ from spsa.db.store import Iteration, Run, Store
 from spsa.lab.strength import StrengthCurve
 from spsa.master.elo_gained import EstimatedGain, filters_of, gain_of, measured_gain
 from spsa.report.machines import MachineReport, machine_reports
-from spsa.report.status import measured
+from spsa.report.named_theta import asked, measured
 from spsa.report.trails import sampled
 
 POINTS = 120
@@ -269,17 +269,12 @@ def _validations(
             games=round(float(np.interp(one.opened_on, ks, games))),
             tally=one.tally,
             target_games=one.target_games,
-            thetas=measured(run, one) or _asked(one),
+            thetas=measured(run, one) or tuple(filter(None, [asked(one)])),
         )
 
     newest = store.matches(run.id, last=POINTS)
     told = (point(one) for one in newest if one.compared is None or one.compared.against == "start")
     return tuple(sorted(told, key=lambda one: one.k))
-
-
-def _asked(one: Iteration) -> tuple[str, ...]:
-    """The theta that a validation was asked to measure."""
-    return () if one.compared is None else (one.compared.theta,)
 
 
 def _strength(

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from spsa.config import load_space
 from spsa.core.params import Parameter, Space, Values
-from spsa.db.store import Run, Store
+from spsa.db.store import Iteration, Run, Store
 from spsa.errors import Fault, InvalidInput
 from spsa.history.purge import theta_at
 from spsa.master.session import tuning_of
 from spsa.report.theta import ThetaChoice, chosen_theta
+from spsa.text import plural
 
 START = "start"
 _MAX_DIGITS = 9  # of a result
@@ -71,3 +72,28 @@ def _faults(run: Run, space: Space, path: Path, there: Mapping[str, Parameter]) 
 
 def _fault(path: Path, line: int | None, name: str, found: str, remedy: str) -> Fault:
     return Fault(file=str(path), line=line, name=name, found=found, remedy=remedy)
+
+
+def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
+    """Which of the run's thetas a validation played; none if it has moved on since."""
+    space = Space.from_json(run.space)
+    thetas = {
+        "final": run.theta,
+        "averaged": run.estimates.averaged,
+        "supported": run.estimates.supported,
+    }
+    return tuple(
+        name
+        for name, theta in thetas.items()
+        if theta is not None
+        and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
+    )
+
+
+def asked(validation: Iteration) -> str:
+    """The theta that a validation was asked for, as it was then: `final after 8 results`."""
+    if validation.compared is None:
+        return ""
+    theta = validation.compared.theta
+    moves_on = theta in tuple(ThetaChoice)
+    return f"{theta} after {plural(validation.opened_on, 'result')}" if moves_on else theta

@@ -8,7 +8,6 @@ from typing import Any
 
 from spsa.algorithms.observing import noted
 from spsa.core.builds import Builds
-from spsa.core.params import Space
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.core.stored_json import as_written
 from spsa.db.store import Iteration, PurgedTotals, Run, RunOverview, Store, WorkerRow
@@ -17,6 +16,7 @@ from spsa.lifecycle import Purpose
 from spsa.master.elo_gained import measured_gain
 from spsa.master.verdict import Verdict, verdict
 from spsa.report.alarm import Alarm
+from spsa.report.named_theta import measured
 from spsa.report.parameters import ParameterStatus, parameters
 from spsa.report.runs import live, to_json
 from spsa.report.trails import Trail, trails
@@ -202,22 +202,6 @@ def _builds(run: Run, standings: Sequence[RunOverview]) -> Builds:
     found = Builds.from_json(run.builds)
     has_master = any(one.has_master for one in standings if one.name == run.name)
     return found if has_master else Builds(usual=found.usual)
-
-
-def measured(run: Run, validation: Iteration) -> tuple[str, ...]:
-    """Which of the run's thetas a validation played; none if it has moved on since."""
-    space = Space.from_json(run.space)
-    thetas = {
-        "final": run.theta,
-        "averaged": run.estimates.averaged,
-        "supported": run.estimates.supported,
-    }
-    return tuple(
-        name
-        for name, theta in thetas.items()
-        if theta is not None
-        and dict(space.rounded(space.steps(theta))) == dict(validation.plus_parameters)
-    )
 
 
 def estimate(tally: Tally) -> Estimate | None:

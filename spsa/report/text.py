@@ -11,6 +11,7 @@ from spsa.core.scoring import Tally
 from spsa.db.store import Compared, Iteration, WorkerRow
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.report.alarm import alarm_lines
+from spsa.report.named_theta import asked
 from spsa.report.parameters import ParameterStatus
 from spsa.report.runs import building, duration, standings_table
 from spsa.report.status import Status, estimate, verdict_lines
@@ -119,9 +120,10 @@ def _strength(status: Status) -> str:
     played = [it for it in status.validations if it.tally.pairs]
     if not played:
         return "strength: not measured; `spsa-master validate` plays the tuned values against start"
-    which = status.measured[status.validations.index(played[-1])]
-    theta = f"{which[0]} theta" if which else "tuned"
-    return f"strength: {theta} against start, games {score(played[-1].tally)}"
+    match = played[-1]
+    which = status.measured[status.validations.index(match)]
+    theta = f"{which[0]} theta" if which else asked(match) or "tuned"
+    return f"strength: {theta} against start, games {score(match.tally)}"
 
 
 def _standstill(status: Status) -> str:
@@ -201,7 +203,7 @@ def iterations_table(
             " ".join(str(n) for n in tally.pentanomial),
             elo_text(tally),
             unless_zero(it.void_games),
-            ", ".join(which) or (it.compared.theta if it.compared else ""),
+            ", ".join(which) or asked(it),
             _against(it),
         )
     return table
