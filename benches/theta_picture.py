@@ -5,10 +5,10 @@ DATABASE is an SQLite file; matplotlib comes with `pip install -e '.[plot]'`.
 
 import json
 import sqlite3
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import matplotlib.pyplot as plt
 
 PATHS = "SELECT name, k, value FROM spsa_param_history WHERE run = ? ORDER BY name, k"
@@ -54,5 +54,14 @@ def draw(database: sqlite3.Connection, run: str, picture: Path) -> None:
     figure.savefig(picture, bbox_inches="tight", metadata={"Date": None})
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("database", type=click.Path(exists=True, dir_okay=False))
+@click.argument("run")
+@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
+def main(database: str, run: str, picture: Path) -> None:
+    """Draw the path of theta of a RUN in an SQLite file, and its match."""
+    draw(sqlite3.connect(database), run, picture)
+
+
 if __name__ == "__main__":
-    draw(sqlite3.connect(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
+    main()

@@ -17,7 +17,7 @@ from spsa.config import load_space
 from spsa.core.estimates import Estimates
 from spsa.core.params import PlayedValues
 from spsa.db.migrate import upgrade
-from spsa.db.store import open_store
+from spsa.db.store import Compared, open_store
 from spsa.report.text import estimated
 
 START = {"margin": 200.0, "depth": 3.0}
@@ -171,6 +171,23 @@ def test_a_validation_says_which_theta_it_measured(
     assert found["theta"] == theta
     assert execute(["status"]) == 0
     assert all(f" {name}" in capsys.readouterr().out for name in theta)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("final", "final after 1 result"), ("averaged", "averaged after 1 result"), ("1", "1")],
+)
+def test_a_match_of_a_theta_that_moved_on_says_when_it_was(
+    tuned: Stage, asked: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned.store.open_iteration(
+        tuned.master,
+        new_validation(
+            k=None, opened_on=1, plus_parameters={"x": 1}, compared=Compared(theta=asked)
+        ),
+    )
+    assert execute(["status"]) == 0
+    assert f" {shown}" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("tuned")
