@@ -27,7 +27,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import null_variance
 from spsa.db.store import Costs
 from spsa.errors import TuningError
-from spsa.lab.planning.games_needed import in_flight_limit
+from spsa.lab.planning.games_needed import cut, in_flight_limit
 from spsa.lab.planning.plan import Plan, most_designs
 from spsa.lab.planning.plan import plan as planned
 from spsa.lab.planning.plan_inputs import (
@@ -134,6 +134,9 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     )
     if not shape.adapts:
         return shape
+    shape = replace(  # as the master cuts for these slots
+        shape, batch_games=cut(games.per_iteration, games.batch_size, capacity.concurrency)[0]
+    )
     bearable = in_flight_limit(
         shape.iterations, rule_entry(config.algorithm).iterations_per_one_in_flight
     )

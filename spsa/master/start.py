@@ -117,7 +117,7 @@ def prepare(
     if has_ended(known):
         raise NothingToDo(
             f"run {known.name} is {known.status}: see `spsa-master status`; "
-            "start another with --run NAME"
+            "`spsa-master extend` lengthens a finished run, --run NAME starts another"
         )
     return reopened(config, store, known, space)
 

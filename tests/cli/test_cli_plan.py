@@ -3,8 +3,9 @@
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from builders import stage
@@ -19,7 +20,7 @@ from spsa.core.builds import Builds
 from spsa.core.scoring import Tally
 from spsa.db.migrate import upgrade
 from spsa.db.store import BatchResult, open_store
-from spsa.lab.planning.plan_inputs import Shape
+from spsa.lab.planning.plan_inputs import Capacity, Shape, pace
 from spsa.master.delivery_setup import delivery_settings
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
@@ -97,6 +98,19 @@ def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(
     assert "would keep 64 slots busy" in " ".join(told.split())
     file.write_text(fixed, encoding="utf-8")
     assert "follow the fleet" not in asked("plan").stdout
+
+
+@pytest.mark.parametrize(("in_flight", "seconds"), [("auto", 40.0), (1, 60.0)])
+def test_batches_are_as_small_as_the_master_cuts_them(
+    project: Path, in_flight: int | Literal["auto"], seconds: float
+) -> None:
+    """30 games of 10 seconds in batches of at most 6: 15 pairs on 8 slots, or 5 batches."""
+    config = load_config(project / "config.toml", {})
+    games = replace(config.games, per_iteration=30, batch_size=6, iterations_in_flight=in_flight)
+    capacity = Capacity(concurrency=8, build_seconds=0.0)
+    shape = plan._shape(replace(config, games=games), capacity, 10.0)
+    alone = pace(replace(shape, in_flight=1), capacity, 10.0)
+    assert alone.iteration == seconds
 
 
 @pytest.mark.slow
