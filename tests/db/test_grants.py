@@ -15,7 +15,7 @@ from shell import Shell
 from uci_tuner import uci_tuner
 
 from spsa.cli import execute
-from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY
+from spsa.core.limits import COUNTS, LEASE_SECONDS, MACHINES_A_DAY, WORKERS_A_DAY
 from spsa.core.scoring import Tally
 from spsa.db.connection import parse_url
 from spsa.db.grants import Grant, GrantQueries, Role
@@ -23,7 +23,7 @@ from spsa.db.row_values import COSTS
 from spsa.db.schema import PRIVATE_VIEWS, VIEWS, metadata
 from spsa.db.sql_files import functions, worker_functions
 from spsa.db.store import BatchResult, open_store
-from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted
+from spsa.errors import IllegalTransition, LeaseLost, NameTaken, NotPermitted, TuningError
 from spsa.master.session import MasterSession
 
 YES = "allowed"
@@ -57,6 +57,18 @@ STATEMENTS = {
     "report": (told(HELD, "held"), "accepted", NO, "accepted"),
     "publish an engine without a byte": (
         "SELECT spsa_publish_build(1, 'c', 'x', '', 'plus', '', 1, 1)",
+        NO,
+        NO,
+        TOO_LARGE,
+    ),
+    "publish an engine for no target": (
+        "SELECT spsa_publish_build(1, 'c', '', '', 'plus', 'minus', 1, 1)",
+        NO,
+        NO,
+        TOO_LARGE,
+    ),
+    "publish an engine for too long a target": (
+        "SELECT spsa_publish_build(1, 'c', repeat('x', 101), '', 'plus', 'minus', 1, 1)",
         NO,
         NO,
         TOO_LARGE,
@@ -353,6 +365,7 @@ OUTSIDE = {
     "voids do not add up": [
         told(HELD, "held", void_games=void_games, voids=f"'{voids}'")
         for void_games, voids in (
+            (1, "{}"),
             (2, "{}"),
             (0, '{"crash": 1}'),
             (2, '{"crash": 3, "hang": -1}'),
@@ -529,6 +542,20 @@ def test_a_login_registers_so_many_machines_a_day(rivals: dict[str, str]) -> Non
         assert connection.exec_driver_sql(again).one().machine == "host1"
     with open_store(rivals["mine"]) as store:
         assert store.register_worker(new_worker("w1")).machine == "mine"
+
+
+def test_the_workers_of_one_login_do_not_count_against_another(rivals: dict[str, str]) -> None:
+    shell = Shell(rivals["owner"])
+    shell(
+        "INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version)"
+        " SELECT 'theirs' || n, 'theirs', '', 1, 1, '' FROM generate_series(1, :most) AS n",
+        most=WORKERS_A_DAY,
+    )
+    shell.close()
+    with open_store(rivals["mine"]) as store:
+        assert store.register_worker(new_worker("w1")).machine == "mine"
+    with open_store(rivals["theirs"]) as store, pytest.raises(TuningError, match="within a day"):
+        store.register_worker(new_worker("w2"))
 
 
 def test_a_secret_of_null_makes_no_machine_of_all_that_have_the_login(logins: Logins) -> None:

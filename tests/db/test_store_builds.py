@@ -62,7 +62,7 @@ def orders(store):
     return Orders(store)
 
 
-def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders):
+def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders, sql):
     store = orders.store
     assert orders.claim(orders.worker("plays only", WORDS)) is None
     assert orders.claim(orders.worker("other kind", ("aarch64", "builds", "linux"))) is None
@@ -76,6 +76,7 @@ def test_one_machine_of_the_kind_builds_and_others_take_what_it_publishes(orders
     assert store.engine_bytes(build.archive_sha256) == ARCHIVE
     assert store.renew_build(build, LEASE)
     assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "accepted"
+    assert sql("SELECT status, recipe FROM spsa_build") == [("done", None)]
     assert store.publish_build(build, "x86_64-linux", WORDS, PLUS, MINUS) == "already"
     assert not store.renew_build(build, LEASE)
     store.fail_build(build, "published before")
@@ -101,6 +102,14 @@ def test_a_machine_that_cannot_build_says_why_and_is_not_asked_again(orders):
     assert [machine for machine, _ in orders.state.failures] == ["one", "two"]
     orders.order()
     assert (orders.state.failures, orders.state.builders) == ((), 2)
+
+
+def test_a_machine_that_failed_one_build_is_given_another(orders):
+    one = orders.worker("one")
+    failed = orders.claim(one)
+    orders.store.fail_build(failed, "no compiler")
+    orders.order("l" * 64)
+    assert orders.claim(one).id > failed.id
 
 
 def test_a_build_that_is_lost_or_handed_back_goes_to_another_machine(orders, sql):
@@ -138,6 +147,7 @@ def test_a_claim_gives_the_right_to_its_own_build_only(orders):
     for other in (replace(build, id=build.id + 1), replace(build, claim_id="forged")):
         orders.store.fail_build(other, "no compiler")
         assert orders.store.publish_build(other, "x", (), PLUS, MINUS) == "lost"
+    assert not orders.store.renew_build(replace(build, claim_id="forged"), LEASE)
     assert orders.store.publish_build(build, "x", (), PLUS, MINUS) == "accepted"
 
 

@@ -1,7 +1,15 @@
 """Which machine is given which batch, and when a batch, or a machine, has failed often enough."""
 
 import pytest
-from builders import LEASE, new_engine, new_iteration, new_worker, result_of, stage
+from builders import (
+    LEASE,
+    new_engine,
+    new_iteration,
+    new_validation,
+    new_worker,
+    result_of,
+    stage,
+)
 from invariants import broken
 
 from spsa.core.limits import MACHINES_A_DAY, WORKERS_A_DAY
@@ -124,6 +132,22 @@ def test_a_machine_is_alone_when_the_others_are_not_given_such_batches(fleet, sh
     assert view.run.reason == "iteration 1 batch 0: a has no book (tried by 1 machine)"
 
 
+def test_a_machine_that_may_play_another_iteration_only_is_none_to_wait_for(fleet):
+    fleet.here("b")
+    fleet.store.set_aside("b", "broken", "me", sha256=PLUS)
+    other = new_iteration(k=2, in_flight=2, plus=new_engine("third"))
+    fleet.store.open_iteration(fleet.on.master, other)
+    assert [fleet.fails("a") for _ in range(2)] == [0, 0]
+
+
+def test_a_machine_that_handed_a_batch_back_has_not_tried_it(fleet):
+    for machine in "abcd":
+        fleet.here(machine)
+    assert [fleet.fails(machine) for machine in "ab"] == [0, 0]
+    fleet.store.release(fleet.claim("c"))
+    assert fleet.claim("d").seq == 0
+
+
 @pytest.mark.slow
 def test_a_machine_that_lacks_another_binary_may_still_play_this_one(fleet):
     fleet.here("b")
@@ -234,6 +258,23 @@ def test_a_machine_set_aside_for_one_binary_plays_the_others(fleet):
     other = new_iteration(k=2, in_flight=2, plus=new_engine("third"))
     fleet.store.open_iteration(fleet.on.master, other)
     assert fleet.claim("a").iteration_number == 2
+
+
+def test_what_a_machine_holds_is_withdrawn_for_others(fleet):
+    held = fleet.claim("a")
+    assert fleet.store.withdraw_batches("a", "me") == 1
+    assert fleet.claim("b").batch_id == held.batch_id
+    assert fleet.store.renew([held.claim_id], LEASE) == frozenset()
+
+
+def test_a_batch_of_the_validation_of_a_run_that_has_ended_is_withdrawn_too(store):
+    on = stage(store, max_iterations=1)
+    on.whole_iteration()
+    store.finish(on.master)
+    store.open_iteration(on.master, new_validation(opened_on=1))
+    assert on.claim("held") is not None
+    assert store.withdraw_batches("machine", "me") == 1
+    assert [event.actor for event in store.events(on.run.id, kinds=["withdraw"])] == ["me"]
 
 
 def test_the_failures_of_a_machine_name_the_binaries_that_it_alone_is_set_aside_for(fleet):

@@ -76,6 +76,10 @@ _EQUIVALENT = (  # a pattern of names, and why no test can tell these from the p
         "only batches of iterations that are pending or in progress are claimed",
     ),
     (
+        r"spsa_check_voids: \(p_void_games <> 0 OR p_voids::TEXT <> '\{\}'\) AND -> \(nothing\)",
+        "no reasons add up to no void games; the condition only saves time",
+    ),
+    (
         r"touch_worker.*: .*min\(reason\).* -> .*max\(reason\)",
         "one row sets a machine aside for all binaries",
     ),
