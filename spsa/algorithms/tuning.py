@@ -63,7 +63,7 @@ class Update:
 
 @dataclass(frozen=True)  # no slots: the bounds are computed once
 class Tuning:
-    """One run's space, rule and seed.
+    """One run's space and rule.
 
     `first` is the tuning that the run began with, if its space was changed since. `begun` is the
     start of a fork: theta and what its rule knows.
@@ -71,9 +71,13 @@ class Tuning:
 
     space: Space
     rule: Observed
-    seed: int
     first: "Tuning | None" = None
     begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
+
+    @property
+    def seed(self) -> int:
+        """Of the run: it decides perturbations and rounding."""
+        return self.rule.problem.seed
 
     def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
         """The start of the run: theta in the units of params.toml, and the rule's state."""
@@ -115,7 +119,7 @@ class Tuning:
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """The values that iteration k plays if it is opened on this state."""
-        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "perturb", k)))
+        generator = self._generator("perturb", k)
         perturbation = self.rule.ask(self.rule.load(state), k, generator)
         return Proposal(
             k=k,
@@ -171,9 +175,13 @@ class Tuning:
         return mean, None if deviation is None else self._by_name(deviation * self.space.step)
 
     def _realise(self, perturbation: Perturbation, k: int) -> PlayedValues:
-        generator = np.random.Generator(np.random.PCG64(derived_seed(self.seed, "round", k)))
+        generator = self._generator("round", k)
         uniform = generator.random(len(self.space.active))
         return self.space.realise(perturbation.centre, perturbation.offset, uniform)
+
+    def _generator(self, what: str, k: int) -> np.random.Generator:
+        seed = derived_seed(self.seed, what, k)
+        return np.random.Generator(np.random.PCG64(seed))
 
     def _outcome(self, games: PlayedGames, theta: Mapping[str, float]) -> Outcome:
         """The result; where the sides have no value of a parameter, it is too new, they were equal.
@@ -233,7 +241,7 @@ def tuning(
 ) -> Tuning:
     """The named rule on this space, for a run of `iterations` with `pairs` each."""
     problem = problem_of(space, iterations=iterations, pairs=pairs, seed=seed)
-    return Tuning(space, observed(create(algorithm, settings, problem), problem), seed)
+    return Tuning(space, observed(create(algorithm, settings, problem), problem))
 
 
 def problem_of(space: Space, *, iterations: int, pairs: int, seed: int = 0) -> Problem:

@@ -237,8 +237,7 @@ class WorkerQueries(Database):
 
 
 _FACTS = ("name", "platform", "cores", "concurrency", "version", "confinement")
-_KNOWN = statement("register_worker.known")
-_NAMESAKE = statement("register_worker.namesake")
+_KNOWN, _NAMESAKE = statement("register_worker.known"), statement("register_worker.namesake")
 _REGISTERED_WITHIN_A_DAY = statement("check_registrations")
 _OWN_MACHINE = statement("register_worker.own_machine")
 _NEW_MACHINE = statement("register_worker.new_machine")
@@ -248,8 +247,7 @@ _TOUCH, _SET_ASIDE = statement("touch_worker"), statement("touch_worker.set_asid
 _NEXT_RUN = statement("next_run")
 _CLAIMED = statement("claim.claimed", **CLAIMED_TYPES)
 _SEVERAL_RUNS = statement("lease_batch.several_runs")
-_ITERATIONS = statement("lease_batch.iterations")
-_FREE = statement("lease_batch.free")
+_ITERATIONS, _FREE = statement("lease_batch.iterations"), statement("lease_batch.free")
 _LEASE, _BEGIN = statement("lease_batch.lease"), statement("lease_batch.begin")
 _RENEW = statement("renew")
 _REPORT, _REPORT_AGAIN = statement("report"), statement("report.again")

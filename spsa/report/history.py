@@ -269,7 +269,7 @@ def _validations(
             games=round(float(np.interp(one.opened_on, ks, games))),
             tally=one.tally,
             target_games=one.target_games,
-            thetas=measured(run, one) or tuple(filter(None, [asked(one)])),
+            thetas=measured(run, one) or ((asked(one),) if one.compared else ()),
         )
 
     newest = store.matches(run.id, last=POINTS)
